@@ -1,0 +1,1 @@
+"""Kubewright: build, test and run Kubernetes operators in Python."""

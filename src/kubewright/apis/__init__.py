@@ -1,0 +1,1 @@
+"""The built-in kinds of Kubernetes as typed classes, one module a group version."""

@@ -1,0 +1,1 @@
+"""Talks to an API server: transport, configuration, typed REST client, RESTMapper, watch."""

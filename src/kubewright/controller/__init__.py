@@ -1,0 +1,1 @@
+"""Turns events into reconciles: work queue, sources, predicates, handlers, controller."""

@@ -1,0 +1,1 @@
+"""The controllers and nodes beside the API server, written with this SDK."""

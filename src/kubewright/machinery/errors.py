@@ -1,0 +1,275 @@
+"""Every error that Kubewright raises.
+
+    KubewrightError
+    ├── ConfigError             a setting, kubeconfig or argument is wrong; the message names it and the way out
+    ├── ModelError              a type cannot be a Kubernetes API type
+    ├── ConnectionFailed        no answer came: refused, reset, TLS, DNS
+    ├── DeadlineExceeded        an answer did not come in time
+    ├── DecodeError             bytes are not the object that they should be
+    ├── TerminalError           a reconcile that a retry cannot help
+    └── APIError                the API server answered with a failure; carries its Status
+        ├── BadRequest 400            ├── Gone 410 (reasons Gone, Expired)
+        ├── Unauthorized 401          ├── RequestTooLarge 413
+        ├── Forbidden 403             ├── UnsupportedMediaType 415
+        ├── NotFound 404              ├── Invalid 422
+        ├── MethodNotAllowed 405      ├── TooManyRequests 429
+        ├── NotAcceptable 406         ├── InternalError 500
+        ├── AlreadyExists 409         ├── ServiceUnavailable 503
+        └── Conflict 409              └── ServerTimeout 504
+
+The API server raises the same classes that a client catches. Reasons and codes follow
+k8s.io/apimachinery/pkg/api/errors and the API conventions (metav1.Status).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from kubewright.machinery.fields import FieldError
+
+
+class KubewrightError(Exception):
+    """Base of all errors raised by Kubewright."""
+
+
+class ConfigError(KubewrightError):
+    """A setting, kubeconfig or argument is wrong. The message names it and says what to do."""
+
+
+class ModelError(KubewrightError, TypeError):
+    """A class cannot be a Kubernetes API type. The message names the field and what to write instead."""
+
+
+class ConnectionFailed(KubewrightError, ConnectionError):
+    """No answer came from the server: refused, reset, TLS or name resolution failed. Safe to retry for reads."""
+
+
+class DeadlineExceeded(KubewrightError, TimeoutError):
+    """An answer did not come in time. Whether a write took effect is not known."""
+
+
+class DecodeError(KubewrightError, ValueError):
+    """Bytes are not the object they should be. Names the kind, the object where known, and the field."""
+
+
+class TerminalError(KubewrightError):
+    """Raised by a reconciler for what a retry cannot help; the request is not retried until something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCause:
+    """One of several causes of a failure (metav1.StatusCause)."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        pairs = (("reason", self.reason), ("message", self.message), ("field", self.field))
+        return {key: value for key, value in pairs if value}
+
+
+@dataclass(frozen=True, slots=True)
+class StatusDetails:
+    """What a failure was about (metav1.StatusDetails). `kind` is the plural resource in most answers."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        pairs = (("name", self.name), ("group", self.group), ("kind", self.kind), ("uid", self.uid))
+        out: dict[str, Any] = {key: value for key, value in pairs if value}
+        if self.causes:
+            out["causes"] = [cause.to_dict() for cause in self.causes]
+        if self.retry_after_seconds:
+            out["retryAfterSeconds"] = self.retry_after_seconds
+        return out
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> StatusDetails:
+        causes = tuple(
+            StatusCause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
+            for each in data.get("causes") or ()
+        )
+        return cls(
+            data.get("name", ""),
+            data.get("group", ""),
+            data.get("kind", ""),
+            data.get("uid", ""),
+            causes,
+            data.get("retryAfterSeconds", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The API server's answer to what went wrong (metav1.Status)."""
+
+    code: int
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    status: str = "Failure"
+
+    def to_dict(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": self.status}
+        if self.message:
+            out["message"] = self.message
+        if self.reason:
+            out["reason"] = self.reason
+        if self.details is not None:
+            out["details"] = self.details.to_dict()
+        out["code"] = self.code
+        return out
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Status:
+        details = data.get("details")
+        return cls(
+            code=data.get("code", 0),
+            reason=data.get("reason", ""),
+            message=data.get("message", ""),
+            details=StatusDetails.from_dict(details) if details is not None else None,
+            metadata=data.get("metadata") or {},
+            status=data.get("status", ""),
+        )
+
+
+class APIError(KubewrightError):
+    """The API server answered with a failure. `status` is what it said, whole."""
+
+    code: ClassVar[int] = 0
+    reason: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        details: StatusDetails | None = None,
+        reason: str | None = None,
+        status: Status | None = None,
+    ) -> None:
+        self.status = status or Status(self.code, self.reason if reason is None else reason, message, details)
+        super().__init__(self.status.message)
+
+    @property
+    def causes(self) -> tuple[StatusCause, ...]:
+        return self.status.details.causes if self.status.details else ()
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which the server asks to be tried again; None when it did not say."""
+        seconds = self.status.details.retry_after_seconds if self.status.details else 0
+        return float(seconds) if seconds else None
+
+
+class BadRequest(APIError):
+    code, reason = 400, "BadRequest"
+
+
+class Unauthorized(APIError):
+    """No credentials, or credentials that the server does not know."""
+
+    code, reason = 401, "Unauthorized"
+
+
+class Forbidden(APIError):
+    """The user may not do this; the message names user, verb and resource."""
+
+    code, reason = 403, "Forbidden"
+
+
+class NotFound(APIError):
+    code, reason = 404, "NotFound"
+
+
+class MethodNotAllowed(APIError):
+    code, reason = 405, "MethodNotAllowed"
+
+
+class NotAcceptable(APIError):
+    code, reason = 406, "NotAcceptable"
+
+
+class Conflict(APIError):
+    """The object changed since it was read, or another manager owns the field. Read again, then retry."""
+
+    code, reason = 409, "Conflict"
+
+
+class AlreadyExists(APIError):
+    code, reason = 409, "AlreadyExists"
+
+
+class Gone(APIError):
+    """The resource version or continue token is too old. List again."""
+
+    code, reason = 410, "Expired"
+
+
+class RequestTooLarge(APIError):
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(APIError):
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class Invalid(APIError):
+    """The object breaks a rule; `causes` names each field."""
+
+    code, reason = 422, "Invalid"
+
+    @classmethod
+    def of(cls, kind: str, group: str, name: str, faults: Sequence[FieldError]) -> Invalid:
+        """The answer of the API server for `faults`: `Kind.group "name" is invalid: ...`."""
+        texts = list(dict.fromkeys(str(fault) for fault in faults))
+        listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        qualified = f"{kind}.{group}" if group else kind
+        causes = tuple(StatusCause(fault.reason, fault.body, fault.field) for fault in faults)
+        details = StatusDetails(name=name, group=group, kind=kind, causes=causes)
+        return cls(f'{qualified} "{name}" is invalid: {listed}', details=details)
+
+
+class TooManyRequests(APIError):
+    """The server asks to slow down; see `retry_after`."""
+
+    code, reason = 429, "TooManyRequests"
+
+
+class InternalError(APIError):
+    code, reason = 500, "InternalError"
+
+
+class ServiceUnavailable(APIError):
+    code, reason = 503, "ServiceUnavailable"
+
+
+class ServerTimeout(APIError):
+    """The server gave up in time. Whether a write took effect is not known."""
+
+    code, reason = 504, "Timeout"
+
+
+_BY_REASON: dict[str, type[APIError]] = {
+    each.reason: each
+    for each in (
+        BadRequest, Unauthorized, Forbidden, NotFound, MethodNotAllowed, NotAcceptable, Conflict, AlreadyExists, Gone,
+        RequestTooLarge, UnsupportedMediaType, Invalid, TooManyRequests, InternalError, ServiceUnavailable,
+        ServerTimeout,
+    )
+}  # fmt: skip
+_BY_CODE: dict[int, type[APIError]] = {each.code: each for each in _BY_REASON.values() if each is not AlreadyExists}
+
+
+def from_status(status: Status) -> APIError:
+    """The error for a Status, by its reason, or by its code where the reason is none that is known."""
+    chosen = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or APIError
+    return chosen(status=status)

@@ -1,0 +1,90 @@
+"""What is wrong with one field of an object, in the words of the API server.
+
+Follows k8s.io/apimachinery/pkg/util/validation/field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+_WITHOUT_VALUE: Final = frozenset({"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"})
+
+_TITLES: Final = {
+    "FieldValueNotFound": "Not found",
+    "FieldValueRequired": "Required value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "FieldValueTypeInvalid": "Invalid value",
+    "InternalError": "Internal error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault: `field` is its path (`spec.ports[0].port`), `reason` the cause's reason in a Status."""
+
+    reason: str
+    field: str
+    value: object = None
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The message without the field, as a Status cause carries it: `Invalid value: 3: must be ...`."""
+        text = _TITLES.get(self.reason, self.reason)
+        if self.reason not in _WITHOUT_VALUE:
+            text += f": {_shown(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "null"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", field, "", detail)
+
+
+def invalid(field: str, value: object, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", field, value, detail)
+
+
+def type_invalid(field: str, value: object, detail: str) -> FieldError:
+    return FieldError("FieldValueTypeInvalid", field, value, detail)
+
+
+def not_supported(field: str, value: object, supported: Iterable[str]) -> FieldError:
+    detail = "supported values: " + ", ".join(f'"{each}"' for each in supported)
+    return FieldError("FieldValueNotSupported", field, value, detail)
+
+
+def duplicate(field: str, value: object) -> FieldError:
+    return FieldError("FieldValueDuplicate", field, value)
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", field, None, detail)
+
+
+def not_found(field: str, value: object) -> FieldError:
+    return FieldError("FieldValueNotFound", field, value)
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} bytes")
+
+
+def too_many(field: str, count: int, limit: int) -> FieldError:
+    return FieldError("FieldValueTooMany", field, count, f"must have at most {limit} items")

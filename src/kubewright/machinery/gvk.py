@@ -1,0 +1,96 @@
+"""Names of kinds and resources, as the API conventions spell them.
+
+Follows k8s.io/apimachinery/pkg/runtime/schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersion:
+    """An API group and one of its versions; the core group is the empty string."""
+
+    group: str
+    version: str
+
+    @classmethod
+    def parse(cls, api_version: str) -> GroupVersion:
+        """Read an `apiVersion`: `v1` or `apps/v1`. Raises ValueError for anything else."""
+        group, slash, version = api_version.rpartition("/")
+        if not version or "/" in group or (slash and not group):
+            raise ValueError(f'apiVersion "{api_version}" is neither "<version>" nor "<group>/<version>"')
+        return cls(group, version)
+
+    @property
+    def path(self) -> str:
+        """The root of this version's URLs: `/api/v1` or `/apis/apps/v1`."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionKind:
+    """What an object is: its `apiVersion` and `kind`."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> GroupVersionKind:
+        """Read an object's `apiVersion` and `kind`. Raises ValueError when the apiVersion has no valid form."""
+        gv = GroupVersion.parse(api_version)
+        return cls(gv.group, gv.version, kind)
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def api_version(self) -> str:
+        return str(self.group_version)
+
+    @property
+    def qualified_kind(self) -> str:
+        """The kind as error messages name it: `Deployment.apps`, `Pod`."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def __str__(self) -> str:
+        return f"{self.api_version}, Kind={self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionResource:
+    """Where a kind is served: group, version and the plural in the URL."""
+
+    group: str
+    version: str
+    resource: str
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def qualified_resource(self) -> str:
+        """The resource as error messages name it: `deployments.apps`, `pods`."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of the collection, of one object, or of an object's subresource."""
+        parts = [self.group_version.path]
+        if namespace:
+            parts.append(f"namespaces/{namespace}")
+        parts.append(self.resource)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+    def __str__(self) -> str:
+        return f"{self.group_version}, Resource={self.resource}"

@@ -1,0 +1,1 @@
+"""Runs controllers as one process: life cycle, leader election, health, metrics, events."""

@@ -1,0 +1,1 @@
+"""For tests of operators: an environment with a control plane, and the pytest plugin."""
