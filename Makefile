@@ -1,0 +1,84 @@
+# Kubewright: everything a developer of it runs. `make help` explains.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The first Python that is new enough; PYTHON=/path/to/python overrides.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; exit; }; done)
+BIN := .venv/bin
+TARGET ?= embedded
+EXAMPLE ?= webserver-operator
+TESTS ?= tests examples
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n\n"} \
+		/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, PYTHON=<python>.\n'
+
+# ---- environment -------------------------------------------------------------------------------------------------
+
+.venv/.installed: pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo 'No Python 3.11 or newer was found. Install one, or name it: make PYTHON=/path/to/python ...'; exit 1; }
+	@echo "Making .venv with $$($(PYTHON) --version) and installing Kubewright into it (about half a minute, once)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+.venv/.tools: .venv/.installed
+	@echo 'Installing what the tests and checks need (once)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+.PHONY: setup
+setup: .venv/.tools ## Make .venv with Kubewright and all development tools in it.
+
+.PHONY: clean
+clean: ## Remove .venv and all caches of this checkout.
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---- the main job --------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: .venv/.installed ## Run an example operator through its whole walk-through on the embedded control plane. KEEP=1 leaves it up.
+	@$(BIN)/python examples/$(EXAMPLE)/demo.py $(if $(KEEP),--keep)
+
+# ---- tests and checks ----------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: .venv/.tools ## Run all tests: unit, integration, conformance, examples. TARGET=real runs them on a real control plane.
+	@$(BIN)/python -m pytest $(TESTS) --target=$(TARGET) -q -n 2 --dist=loadgroup $(PYTEST_ARGS)
+
+.PHONY: conformance
+conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
+	@$(BIN)/python -m pytest tests/conformance --target=$(TARGET) -q $(PYTEST_ARGS)
+
+.PHONY: check
+check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files.
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/pyright
+	@$(BIN)/lint-imports
+	@$(BIN)/python tools/generate.py --check
+
+.PHONY: generate
+generate: .venv/.tools ## Generate everything that is generated: built-in kinds, the examples' manifests, golden files.
+	@$(BIN)/python tools/generate.py
+
+.PHONY: controlplane
+controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kwok, ...) from Go modules into a cache. Needs Go 1.26.
+	@[ -n "$(PYTHON)" ] || { echo 'No Python 3.11 or newer was found. Name one: make PYTHON=/path/to/python controlplane'; exit 1; }
+	@$(PYTHON) tools/controlplane/build.py
+
+.PHONY: bench
+bench: .venv/.tools ## Measure Kubewright beside controller-runtime on the real control plane, and the embedded server beside the real one.
+	@$(BIN)/python -m benchmarks
+
+.PHONY: docs
+docs: .venv/.tools ## Check the documentation: every link resolves, every command and snippet in it runs.
+	@$(BIN)/python -m pytest tests/docs -q
