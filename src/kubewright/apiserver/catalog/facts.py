@@ -1,0 +1,73 @@
+"""The shapes in which the catalog states its facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """One API group with the versions served of it, the preferred one first."""
+
+    name: str
+    versions: tuple[str, ...]
+
+    @property
+    def group_versions(self) -> tuple[GroupVersion, ...]:
+        return tuple(GroupVersion(self.name, version) for version in self.versions)
+
+
+@dataclass(frozen=True, slots=True)
+class SubresourceFacts:
+    """A subresource of a built-in resource, such as `status`, `scale`, `log`."""
+
+    name: str
+    """Without the resource: `status`, not `pods/status`."""
+    kind: GroupVersionKind
+    """What is read and written there; another group's where so in Kubernetes (`autoscaling/v1, Kind=Scale`)."""
+    verbs: tuple[str, ...]
+    namespaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFacts:
+    """What discovery says of one built-in resource of one group version."""
+
+    resource: GroupVersionResource
+    kind: GroupVersionKind
+    """Of what is read and written; its group version differs from the resource's for few (`tokenreviews` do not)."""
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    storage_version_hash: str = ""
+    subresources: tuple[SubresourceFacts, ...] = ()
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind.kind}List"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a Table (meta/v1 TableColumnDefinition). `priority` above 0 is shown in wide output only."""
+
+    name: str
+    type: str
+    format: str
+    description: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAPIDocument:
+    """An OpenAPI v3 document, as a real API server publishes it."""
+
+    json: bytes
+    gzip: bytes
+    """The same bytes, compressed: the body for a client that accepts gzip."""
+    hash: str
+    """SHA-512 of `json` in upper-case hex, as `/openapi/v3` names it in `serverRelativeURL`."""
