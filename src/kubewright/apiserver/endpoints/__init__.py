@@ -1,0 +1,1 @@
+"""HTTP in front of the registry: routes, content types, discovery, OpenAPI, errors."""

@@ -1,0 +1,112 @@
+"""One served resource: what it is called, what its objects look like, and how it behaves.
+
+A Resource is the same thing for a built-in kind and for a custom one; only where its facts come from differs
+(the catalog, or a CustomResourceDefinition). It is immutable but for its lazily compiled schema: a CRD that changes is
+installed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from kubewright.apiserver.registry.strategy import Strategy
+from kubewright.apiserver.registry.subresource import Subresource
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright.machinery.json import JSONObject
+from kubewright.schema.structural import Schema
+
+ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+Convert = Callable[[JSONObject], JSONObject]
+"""Turns an object of one version into one of another; the result may share parts with the argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a Table (metav1.TableColumnDefinition). Priority above 0 is shown by `-o wide` only."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+Cells = Callable[[JSONObject], list[object]]
+"""The cells of one object's row, one for each column."""
+
+
+@dataclass(frozen=True)
+class Printer:
+    """How `kubectl get` shows a kind: its columns, and the row of an object."""
+
+    columns: tuple[Column, ...]
+    cells: Cells
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """One resource in one version."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    load_schema: Callable[[], Schema]
+    """Called once, at the first object that needs it: most kinds of most servers are never touched."""
+    strategy: Strategy = field(default_factory=Strategy)
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: Mapping[str, Subresource] = field(default_factory=dict[str, Subresource])
+    has_status: bool = False
+    """There is a status subresource: writes to the resource itself leave `status` alone."""
+    storage: str = ""
+    """Name under which objects are stored, shared by all versions: `deployments.apps`. Empty for kinds never stored."""
+    storage_api_version: str = ""
+    """apiVersion of the stored form; empty: this one."""
+    to_storage: Convert | None = None
+    """Makes the stored version of an object of this one; None where they are the same."""
+    from_storage: Convert | None = None
+    printer: Printer | None = None
+    """None: NAME and AGE."""
+    custom: bool = False
+    """Defined by a CustomResourceDefinition."""
+    openapi_schema: JSONObject | None = None
+    """The openAPIV3Schema of a custom resource, for publication; built-in documents come from the catalog."""
+    selectable_fields: tuple[str, ...] = ()
+    """Field selectors beyond metadata.name and metadata.namespace, as paths without a leading dot."""
+    storage_version_hash: str = ""
+    deprecation_warning: str = ""
+    """Sent as a Warning with every answer of a deprecated version."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.load_schema()
+
+    @cached_property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @cached_property
+    def gvr(self) -> GroupVersionResource:
+        return GroupVersionResource(self.group, self.version, self.plural)
+
+    @cached_property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @cached_property
+    def api_version(self) -> str:
+        return str(self.group_version)
+
+    @cached_property
+    def qualified(self) -> str:
+        """The resource as error messages name it: `deployments.apps`, `pods`. Also its key in a ResourceSet."""
+        return self.gvr.qualified_resource
