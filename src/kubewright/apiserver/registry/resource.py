@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from kubewright.apiserver.catalog.facts import Column
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
@@ -22,17 +23,6 @@ ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patc
 
 Convert = Callable[[JSONObject], JSONObject]
 """Turns an object of one version into one of another; the result may share parts with the argument."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a Table (metav1.TableColumnDefinition). Priority above 0 is shown by `-o wide` only."""
-
-    name: str
-    type: str = "string"
-    format: str = ""
-    description: str = ""
-    priority: int = 0
 
 
 Cells = Callable[[JSONObject], list[object]]
