@@ -1,0 +1,175 @@
+"""Builds the real control plane from its published Go modules, into a cache: `make controlplane`.
+
+The three modules beside this file name kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, etcd and kwok
+with their versions. What is built lies in `~/.cache/kubewright/controlplane/<hash>/bin` (or in
+`$XDG_CACHE_HOME`), the hash being that of all that decides what comes out; `current` beside it points to the last one built. kwok's
+stages, which say how simulated Pods and nodes behave, lie in `<hash>/stages`. When everything is there already, the
+script only says where.
+
+It prints progress on standard error and the directory of the binaries on standard output, so that
+`export KUBEBUILDER_ASSETS=$(python tools/controlplane/build.py)` works. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+KUBERNETES_VERSION = "v1.36.1"
+KUBERNETES_RELEASED = "2026-05-12T09:51:33Z"
+_VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+
+
+@dataclass(frozen=True)
+class Binary:
+    name: str
+    module: str
+    """The folder beside this file whose go.mod names it."""
+    package: str
+
+
+BINARIES = (
+    Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    Binary("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Binary("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    Binary("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    Binary("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+)
+
+STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
+"""Pods are ready at once and nodes stay so."""
+
+
+class BuildError(Exception):
+    """What stands in the way of the build, and what to do about it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Build the real control plane from Go modules into a cache.")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="folder to build into (%(default)s)")
+    cache: Path = parser.parse_args().cache
+    try:
+        print(build(cache) / "bin")
+    except BuildError as error:
+        say(f"The real control plane was not built: {error}")
+        return 1
+    return 0
+
+
+def default_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubewright" / "controlplane"
+
+
+def build(cache: Path) -> Path:
+    """The directory with `bin` and `stages`, built if it is not there.
+
+    A build that is cut short leaves nothing behind that looks whole.
+    """
+    target = cache / fingerprint()
+    if not target.is_dir():
+        check_go()
+        cache.mkdir(parents=True, exist_ok=True)
+        say(f"Building Kubernetes {KUBERNETES_VERSION}, etcd and kwok; cold, on two cores, that takes ten minutes.")
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=cache) as scratch:
+            work = Path(scratch) / target.name
+            compile_into(work / "bin")
+            copy_stages(work / "stages")
+            if not target.is_dir():  # another build may have been faster
+                work.rename(target)
+    point_current_to(target)
+    return target
+
+
+def fingerprint() -> str:
+    """Changes when the modules, what is built of them, or the platform does."""
+    recipe = (platform.system(), platform.machine(), linker_flags(), BINARIES, STAGES)
+    digest = hashlib.sha256(repr(recipe).encode())
+    for file in sorted(HERE.glob("*/go.*")):
+        digest.update(file.read_bytes())
+    return f"{KUBERNETES_VERSION}-{digest.hexdigest()[:12]}"
+
+
+def check_go() -> None:
+    """Raise BuildError unless there is a Go that can build the modules."""
+    if shutil.which("go") is None:
+        raise BuildError(
+            "it needs Go 1.26 or newer, and there is no `go` on the PATH. Install Go (https://go.dev/dl), then run this"
+            " again. The embedded control plane goes on working without: only tests with --target=real need this one."
+        )
+    asked = go("env", "GOVERSION", module="kubernetes")
+    if asked.returncode != 0:
+        raise BuildError(f"the Go on the PATH cannot build it ({asked.stderr.strip()}). Install Go 1.26 or newer.")
+
+
+def compile_into(directory: Path) -> None:
+    directory.mkdir(parents=True)
+    for number, binary in enumerate(BINARIES, start=1):
+        say(f"  [{number}/{len(BINARIES)}] {binary.name} ...")
+        started = time.monotonic()
+        flags = ("-trimpath", "-ldflags", linker_flags(), "-o", str(directory / binary.name))
+        built = go("build", *flags, binary.package, module=binary.module)
+        if built.returncode != 0:
+            raise BuildError(f"`go build {binary.package}` failed:\n{built.stderr.strip()}")
+        say(f"  [{number}/{len(BINARIES)}] {binary.name} built in {time.monotonic() - started:.0f} s")
+
+
+def linker_flags() -> str:
+    """Strip symbols, and state the version that a build from a module does not know."""
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+    facts = {
+        "gitVersion": KUBERNETES_VERSION,
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": KUBERNETES_RELEASED,
+    }
+    settings = [f"-X {package}.{name}={value}" for package in _VERSION_PACKAGES for name, value in facts.items()]
+    return " ".join(("-s", "-w", *settings))
+
+
+def copy_stages(directory: Path) -> None:
+    module = go("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok", module="kwok")
+    if module.returncode != 0:
+        raise BuildError(f"kwok's module cannot be found: {module.stderr.strip()}")
+    directory.mkdir()
+    for folder in STAGES:
+        for file in Path(module.stdout.strip(), "kustomize", "stage", folder).glob("*.yaml"):
+            if file.name != "kustomization.yaml":
+                shutil.copyfile(file, directory / file.name)
+
+
+def go(*arguments: str, module: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    return subprocess.run(
+        ("go", *arguments), cwd=HERE / module, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def point_current_to(target: Path) -> None:
+    """Replace the `current` link in one step, so that a reader always finds one."""
+    link = target.parent / "current"
+    if link.is_symlink() and link.readlink() == Path(target.name):
+        return
+    fresh = target.parent / f".current-{os.getpid()}"
+    fresh.symlink_to(target.name)
+    fresh.replace(link)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
