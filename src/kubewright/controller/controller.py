@@ -1,0 +1,114 @@
+"""Declares a controller: which kind it reconciles, what it owns and watches, and the function that does the work.
+
+    @controller(WebServer, owns=[Deployment, Service])
+    async def reconcile(ctx: Context[WebServer]) -> Result | None:
+        await ctx.apply(deployment_for(ctx.object))
+
+A Controller is a declaration and holds nothing of a run: it is registered nowhere, and one may run in several Managers.
+From what it declares follow its watches and its RBAC rules.
+
+Follows controller-runtime's pkg/builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from kubewright.cache.informer import IndexFunction
+from kubewright.controller.context import Context
+from kubewright.controller.handlers import MapFunction
+from kubewright.controller.predicates import Predicate
+from kubewright.controller.queue import Backoff
+from kubewright.controller.reconcile import Result
+from kubewright.controller.sources import Source
+from kubewright.models import Object
+from kubewright.models.rbac import PolicyRule
+
+T = TypeVar("T", bound=Object)
+T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
+
+ReconcileFunction: TypeAlias = Callable[[Context[T]], Awaitable[Result | None]]
+
+
+class Reconciler(Protocol[T_contra]):
+    """A reconciler with state of its own. With a finalizer it has `finalize(ctx)` as well, of the same shape."""
+
+    async def reconcile(self, ctx: Context[T_contra]) -> Result | None: ...  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A kind whose changes concern objects of the controller's kind that do not own it."""
+
+    kind: type[Object]
+    map: MapFunction[Any, Any]
+    """From an object that changed, and the cached objects of the controller's kind, to requests."""
+    predicate: Predicate | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Controller(Generic[T]):
+    """What `controller` made. Its parameters are described there."""
+
+    kind: type[T]
+    reconcile: ReconcileFunction[T]
+    name: str
+    owns: Sequence[type[Object]] = ()
+    watches: Sequence[Watch] = ()
+    sources: Sequence[Source] = ()
+    reads: Sequence[type[Object]] = ()
+    writes: Sequence[type[Object]] = ()
+    rules: Sequence[PolicyRule] = ()
+    predicate: Predicate | None = None
+    indexers: Mapping[str, IndexFunction[T]] = field(default_factory=dict[str, "IndexFunction[T]"])
+    workers: int = 1
+    timeout: timedelta | None = None
+    backoff: Backoff = field(default_factory=Backoff)
+    finalizer: str | None = None
+    finalize: ReconcileFunction[T] | None = None
+    deleted: bool = False
+
+    def rbac_rules(self) -> list[PolicyRule]:
+        """The rules that this controller needs in the namespaces it works in, and no more."""
+        raise NotImplementedError
+
+
+def controller(
+    kind: type[T],
+    *,
+    name: str | None = None,
+    owns: Sequence[type[Object]] = (),
+    watches: Sequence[Watch] = (),
+    sources: Sequence[Source] = (),
+    reads: Sequence[type[Object]] = (),
+    writes: Sequence[type[Object]] = (),
+    rules: Sequence[PolicyRule] = (),
+    predicate: Predicate | None = None,
+    indexers: Mapping[str, IndexFunction[T]] | None = None,
+    workers: int = 1,
+    timeout: timedelta | None = None,
+    backoff: Backoff | None = None,
+    finalizer: str | None = None,
+    finalize: ReconcileFunction[T] | None = None,
+    deleted: bool = False,
+) -> Callable[[ReconcileFunction[T] | Reconciler[T]], Controller[T]]:
+    """Make a Controller of a reconcile function, or of an object that has one: `controller(WebServer)(Reconciler(db))`.
+
+    `name` is in logs, metrics and events; the kind in lower case unless given. Unique in a Manager.
+    `owns`: kinds of children. A change of a child reconciles its controlling owner.
+    `watches`: other kinds, with the function that says whom a change concerns.
+    `sources`: requests from elsewhere in the program.
+    `reads`, `writes`: kinds that are read or written beyond these; `rules`: any other RBAC rule needed.
+    `predicate` says which events of `kind` itself count; `indexers` are added to its cache.
+    `workers`: how many requests at once. `timeout`: after which a reconcile is cancelled and retried.
+    `backoff`: the waits between retries of a request.
+    `finalizer`, `finalize`: a finalizer put on each object before its first reconcile, and what is done before it is
+    taken off again; see `kubewright.controller.finalizer` for what is guaranteed.
+    `deleted`: also call the function for objects that are gone or being deleted; otherwise it never sees them.
+
+    Raises ConfigError for what can't be meant.
+    """
+    raise NotImplementedError

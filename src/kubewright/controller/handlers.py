@@ -1,0 +1,60 @@
+"""From events to requests: whose reconcile an event asks for.
+
+A handler is a function of an event. It runs on the event loop for each event: it looks, and does not wait.
+
+Follows controller-runtime's pkg/handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypeVar
+
+from kubewright.cache.entry import Event
+from kubewright.cache.lister import Lister
+from kubewright.controller.reconcile import Request
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
+U = TypeVar("U", bound=Object)
+
+EventHandler: TypeAlias = Callable[[Event[T]], Iterable[Request]]
+MapFunction: TypeAlias = Callable[[U, Lister[T]], Iterable[Request]]
+"""Given an object that changed and the cached objects of the controller's own kind: which of those to reconcile."""
+
+
+def enqueue_object(event: Event[T]) -> Iterable[Request]:
+    """The object itself."""
+    return (Request(*event.key),)
+
+
+def enqueue_owner(owner: type[Object]) -> EventHandler[T]:
+    """The controlling owner, where it is of the kind `owner`; both when an update changed it.
+
+    Versions of the API group do not matter, since an owner reference may name an older one.
+    """
+    api = owner.__api__
+    group, kind, namespaced = api.group, api.kind, api.namespaced
+
+    def handle(event: Event[T]) -> Iterable[Request]:
+        requests: list[Request] = []
+        for entry in (event.old, event.new):
+            reference = entry.controller if entry is not None else None
+            if reference is None or reference.kind != kind or reference.api_version.rpartition("/")[0] != group:
+                continue
+            request = Request(event.key.namespace if namespaced else None, reference.name)
+            if request not in requests:
+                requests.append(request)
+        return requests
+
+    return handle
+
+
+def enqueue_mapped(function: MapFunction[U, T], lister: Lister[T]) -> EventHandler[U]:
+    """What `function` says of the object as it was and as it is."""
+
+    def handle(event: Event[U]) -> Iterable[Request]:
+        entries = (entry for entry in (event.old, event.new) if entry is not None)
+        return dict.fromkeys(request for entry in entries for request in function(entry.decode(), lister))
+
+    return handle
