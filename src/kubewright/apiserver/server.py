@@ -10,13 +10,16 @@ What `APIServer` puts together, and where each part comes from:
     registry        ResourceSet                    resources, each with its Registry
     registry        builtin.install(server)        the built-in kinds, from the catalog and `registry/<group>.py`
     apiextensions   install(server)                serves CustomResourceDefinitions; observes their commits
-    authentication  build(server) -> Authentication  `.authenticate(Request) -> UserInfo`, `.key_set()` for JWKS
+    authentication  build(server) -> Authentication  `.authenticate(Request) -> UserInfo`, `.impersonate(Request, UserInfo,
+                                                   Authorizer) -> UserInfo`, `.key_set()` for JWKS
     authorization   build(server) -> Authorizer      RBAC; observes roles and bindings
     admission       build(server) -> list[AdmissionPlugin]
 """
 
 from __future__ import annotations
 
+from kubewright.apiserver.authentication import Authentication
+from kubewright.apiserver.authorization.rbac import RBAC
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.http.message import Request, Response
@@ -32,6 +35,8 @@ class APIServer:
 
     options: ServerOptions
     resources: ResourceSet
+    authentication: Authentication
+    authorizer: RBAC
 
     async def start(self) -> None:
         """Load what was kept, install the built-in kinds, create what every cluster holds."""

@@ -17,7 +17,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
-from cryptography.x509 import load_pem_x509_certificate
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
@@ -83,22 +82,6 @@ class VerifyingKey:
         self.algorithm: Final = self._curve.algorithm if self._curve else "RS256"
         der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         self.id: Final = _b64(hashlib.sha256(der).digest())
-
-    @classmethod
-    def from_pem(cls, data: bytes) -> VerifyingKey:
-        """Read a public key, a certificate, or the public half of a private key. Raises ConfigError."""
-        try:
-            if b"CERTIFICATE" in data:
-                key = load_pem_x509_certificate(data).public_key()
-            elif b"PRIVATE KEY" in data:
-                key = serialization.load_pem_private_key(data, password=None).public_key()
-            else:
-                key = serialization.load_pem_public_key(data)
-        except ValueError as error:
-            raise ConfigError(f"service account key: {error}; give a PEM file with a key or certificate") from error
-        if not isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey)):
-            raise ConfigError("service account key: must be RSA or EC (P-256, P-384, P-521)")
-        return cls(key)
 
     def verify(self, token: Token) -> None:
         """Raises InvalidToken unless the token was signed with this key's other half."""

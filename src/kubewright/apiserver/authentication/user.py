@@ -1,6 +1,6 @@
 """Who asks: the outcome of authentication, and what an authenticator is.
 
-Follows k8s.io/apiserver/pkg/authentication.
+Follows k8s.io/apiserver pkg/authentication.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from kubewright.http.message import Request
+from kubewright.machinery.json import JSONObject
 
 ANONYMOUS: Final = "system:anonymous"
 AUTHENTICATED_GROUP: Final = "system:authenticated"
 UNAUTHENTICATED_GROUP: Final = "system:unauthenticated"
 MASTERS_GROUP: Final = "system:masters"
+"""The group whose members may do anything, whatever the rules say."""
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,27 @@ class UserInfo:
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
+    @property
+    def is_superuser(self) -> bool:
+        return MASTERS_GROUP in self.groups
+
+    def to_dict(self) -> JSONObject:
+        """As `authentication.k8s.io` shows a user."""
+        out: JSONObject = {"username": self.name}
+        if self.uid:
+            out["uid"] = self.uid
+        if self.groups:
+            out["groups"] = list(self.groups)
+        if self.extra:
+            out["extra"] = {key: list(values) for key, values in self.extra.items()}
+        return out
+
 
 LOOPBACK: Final = UserInfo("system:apiserver", (MASTERS_GROUP, AUTHENTICATED_GROUP))
 """The server itself, when it writes on its own account."""
+
+ANONYMOUS_USER: Final = UserInfo(ANONYMOUS, (UNAUTHENTICATED_GROUP,))
+"""A request without credentials."""
 
 
 class Authenticator(Protocol):
@@ -40,3 +62,21 @@ class Authenticator(Protocol):
         Raises Unauthorized for credentials that it recognises as its own and finds bad.
         """
         ...
+
+
+def service_account_name(namespace: str, name: str) -> str:
+    """The user name of a ServiceAccount."""
+    return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups that every ServiceAccount of `namespace` is in, but for `system:authenticated`."""
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+
+
+def split_service_account(user_name: str) -> tuple[str, str] | None:
+    """Namespace and name of the ServiceAccount that a user name stands for; None when it stands for none."""
+    if not user_name.startswith(_SERVICE_ACCOUNT):
+        return None
+    namespace, colon, name = user_name[len(_SERVICE_ACCOUNT) :].partition(":")
+    return (namespace, name) if colon and namespace and name and ":" not in name else None

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kubewright.apiserver.authentication.user import SUPERUSERS, UserInfo
-from kubewright.apiserver.authorization.attributes import Attributes
+from kubewright.apiserver.authentication.user import UserInfo
+from kubewright.apiserver.authorization.attributes import ALLOWED, AccessAttributes, Decision
 from kubewright.apiserver.authorization.rules import Rule, compile_rules
 from kubewright.machinery.json import JSONObject
 
@@ -26,8 +26,12 @@ _Key: TypeAlias = tuple[str, str]
 _Subject: TypeAlias = tuple[str, str]
 """`User` or `Group`, and its name."""
 
-_EVERY: Final[frozenset[str] | None] = None
-"""A verdict that holds for objects of any name; else a verdict is the set of names that it holds for."""
+_Verdict: TypeAlias = frozenset[str] | None
+"""Names of the objects for which an answer is yes; None: of all objects."""
+_Place: TypeAlias = tuple[str, tuple[str, ...], str]
+"""A user's name, its groups, and a namespace."""
+_Question: TypeAlias = tuple[str, str, str, str]
+"""Verb, group, resource, subresource."""
 _MAX_USERS: Final = 4096
 
 
@@ -79,9 +83,7 @@ class RBAC:
         self._roles: dict[_Key, tuple[Rule, ...]] = {}
         self._bindings: dict[_Key, _Binding] = {}
         self._bound: dict[_Subject, dict[_Key, _Binding]] = {}
-        self._verdicts: dict[
-            tuple[str, tuple[str, ...], str], dict[tuple[str, str, str, str], frozenset[str] | None]
-        ] = {}
+        self._verdicts: dict[_Place, dict[_Question, _Verdict]] = {}
 
     def put(self, kind: str, obj: JSONObject) -> None:
         """Take in a Role, ClusterRole, RoleBinding or ClusterRoleBinding as it now is."""
@@ -105,40 +107,41 @@ class RBAC:
         else:
             self._unbind((namespace, name))
 
-    def allows(self, attributes: Attributes) -> bool:
-        """Whether the user of `attributes` may do what they say."""
-        user = attributes.user
-        if SUPERUSERS in user.groups:
+    def authorize(self, access: AccessAttributes) -> Decision:
+        """Whether the user may do it; a denial says which bound roles are missing."""
+        return ALLOWED if self.allows(access) else Decision(False, self.explain(access))
+
+    def allows(self, access: AccessAttributes) -> bool:
+        user = access.user
+        if user.is_superuser:
             return True
-        if not attributes.resource:
-            return any(
-                rule.matches_url(attributes.verb, attributes.path) for rule in self.rules_for(user, namespace="")
-            )
-        place = (user.name, user.groups, attributes.namespace)
+        if not access.resource:
+            return any(rule.matches_url(access.verb, access.path) for rule in self.rules_for(user, namespace=""))
+        place = (user.name, user.groups, access.namespace)
         verdicts = self._verdicts.get(place)
         if verdicts is None:
             if len(self._verdicts) >= _MAX_USERS:
                 self._verdicts.clear()
             verdicts = self._verdicts[place] = {}
-        asked = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
+        asked = (access.verb, access.group, access.resource, access.subresource)
         try:
             names = verdicts[asked]
         except KeyError:
-            names = verdicts[asked] = self._names_allowed(attributes)
-        return names is _EVERY or attributes.name in names
+            names = verdicts[asked] = self._names_allowed(access)
+        return names is None or access.name in names
 
-    def reason(self, attributes: Attributes) -> str:
-        """Why `allows` said what it said: the binding that grants it, or roles that are bound and missing, or nothing."""
-        if SUPERUSERS in attributes.user.groups:
+    def explain(self, access: AccessAttributes) -> str:
+        """For people: the binding that allows it, or else the roles that are bound and missing, if any."""
+        if access.user.is_superuser:
             return ""
         missing: list[str] = []
-        for binding in self._bindings_of(attributes.user, attributes.namespace):
+        for binding in self._bindings_of(access.user, access.namespace):
             rules = self._rules_of(binding)
             if rules is None:
                 resource = "role" if binding.role_kind == "Role" else "clusterrole"
                 missing.append(f'{resource}.rbac.authorization.k8s.io "{binding.role_name}" not found')
-            elif any(_allows(rule, attributes) for rule in rules):
-                return f"RBAC: allowed by {binding.describe(attributes.user)}"
+            elif any(_allows(rule, access) for rule in rules):
+                return f"RBAC: allowed by {binding.describe(access.user)}"
         texts = list(dict.fromkeys(missing))
         if not texts:
             return ""
@@ -153,14 +156,12 @@ class RBAC:
         """The rules of a Role or ClusterRole; None when there is none of that name."""
         return self._roles.get((namespace if role_kind == "Role" else "", name))
 
-    def _names_allowed(self, attributes: Attributes) -> frozenset[str] | None:
+    def _names_allowed(self, access: AccessAttributes) -> _Verdict:
         names: set[str] = set()
-        for rule in self.rules_for(attributes.user, attributes.namespace):
-            if rule.matches_resource(
-                attributes.verb, attributes.group, attributes.resource, attributes.subresource
-            ):  # fmt: skip
+        for rule in self.rules_for(access.user, access.namespace):
+            if rule.matches_resource(access.verb, access.group, access.resource, access.subresource):
                 if not rule.names:
-                    return _EVERY
+                    return None
                 names.update(rule.names)
         return frozenset(names)
 
@@ -185,9 +186,9 @@ def _identities(user: UserInfo) -> tuple[_Subject, ...]:
     return (("User", user.name), *(("Group", group) for group in user.groups))
 
 
-def _allows(rule: Rule, attributes: Attributes) -> bool:
-    if not attributes.resource:
-        return rule.matches_url(attributes.verb, attributes.path)
-    return rule.matches_resource(
-        attributes.verb, attributes.group, attributes.resource, attributes.subresource
-    ) and (not rule.names or attributes.name in rule.names)
+def _allows(rule: Rule, access: AccessAttributes) -> bool:
+    if not access.resource:
+        return rule.matches_url(access.verb, access.path)
+    return rule.matches_resource(access.verb, access.group, access.resource, access.subresource) and (
+        not rule.names or access.name in rule.names
+    )

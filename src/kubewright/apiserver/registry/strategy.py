@@ -1,6 +1,7 @@
 """What a kind does beyond its schema. The base does nothing: a kind without a strategy of its own behaves as a custom
 resource does. One file a group, `registry/<group>.py`, holds the strategies of its kinds and a function
-`strategies(resources: ResourceSet) -> Mapping[str, Strategy]`, by plural.
+`strategies(server: APIServer) -> Mapping[str, Strategy]`, by plural. The group is named as its Go package is (`core`,
+`apps`, `rbac`, ...); when it is called, the server has its `options`, `resources`, `authentication` and `authorizer`.
 
 All methods run synchronously inside a write. What a strategy must know of other objects it reads from the ResourceSet;
 what it must remember (addresses in use) it keeps up by observing commits: so nothing needs releasing when a write fails.
