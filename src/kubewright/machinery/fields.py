@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-_WITHOUT_VALUE: Final = frozenset({"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"})
+_WITHOUT_VALUE: Final = frozenset(
+    {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "FieldValueTooShort", "InternalError"}
+)
 
 _TITLES: Final = {
     "FieldValueNotFound": "Not found",
@@ -20,7 +22,9 @@ _TITLES: Final = {
     "FieldValueNotSupported": "Unsupported value",
     "FieldValueForbidden": "Forbidden",
     "FieldValueTooLong": "Too long",
+    "FieldValueTooShort": "Too short",
     "FieldValueTooMany": "Too many",
+    "FieldValueTooFew": "Too few",
     "FieldValueTypeInvalid": "Invalid value",
     "InternalError": "Internal error",
 }
@@ -83,8 +87,15 @@ def not_found(field: str, value: object) -> FieldError:
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} bytes")
+    unit = "byte" if limit == 1 else "bytes"
+    return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} {unit}")
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
-    return FieldError("FieldValueTooMany", field, count, f"must have at most {limit} items")
+    unit = "item" if limit == 1 else "items"
+    return FieldError("FieldValueTooMany", field, count, f"must have at most {limit} {unit}")
+
+
+def too_few(field: str, count: int, limit: int) -> FieldError:
+    unit = "item" if limit == 1 else "items"
+    return FieldError("FieldValueTooFew", field, count, f"must have at least {limit} {unit}")

@@ -1,8 +1,30 @@
-"""Documents as JSON gives them: the names under which raw objects pass through signatures."""
+"""Documents as JSON gives them: the names under which raw objects pass through signatures, and questions about them."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 JSONObject: TypeAlias = dict[str, Any]
 """A JSON object whose shape its schema knows and Python does not."""
+
+JSONArray: TypeAlias = list[Any]
+"""A JSON array of anything."""
+
+
+def is_object(value: object) -> TypeGuard[JSONObject]:
+    """Whether a decoded value is a JSON object."""
+    return value.__class__ is dict
+
+
+def is_array(value: object) -> TypeGuard[JSONArray]:
+    """Whether a decoded value is a JSON array."""
+    return value.__class__ is list
+
+
+def equal(left: object, right: object) -> bool:
+    """Whether two decoded values are the same. Python's `==` takes `true` for 1; this does not."""
+    if is_object(left):
+        return is_object(right) and left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
+    if is_array(left):
+        return is_array(right) and len(left) == len(right) and all(map(equal, left, right))
+    return left == right and (left.__class__ is bool) == (right.__class__ is bool)

@@ -1,0 +1,171 @@
+"""Names: which strings may name things, in the words of the API server, and names made up for objects.
+
+Each check gives the faults it found, none when the value is good; the texts go into a `FieldError`'s detail.
+
+Follows k8s.io/apimachinery/pkg/util/validation, pkg/api/validate/content and apiserver's storage/names.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Final
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_KEY: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
+
+_LABEL_RE: Final = re.compile(_LABEL)
+_SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN)
+_DNS1035_RE: Final = re.compile(_DNS1035)
+_KEY_RE: Final = re.compile(_KEY)
+_VALUE_RE: Final = re.compile(f"({_KEY})?")
+_CONFIG_KEY_RE: Final = re.compile(_CONFIG_KEY)
+_PORT_NAME_RE: Final = re.compile("[-a-z0-9]+")
+
+_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no word comes out
+_SUFFIX_LENGTH: Final = 5
+_GENERATED_BASE_LENGTH: Final = 63 - _SUFFIX_LENGTH
+
+
+def dns1123_label(value: str) -> list[str]:
+    """Faults of a DNS label (RFC 1123): names of Namespaces, Services' endpoints, containers, volumes."""
+    faults = _longer_than(63, value)
+    if not _LABEL_RE.fullmatch(value):
+        if _SUBDOMAIN_RE.fullmatch(value):
+            faults.append("must not contain dots")
+        else:
+            text = (
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+                "and must start and end with an alphanumeric character"
+            )
+            faults.append(_regex_fault(text, _LABEL, "my-name", "123-abc"))
+    return faults
+
+
+def dns1123_subdomain(value: str) -> list[str]:
+    """Faults of a DNS subdomain (RFC 1123): the names of most objects."""
+    faults = _longer_than(253, value)
+    if not _SUBDOMAIN_RE.fullmatch(value):
+        text = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
+        faults.append(_regex_fault(text, _SUBDOMAIN, "example.com"))
+    return faults
+
+
+def dns1035_label(value: str) -> list[str]:
+    """Faults of a DNS label (RFC 1035), which starts with a letter: names of Services."""
+    faults = _longer_than(63, value)
+    if not _DNS1035_RE.fullmatch(value):
+        text = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+            "start with an alphabetic character, and end with an alphanumeric character"
+        )
+        faults.append(_regex_fault(text, _DNS1035, "my-name", "abc-123"))
+    return faults
+
+
+def path_segment(value: str) -> list[str]:
+    """Faults of a name that only has to fit into a URL: names of RBAC objects."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{each}'" for each in ("/", "%") if each in value]
+
+
+def qualified_name(value: str) -> list[str]:
+    """Faults of a qualified name, `[prefix/]name`: label and annotation keys, finalizers, conditions, resources."""
+    prefix, slash, name = value.rpartition("/")
+    text = (
+        "must consist of alphanumeric characters, '-', '_' or '.', "
+        "and must start and end with an alphanumeric character"
+    )
+    shape = _regex_fault(text, _KEY, "MyName", "my.name", "123-abc")
+    if "/" in prefix:
+        return [f"a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    faults: list[str] = []
+    if slash:
+        faults += [f"prefix part {each}" for each in (dns1123_subdomain(prefix) if prefix else ["must be non-empty"])]
+    faults += [f"name part {each}" for each in (_longer_than(63, name) if name else ["must be non-empty"])]
+    if not _KEY_RE.fullmatch(name):
+        faults.append(f"name part {shape}")
+    return faults
+
+
+def label_value(value: str) -> list[str]:
+    """Faults of a label's value; the empty string is a good one."""
+    faults = _longer_than(63, value)
+    if not _VALUE_RE.fullmatch(value):
+        text = (
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
+        faults.append(_regex_fault(text, f"({_KEY})?", "MyValue", "my_value", "12345"))
+    return faults
+
+
+def config_key(value: str) -> list[str]:
+    """Faults of a key in a ConfigMap's or Secret's data."""
+    faults = _longer_than(253, value)
+    if not _CONFIG_KEY_RE.fullmatch(value):
+        text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+        faults.append(_regex_fault(text, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    return faults + _parent_directory(value)
+
+
+def environment_name(value: str) -> list[str]:
+    """Faults of an environment variable's name in a container."""
+    if not value:
+        return ["environment variable name must be non-empty"]
+    if not all(" " <= each <= "~" and each != "=" for each in value):
+        return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+    return []
+
+
+def port_name(value: str) -> list[str]:
+    """Faults of a port's name (RFC 6335, lower case only)."""
+    faults = _longer_than(15, value)
+    if not _PORT_NAME_RE.fullmatch(value):
+        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= each <= "z" for each in value):
+        faults.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        faults.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        faults.append("must not begin or end with a hyphen")
+    return faults
+
+
+def port_number(value: int) -> list[str]:
+    """Faults of a port number."""
+    return [] if 1 <= value <= 65535 else ["must be between 1 and 65535, inclusive"]
+
+
+def masked_prefix(base: str) -> str:
+    """A `generateName` as its name will be judged: a trailing dash stands for the suffix to come."""
+    return f"{base[:-2]}a" if len(base) > 1 and base.endswith("-") else base
+
+
+def generate_name(base: str) -> str:
+    """`base` and five random characters, 63 at most: what `generateName` gives. Not guaranteed to be free."""
+    suffix = "".join(random.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
+    return base[:_GENERATED_BASE_LENGTH] + suffix
+
+
+def _longer_than(limit: int, value: str) -> list[str]:
+    length = len(value) if value.isascii() else len(value.encode())
+    return [f"must be no more than {limit} characters"] if length > limit else []
+
+
+def _regex_fault(text: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{each}', " for each in examples)
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def _parent_directory(value: str) -> list[str]:
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []

@@ -1,0 +1,203 @@
+"""Changes to a document: JSON patch (RFC 6902) and JSON merge patch (RFC 7386), as the API server applies them.
+
+A patched document is a new one that shares what was not touched with the old one and with the patch: none of the
+three is altered by the patching, and whoever goes on to change one of them in place changes what they share.
+The strategic merge patch, which needs a kind's schema, is `schema.strategic`.
+
+Kubernetes departs from RFC 6902: `replace` and `test` for null take an absent field, and negative indices count
+from the end. Follows k8s.io/apiserver/pkg/endpoints/handlers/patch.go and evanphx/json-patch v4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from kubewright.machinery.errors import BadRequest, Invalid, RequestTooLarge, StatusDetails
+from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object
+
+MAX_OPERATIONS: Final = 10_000
+_ABSENT: Final = object()
+_Container: TypeAlias = JSONObject | JSONArray
+_Change: TypeAlias = Callable[[_Container, str], None]
+
+
+def merge_patch(doc: JSONObject, patch: JSONObject) -> JSONObject:
+    """`doc` with `patch` merged into it: null removes a field, objects are merged, all else replaces."""
+    out = dict(doc)
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        elif is_object(value):
+            current = out.get(key)
+            out[key] = merge_patch(current if is_object(current) else {}, value)
+        else:
+            out[key] = value
+    return out
+
+
+def create_merge_patch(old: JSONObject, new: JSONObject) -> JSONObject:
+    """The smallest merge patch that makes `new` of `old`; empty when they are equal.
+
+    A null inside `new` can't be said by a merge patch: it comes out as the field's removal.
+    """
+    patch: JSONObject = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        current = old.get(key, _ABSENT)
+        if is_object(current) and is_object(value):
+            if changes := create_merge_patch(current, value):
+                patch[key] = changes
+        elif not equal(current, value):
+            patch[key] = value
+    return patch
+
+
+def json_patch(doc: JSONObject, operations: object) -> JSONObject:
+    """`doc` after each of `operations`, or an error and no change at all.
+
+    Raises `BadRequest` when `operations` is no list of operations, `RequestTooLarge` for more than `MAX_OPERATIONS`,
+    `Invalid` with the API server's text when one does not apply or a `test` fails; what failed is its `__cause__`.
+    """
+    if not is_array(operations) or not all(map(is_object, operations)):
+        raise BadRequest("json: cannot unmarshal value into Go value of type jsonpatch.Patch")
+    if len(operations) > MAX_OPERATIONS:
+        raise RequestTooLarge(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        )
+    root: JSONObject = doc
+    try:
+        for operation in operations:
+            root = _apply(root, operation)
+    except _NotApplicable as error:
+        raise Invalid(
+            "the server rejected our request due to an error in our request", details=StatusDetails()
+        ) from error
+    return root
+
+
+class _NotApplicable(ValueError):
+    """An operation that does not fit the document; the message says which and why."""
+
+
+def _apply(root: Any, operation: JSONObject) -> Any:
+    kind = operation.get("op")
+    path = _pointer(operation, "path")
+    value = operation.get("value")
+    match kind:
+        case "test":
+            found = _get(root, path)
+            if not equal(None if found is _ABSENT else found, value):
+                raise _NotApplicable(f"testing value {_shown(path)} failed")
+            return root
+        case "add":
+            return _add(root, path, value)
+        case "remove":
+            return _remove(root, path)
+        case "replace":
+            return _replace(root, path, value)
+        case "move":
+            source = _pointer(operation, "from")
+            moved = _get(root, source)
+            return _add(_remove(root, source), path, moved)
+        case "copy":
+            copied = _get(root, _pointer(operation, "from"))
+            return _add(root, path, None if copied is _ABSENT else copied)
+        case _:
+            raise _NotApplicable(f"Unexpected kind: {kind}")
+
+
+def _pointer(operation: JSONObject, name: str) -> list[str]:
+    text = operation.get(name)
+    if not isinstance(text, str):
+        raise _NotApplicable(f"{operation.get('op')} operation: missing {name} field")
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _shown(path: Sequence[str]) -> str:
+    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+def _get(root: Any, path: Sequence[str]) -> Any:
+    """The value at `path`; `_ABSENT` for a field that its object does not have."""
+    value = root
+    for depth, part in enumerate(path):
+        if is_object(value):
+            value = value.get(part, _ABSENT)
+        elif is_array(value):
+            value = value[_index(value, part, path[: depth + 1])]
+        else:
+            raise _NotApplicable(f"doc is missing path: {_shown(path)}")
+    return value
+
+
+def _add(root: Any, path: Sequence[str], value: Any) -> Any:
+    def put(container: _Container, key: str) -> None:
+        if isinstance(container, dict):
+            container[key] = value
+        elif key == "-":
+            container.append(value)
+        else:
+            container.insert(_index(container, key, path, room=1), value)
+
+    return _changed(root, path, put)
+
+
+def _remove(root: Any, path: Sequence[str]) -> Any:
+    def drop(container: _Container, key: str) -> None:
+        if isinstance(container, list):
+            del container[_index(container, key, path)]
+        elif container.pop(key, _ABSENT) is _ABSENT:
+            raise _NotApplicable(f"Unable to remove nonexistent key: {_shown(path)}")
+
+    return _changed(root, path, drop)
+
+
+def _replace(root: Any, path: Sequence[str], value: Any) -> Any:
+    if not path:
+        if not is_object(value):
+            raise _NotApplicable("replace operation value must be object")
+        return value
+
+    def put(container: _Container, key: str) -> None:
+        if isinstance(container, dict):
+            container[key] = value
+        else:
+            container[_index(container, key, path)] = value
+
+    return _changed(root, path, put)
+
+
+def _changed(root: Any, path: Sequence[str], change: _Change) -> Any:
+    """A copy of `root` in which `change` was made to the container of the last part of `path`."""
+    if not path:
+        raise _NotApplicable('doc is missing path: ""')
+    top = parent = _shallow(root, path)
+    for depth, part in enumerate(path[:-1]):
+        key: Any = part if isinstance(parent, dict) else _index(parent, part, path[: depth + 1])
+        if isinstance(parent, dict) and part not in parent:
+            raise _NotApplicable(f"doc is missing path: {_shown(path)}")
+        child = _shallow(parent[key], path)
+        parent[key] = child
+        parent = child
+    change(parent, path[-1])
+    return top
+
+
+def _shallow(value: Any, path: Sequence[str]) -> Any:
+    if is_object(value):
+        return dict(value)
+    if is_array(value):
+        return list(value)
+    raise _NotApplicable(f"doc is missing path: {_shown(path)}")
+
+
+def _index(container: Sequence[Any], key: str, path: Sequence[str], room: int = 0) -> int:
+    """The position that `key` names; `room` is how far beyond the last item it may lie."""
+    size = len(container) + room
+    try:
+        index = int(key)
+    except ValueError:
+        raise _NotApplicable(f"value was not a proper array index: '{_shown(path)}'") from None
+    if not -size <= index < size:
+        raise _NotApplicable(f"Unable to access invalid index: {_shown(path)}")
+    return index + size if index < 0 else index

@@ -1,0 +1,108 @@
+"""Times and durations as the API writes them.
+
+A `Time` is RFC 3339 in UTC to the second (`2026-01-31T12:00:00Z`), a `MicroTime` has six digits of fraction. In
+Python both are aware datetimes. A duration is what Go prints (`1h30m0s`, `1.5s`) and a timedelta in Python: what is
+finer than a microsecond is cut off. Every parser raises ValueError, with Go's text where the API server shows it.
+
+Follows k8s.io/apimachinery/pkg/apis/meta/v1 (time.go, micro_time.go, duration.go) and Go's package time.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from typing import Final
+
+_RFC3339: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+)
+_DURATION_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_NANOSECONDS: Final = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+
+
+def parse(text: str) -> datetime:
+    """Read a Time or MicroTime: any RFC 3339 date and time, whatever its offset or fraction."""
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        raise ValueError(f'"{text}" is not a time in the form of RFC 3339, like "2006-01-02T15:04:05Z"')
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
+    micro = int(fraction[:6].ljust(6, "0")) if fraction else 0
+    return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), micro, zone)
+
+
+def format(moment: datetime) -> str:
+    """Write a Time: UTC, cut to the second."""
+    at = moment.astimezone(UTC)
+    return f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}Z"
+
+
+def format_micro(moment: datetime) -> str:
+    """Write a MicroTime: UTC, with six digits of fraction."""
+    at = moment.astimezone(UTC)
+    return f"{format(at)[:-1]}.{at.microsecond:06d}Z"
+
+
+def truncate(moment: datetime) -> datetime:
+    """`moment` as it comes back once it has been written as a Time: in UTC, cut to the second."""
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a Go duration: `300ms`, `-1.5h`, `2h45m`, `0`."""
+    negative = text.startswith("-")
+    body = text[1:] if text[:1] in ("-", "+") else text
+    if body == "0":
+        return timedelta(0)
+    total = Fraction(0)
+    position = 0
+    while part := _DURATION_PART.match(body, position):
+        total += Fraction(part[1]) * _NANOSECONDS[part[2]]
+        position = part.end()
+    if position == 0 or position != len(body):
+        raise ValueError(_duration_fault(text, body, position))
+    micro = int(total / 1000)
+    return timedelta(microseconds=-micro if negative else micro)
+
+
+def format_duration(duration: timedelta) -> str:
+    """Write a Go duration, as Go's `Duration.String` does: `1h30m0s`, `1.5s`, `300ms`, `0s`."""
+    total = duration // timedelta(microseconds=1)
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    if total == 0:
+        return "0s"
+    if total < 1000:
+        return f"{sign}{total}µs"
+    if total < 10**6:
+        return f"{sign}{_decimal(total, 1000)}ms"
+    minutes, rest = divmod(total, 60 * 10**6)
+    seconds = f"{_decimal(rest, 10**6)}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{sign}{hours}h{minutes}m{seconds}"
+    return f"{sign}{minutes}m{seconds}" if minutes else f"{sign}{seconds}"
+
+
+def _offset(sign: str, hours: int, minutes: int) -> timezone:
+    if hours > 23 or minutes > 59:
+        raise ValueError(f'time zone offset "{sign}{hours:02d}:{minutes:02d}" is out of range')
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(-offset if sign == "-" else offset)
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else str(whole)
+
+
+def _duration_fault(text: str, body: str, position: int) -> str:
+    number = re.match(r"[\d.]+", body[position:])
+    if number is None or not any(each.isdigit() for each in number[0]):
+        return f'time: invalid duration "{text}"'
+    unit = re.match(r"[^\d.]*", body[position + number.end() :])
+    if unit is None or not unit[0]:
+        return f'time: missing unit in duration "{text}"'
+    return f'time: unknown unit "{unit[0]}" in duration "{text}"'
