@@ -10,8 +10,8 @@ What `APIServer` puts together, and where each part comes from:
     registry        ResourceSet                    resources, each with its Registry
     registry        builtin.install(server)        the built-in kinds, from the catalog and `registry/<group>.py`
     apiextensions   install(server)                serves CustomResourceDefinitions; observes their commits
-    authentication  build(server) -> Authentication  `.authenticate(Request) -> UserInfo`, `.impersonate(Request, UserInfo,
-                                                   Authorizer) -> UserInfo`, `.key_set()` for JWKS
+    authentication  build(server) -> Authentication  `.authenticate(Request) -> UserInfo`, `.key_set()` for JWKS,
+                                                   `.impersonate(Request, UserInfo, Authorizer) -> UserInfo`
     authorization   build(server) -> Authorizer      RBAC; observes roles and bindings
     admission       build(server) -> list[AdmissionPlugin]
 """

@@ -2,6 +2,7 @@
 resource does. One file a group, `registry/<group>.py`, holds the strategies of its kinds and a function
 `strategies(server: APIServer) -> Mapping[str, Strategy]`, by plural. The group is named as its Go package is (`core`,
 `apps`, `rbac`, ...); when it is called, the server has its `options`, `resources`, `authentication` and `authorizer`.
+A module with a kind that is served in several forms (autoscaling, events) also has `CONVERSIONS`; see `conversion`.
 
 All methods run synchronously inside a write. What a strategy must know of other objects it reads from the ResourceSet;
 what it must remember (addresses in use) it keeps up by observing commits: so nothing needs releasing when a write fails.
@@ -14,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kubewright.machinery import names
+from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 
@@ -37,6 +40,8 @@ class Strategy:
     """metadata.generation rises when anything outside metadata and status changes. False: the kind has none."""
     default_grace_seconds: int | None = None
     """Grace of a delete that names none. None: the kind is deleted at once, whatever is asked."""
+    selectable_fields: tuple[str, ...] = ()
+    """The kind's own field selectors; `fields` gives their values."""
     resets_status_on_create: bool = True
     """Status in a create is dropped, where the kind has a status subresource."""
 
@@ -49,6 +54,10 @@ class Strategy:
     def action(self) -> Action | None:
         """For kinds that are never stored (reviews): what a create of one does. None for all others."""
         return None
+
+    def name_faults(self, name: str) -> list[str]:
+        """What is wrong with a name (or a generateName, masked). Most kinds are named by DNS subdomains."""
+        return names.dns1123_subdomain(name)
 
     def default(self, obj: JSONObject) -> None:
         """Set defaults that the schema cannot express. Called after the schema's, on each write; must be idempotent."""
@@ -86,9 +95,13 @@ class Strategy:
             return 0
         return self.default_grace_seconds if asked is None else asked
 
-    def default_finalizers(self, obj: JSONObject, asked: str) -> list[str] | None:
-        """Garbage collection finalizers for a delete without propagationPolicy; None for the default, background."""
-        return None
+    def keeps_deleted(self, obj: JSONObject) -> bool:
+        """Whether an object being deleted, without finalizers left, lives on all the same (a Namespace with content)."""
+        return False
+
+    def name_faults(self, name: str) -> list[str]:
+        """What is wrong with a name of this kind."""
+        return names.dns1123_subdomain(name)
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         """Values of the kind's selectable fields, kept beside the stored object; see `Resource.selectable_fields`."""
