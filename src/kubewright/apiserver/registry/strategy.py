@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kubewright.machinery import names
-from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 
@@ -54,10 +53,6 @@ class Strategy:
     def action(self) -> Action | None:
         """For kinds that are never stored (reviews): what a create of one does. None for all others."""
         return None
-
-    def name_faults(self, name: str) -> list[str]:
-        """What is wrong with a name (or a generateName, masked). Most kinds are named by DNS subdomains."""
-        return names.dns1123_subdomain(name)
 
     def default(self, obj: JSONObject) -> None:
         """Set defaults that the schema cannot express. Called after the schema's, on each write; must be idempotent."""
