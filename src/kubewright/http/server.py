@@ -1,17 +1,38 @@
-"""An HTTP/1.1 server: a handler behind a socket."""
+"""An HTTP/1.1 server: a handler behind a socket.
+
+Guarantees
+    Requests of one connection are answered in their order, one at a time; those of several connections side by side.
+    The handler of a request whose client went away is cancelled, and a stream that nobody reads any more is closed.
+    A client that does not read is waited for `write_timeout` seconds, then cut; until then no more than a stream's own
+    bound and the socket's buffers are held for it.
+    What could be read in two ways (a length and chunks, two lengths, two hosts) is refused with 400.
+    An exception in the handler is a 500 to the client, and in the log in full.
+Not supported
+    Upgrades of a connection (a request for one is answered as if it had not asked), CONNECT, HTTP/2, compression.
+
+Standards: RFC 9110, RFC 9112.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import ssl as tls
 
 from kubewright.http.message import Handler
+from kubewright.http.request_parser import Limits
+from kubewright.http.server_connection import ServerConnection
+from kubewright.machinery.errors import ConfigError
+
+_CUT = 1.0
+"""Seconds for a handler that was cancelled to clean up when the server closes."""
 
 
 class Server:
-    """Serves `handler` at `host` and `port` (0: any free one), over TLS when `ssl` is given.
+    """Serves `handler` at the address `host` and `port` (0: any free one), over TLS when `ssl` is given.
 
-    `body_limit` is in bytes; a larger body is answered 413 by the server itself. A handler that wants to word that
-    answer sets the limit higher than its own. `head_limit` bounds request line and headers (431).
+    Bodies above `limits.body` bytes are answered 413 in plain text. A handler that wants to word that answer keeps a
+    smaller limit of its own.
     """
 
     def __init__(
@@ -21,17 +42,58 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         ssl: tls.SSLContext | None = None,
-        body_limit: int = 16 << 20,
-        head_limit: int = 64 << 10,
-    ) -> None: ...
+        limits: Limits | None = None,
+    ) -> None:
+        self._handler = handler
+        self._host = host
+        self._port = port
+        self._ssl = ssl
+        self._limits = limits or Limits()
+        self._listener: asyncio.Server | None = None
+        self._connections: set[ServerConnection] = set()
 
     @property
     def port(self) -> int:
         """The port that is listened on, once started."""
-        raise NotImplementedError
+        return self._port
 
     async def start(self) -> None:
         """Listen. ConfigError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(
+                lambda: ServerConnection(self._handler, self._limits, self._connections),
+                self._host,
+                self._port,
+                ssl=self._ssl,
+                ssl_handshake_timeout=self._limits.read_timeout if self._ssl else None,
+                backlog=1024,
+            )
+        except OSError as error:
+            raise ConfigError(_why_not(self._host, self._port, error)) from error
+        self._port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop accepting, end streams, give requests in flight `grace` seconds to finish, then cut what is left."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        listener.close()
+        open_ones = list(self._connections)
+        for connection in open_ones:
+            connection.finish()
+        ends = [connection.ended for connection in open_ones]
+        if ends:
+            await asyncio.wait(ends, timeout=grace)
+            for connection in open_ones:
+                connection.abort()
+            await asyncio.wait(ends, timeout=_CUT)
+        await listener.wait_closed()
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"{host}:{port} is in use by another process; stop it, or choose another port (0 is any free one)"
+    if error.errno == errno.EACCES:
+        return f"not allowed to listen on {host}:{port}; ports below 1024 need rights, choose a higher one"
+    return f"cannot listen on {host}:{port}: {error.strerror or error}"

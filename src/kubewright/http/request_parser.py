@@ -1,0 +1,168 @@
+"""Bytes to requests, and what is refused on the way: the part of the server that faces hostile input.
+
+Whatever two readers could take for different requests is refused (RFC 9112, 11.2: request smuggling), partly by the
+parser in C (a length and chunks, two lengths, bare line feeds, folded lines), partly here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httptools
+
+from kubewright.http import wire
+from kubewright.http.message import Peer, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may ask of a server. Sizes in bytes, times in seconds."""
+
+    head: int = 64 << 10
+    """Request line and headers; more is answered 431."""
+    body: int = 16 << 20
+    """More is answered 413."""
+    read_timeout: float = 60.0
+    """For a TLS handshake, and for a whole request once it has begun; later is answered 408."""
+    write_timeout: float = 30.0
+    """For a client that does not read what it is sent: it is cut."""
+    idle_timeout: float = 120.0
+    """Between two requests. Longer than clients keep idle connections, so that it is they who close."""
+
+
+class Refused(Exception):
+    """A request that gets no further than here; nothing that follows it on its connection is read."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class RequestParser:
+    """Feeds `deliver` with the requests of one connection. `invite` is called when a body waits to be asked for."""
+
+    def __init__(
+        self, limits: Limits, peer: Peer, deliver: Callable[[Request], None], invite: Callable[[], None]
+    ) -> None:
+        self.partial = False
+        """A request has begun and is not complete."""
+        self.last = False
+        """The client said that no request comes after this one."""
+        self.old = False
+        """The client speaks HTTP/1.0, which has no chunks."""
+        self._limits = limits
+        self._peer = peer
+        self._deliver = deliver
+        self._invite = invite
+        self._parser = httptools.HttpRequestParser(self)
+        self._in_head = False
+        self._head_size = 0
+        self._fed_in_head = 0
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._body_size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the bytes that came. Raises Refused; the parser is of no use after that."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Here a connection could change its protocol. A server may ignore the wish (RFC 9110, 7.8), and so it does.
+            self.feed(data[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            if isinstance(error.__context__, Refused):
+                raise error.__context__ from None
+            raise Refused(400, str(error) or "not HTTP/1.1") from None
+        if self._in_head:
+            # A line without end never reaches a callback: the parser keeps it.
+            self._fed_in_head += len(data)
+            if self._fed_in_head > self._limits.head:
+                raise self._head_too_large()
+
+    # What the parser calls. It wraps what is raised here: see `feed`.
+
+    def on_message_begin(self) -> None:
+        self.partial = self._in_head = True
+        self._head_size = self._fed_in_head = self._body_size = 0
+        self._url = b""
+        self._headers = {}
+        self._body = []
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer
+        self._head_size += len(name) + len(value) + 4
+        key = wire.text(name).lower()
+        headers = self._headers
+        if key not in headers:
+            headers[key] = wire.text(value)
+        elif key == "host":
+            raise Refused(400, "two Host headers")
+        else:
+            headers[key] += ", " + wire.text(value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        headers = self._headers
+        if self._head_size + len(self._url) > self._limits.head:
+            raise self._head_too_large()
+        if "connection" in headers or not self._parser.should_keep_alive():
+            self._settle_version()
+        if "host" not in headers and not self.old:
+            raise Refused(400, "no Host header")
+        if self._parser.should_upgrade():
+            self._check_upgrade()
+        if "transfer-encoding" in headers:
+            self._check_coding()
+        elif int(headers.get("content-length", 0)) > self._limits.body:
+            raise self._body_too_large()
+        if "expect" in headers:
+            self._settle_expectation()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_size += len(body)
+        if self._body_size > self._limits.body:
+            raise self._body_too_large()
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        self.partial = False
+        pieces = self._body
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        method = self._parser.get_method().decode()
+        self._deliver(Request(method, wire.text(self._url), self._headers, body, self._peer))
+
+    def _settle_version(self) -> None:
+        version = self._parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise Refused(505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
+        self.old = version == "1.0"
+        self.last = self.old or not self._parser.should_keep_alive()
+
+    def _check_upgrade(self) -> None:
+        # The parser takes what follows such a head for bytes of the new protocol. A body would be read as the next
+        # request, while a proxy in front of this server took it for a body.
+        if self._parser.get_method() == b"CONNECT":
+            raise Refused(405, "this server is no proxy")
+        if "transfer-encoding" in self._headers or self._headers.get("content-length", "0") != "0":
+            raise Refused(400, "a request to upgrade the connection has no body here")
+
+    def _check_coding(self) -> None:
+        if self.old or self._headers["transfer-encoding"].lower() != "chunked":
+            raise Refused(501, "the only transfer coding that is understood is chunked")
+
+    def _settle_expectation(self) -> None:
+        if self._headers["expect"].lower() != "100-continue":
+            raise Refused(417, "the only expectation that is understood is 100-continue")
+        self._invite()
+
+    def _head_too_large(self) -> Refused:
+        return Refused(431, f"request line and headers are over {self._limits.head} bytes")
+
+    def _body_too_large(self) -> Refused:
+        return Refused(413, f"the body is over {self._limits.body} bytes")

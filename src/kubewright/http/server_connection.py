@@ -1,0 +1,285 @@
+"""One connection to a server: its requests are queued as they come and answered in order by one task.
+
+There is one task for the life of the connection, not one a request. All time-outs are one deadline that moves: idle,
+half a request, a client that does not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from email.utils import formatdate
+from functools import lru_cache
+from typing import NoReturn, cast
+
+from kubewright.http import wire
+from kubewright.http.deadline import Deadline
+from kubewright.http.message import Handler, Request, Response
+from kubewright.http.request_parser import Limits, Refused, RequestParser
+from kubewright.http.stream import PipeBroken
+from kubewright.http.tls import peer_of, trim_buffer
+
+_logger = logging.getLogger("kubewright.http")
+
+_PIPELINE = 16
+"""Requests of one connection that may wait for their turn; with more, reading stops."""
+_WRITE_BUFFER = 64 << 10
+_LINGER = 1.0
+"""Seconds in which a refused client may go on sending, so that it gets to read the answer instead of a reset."""
+_COALESCED = 64 << 10
+"""A body up to this size is copied behind its head, which is cheaper than a second write."""
+_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "date"})
+"""Headers that are the connection's to set, not the handler's."""
+
+
+class ServerConnection(asyncio.Protocol):
+    """The connection of one client. `siblings` is the server's set of open ones."""
+
+    ended: asyncio.Task[None]
+    """Done when the last answer is written or the client is gone, and the handler has come to its end."""
+
+    def __init__(self, handler: Handler, limits: Limits, siblings: set[ServerConnection]) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._siblings = siblings
+        self._queue: deque[Request | Refused] = deque()
+        self._arrival: asyncio.Future[None] | None = None
+        """What the task waits on for a request."""
+        self._drain: asyncio.Future[None] | None = None
+        """What the task waits on for the client to read."""
+        self._invitation = False
+        """A client waits for `100 Continue` behind an answer that is still being made."""
+        self._writable = True
+        self._reading = True
+        self._streaming = False
+        self._lost = False
+        self._finishing = False
+        """Nothing is read any more; what is in the queue is answered, then the connection closes."""
+
+    # Told by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_WRITE_BUFFER)
+        trim_buffer(transport)
+        self._peer = peer_of(transport)
+        self._parser = RequestParser(self._limits, self._peer, self._enqueue, self._invite)
+        loop = asyncio.get_running_loop()
+        self._deadline = Deadline(loop, self._expire)
+        self._siblings.add(self)
+        self.ended = loop.create_task(self._serve())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        self._siblings.discard(self)
+        self._deadline.cancel()
+        self.ended.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        if self._drain is not None and not self._drain.done():
+            self._drain.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        if self._finishing:
+            return
+        parser = self._parser
+        had_begun = parser.partial
+        try:
+            parser.feed(data)
+        except Refused as refusal:
+            self._refuse(refusal)
+            return
+        if self._arrival is not None and parser.partial and not had_begun:
+            self._deadline.set(self._limits.read_timeout)
+        if len(self._queue) > _PIPELINE and self._reading:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _expire(self) -> None:
+        if self._arrival is not None and self._parser.partial:
+            self._refuse(Refused(408, f"the request was not complete within {self._limits.read_timeout:g} s"))
+        else:
+            self._transport.abort()
+
+    # Told by the server.
+
+    def finish(self) -> None:
+        """Answer what has been asked, end a stream, then close."""
+        self._finishing = True
+        if self._arrival is not None and not self._queue:
+            self._transport.close()
+        elif self._streaming:
+            self.ended.cancel()
+
+    def abort(self) -> None:
+        """Cut the connection, and cancel what its client asked for."""
+        self._transport.abort()
+
+    # From the parser to the task.
+
+    def _enqueue(self, entry: Request | Refused) -> None:
+        self._queue.append(entry)
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _refuse(self, refusal: Refused) -> None:
+        _logger.info("refused a request of %s: %d, %s", self._peer.address, refusal.status, refusal)
+        self._finishing = True
+        self._enqueue(refusal)
+
+    def _invite(self) -> None:
+        self._invitation = True
+        if self._arrival is not None and not self._queue:
+            self._send_invitation()
+
+    def _send_invitation(self) -> None:
+        self._invitation = False
+        if self._parser.partial:
+            self._transport.write(wire.CONTINUE)
+
+    async def _serve(self) -> None:
+        try:
+            while True:
+                if not self._queue:
+                    if self._is_last:
+                        break
+                    await self._await_request()
+                entry = self._queue.popleft()
+                if isinstance(entry, Refused):
+                    self._write_whole("", _plain(entry.status, str(entry)))
+                    await self._linger()
+                await self._answer(entry)
+        except Exception:
+            _logger.exception("the connection of %s failed", self._peer.address)
+            self._transport.abort()
+        finally:
+            # What is still to be flushed may take as long as a client may not read.
+            self._deadline.set(self._limits.write_timeout)
+            self._transport.close()
+
+    async def _await_request(self) -> None:
+        if self._invitation:
+            self._send_invitation()
+        if not self._reading:
+            self._reading = True
+            self._transport.resume_reading()
+        limits = self._limits
+        self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
+        self._arrival = asyncio.get_running_loop().create_future()
+        try:
+            await self._arrival
+        finally:
+            self._arrival = None
+        self._deadline.set(None)
+
+    async def _linger(self) -> NoReturn:
+        self._deadline.set(_LINGER)
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("the connection's end cancels what waits here")
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            response = await self._handler(request)
+        except asyncio.CancelledError:
+            if self.ended.cancelling():
+                raise
+            _logger.exception("%s %s: the handler was cancelled from within", request.method, request.target)
+            response = _plain(500, "internal server error")
+        except Exception:
+            _logger.exception("%s %s: the handler failed", request.method, request.target)
+            response = _plain(500, "internal server error")
+        if isinstance(response.body, bytes):
+            self._write_whole(request.method, response)
+            if not self._writable:
+                await self._drained()
+        elif request.method == "HEAD" or wire.bodiless(response.status):
+            await response.aclose()
+            self._transport.write(self._head(response, None))
+        else:
+            await self._write_stream(request, response, response.body)
+
+    # Writing.
+
+    @property
+    def _is_last(self) -> bool:
+        """Whether the connection closes when what was taken from the queue is answered."""
+        return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
+
+    def _head(self, response: Response, framing: tuple[str, str] | None) -> bytes:
+        lines = [(name, value) for name, value in response.headers.items() if name not in _FRAMING]
+        lines.append(("date", _http_date(int(time.time()))))
+        if framing is not None:
+            lines.append(framing)
+        if self._is_last:
+            lines.append(("connection", "close"))
+        return wire.head(wire.status_line(response.status), lines)
+
+    def _write_whole(self, method: str, response: Response) -> None:
+        body = response.body
+        assert isinstance(body, bytes)
+        if wire.bodiless(response.status):
+            self._transport.write(self._head(response, None))
+            return
+        head = self._head(response, ("content-length", str(len(body))))
+        if method == "HEAD":
+            self._transport.write(head)
+        elif len(body) <= _COALESCED:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+
+    async def _write_stream(self, request: Request, response: Response, body: AsyncIterator[bytes]) -> None:
+        chunked = not self._parser.old
+        write = self._transport.write
+        write(self._head(response, ("transfer-encoding", "chunked") if chunked else None))
+        self._streaming = True
+        try:
+            if not self._finishing:
+                async for piece in body:
+                    if piece:
+                        write(wire.chunk(piece) if chunked else piece)
+                        if not self._writable:
+                            await self._drained()
+        except asyncio.CancelledError:
+            if self._lost or not self._finishing:
+                raise
+            self.ended.uncancel()  # the server closes: to the client it is an orderly end
+        except PipeBroken as error:
+            _logger.warning("%s %s: cut %s: %s", request.method, request.target, self._peer.address, error)
+            self._transport.abort()
+            return
+        except Exception:
+            _logger.exception("%s %s: the stream failed", request.method, request.target)
+            self._transport.abort()
+            return
+        finally:
+            self._streaming = False
+            await response.aclose()
+        if chunked:
+            write(wire.LAST_CHUNK)
+
+    async def _drained(self) -> None:
+        """Return when the client has read; the deadline cuts one that does not."""
+        self._deadline.set(self._limits.write_timeout)
+        self._drain = asyncio.get_running_loop().create_future()
+        try:
+            await self._drain
+        finally:
+            self._drain = None
+        self._deadline.set(None)
+
+
+def _plain(status: int, why: str) -> Response:
+    return Response(status, {"content-type": "text/plain; charset=utf-8"}, f"{why}\n".encode())
+
+
+@lru_cache(maxsize=1)
+def _http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)

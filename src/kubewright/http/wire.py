@@ -1,0 +1,53 @@
+"""How messages stand on the wire: heads, chunks, and what may be in them.
+
+Text is UTF-8 in headers, with bytes that are not UTF-8 kept as they are (Go's servers and clients send both). A name or
+value that would break out of its line is refused, not escaped. Follows RFC 9110 and RFC 9112.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+_STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n" for each in HTTPStatus}
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+def bodiless(status: int) -> bool:
+    """Whether a response of this status never has a body (RFC 9112, 6.3)."""
+    return status < 200 or status in (204, 304)
+
+
+def status_line(status: int) -> str:
+    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n"
+
+
+def head(first_line: str, lines: Iterable[tuple[str, str]]) -> bytes:
+    """First line and headers, to and with the empty line. ValueError for a name or value with a line break in it."""
+    parts = [first_line]
+    for name, value in lines:
+        parts.append(f"{name}: {value}\r\n")
+    parts.append("\r\n")
+    text = "".join(parts)
+    if text.count("\n") != len(parts) or text.count("\r") != len(parts) or "\0" in text:
+        raise ValueError(f"a line break or NUL in the header of a message: {text!r}")
+    return text.encode("utf-8", "surrogateescape")
+
+
+def request_line(method: str, target: str) -> str:
+    """ValueError for a target that is not percent-encoded, or a method that is no word."""
+    if not (target.isascii() and target.isprintable()) or " " in target or not method.isalpha():
+        raise ValueError(f"not a request line: {method!r} {target!r}; percent-encode the target")
+    return f"{method} {target} HTTP/1.1\r\n"
+
+
+def text(data: bytes) -> str:
+    """A header's name or value as it is in `Request.headers` and `Response.headers`."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body. `data` is not empty: an empty chunk would be the end."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
