@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+import msgspec
+
+from kubewright.client.rest import JSON, Query, RESTClient
+from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.selectors import FieldSelector, LabelSelector
 
 T = TypeVar("T")
 
-Labels: TypeAlias = "LabelSelector | Mapping[str, str] | str | None"
+Labels: TypeAlias = LabelSelector | Mapping[str, str] | str | None
 """A label selector: parsed, as equalities (`{"app": "web"}`), or as kubectl writes it (`"app=web,tier!=cache"`)."""
 
-Fields: TypeAlias = "FieldSelector | Mapping[str, str] | str | None"
+Fields: TypeAlias = FieldSelector | Mapping[str, str] | str | None
 """A field selector: parsed, as equalities (`{"metadata.name": "web"}`), or as text (`"status.phase!=Failed"`)."""
 
 
@@ -37,7 +41,61 @@ class ObjectList(Generic[T]):
         return bool(self.items)
 
 
-def selector_text(selector: LabelSelector | FieldSelector | Mapping[str, str] | str | None) -> str:
+class _ListMeta(msgspec.Struct, gc=False, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
+    resource_version: str = ""
+    continue_token: str | None = None
+
+
+class RawList(msgspec.Struct, gc=False):
+    """A list, or one page of it, whose items are still JSON: views of the answer, to be copied by who keeps them."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+    @property
+    def continue_token(self) -> str:
+        return self.metadata.continue_token or ""
+
+
+async def raw_pages(
+    rest: RESTClient, path: str, query: Query, *, limit: int, accept: str = JSON
+) -> AsyncIterator[RawList]:
+    """The pages of one list, in their order; a single one when `limit` is 0.
+
+    Raises Gone when the server no longer knows the snapshot that the first page is of: begin anew, without a limit.
+    """
+    token = ""
+    while True:
+        page = await raw_page(rest, path, query, limit=limit, token=token, accept=accept)
+        yield page
+        token = page.continue_token
+        if not token:
+            return
+
+
+async def raw_page(
+    rest: RESTClient, path: str, query: Query, *, limit: int, token: str = "", accept: str = JSON
+) -> RawList:
+    """One page, from where `token` says."""
+    data = await rest.request(
+        "GET", path, {**query, "limit": str(limit) if limit else None, "continue": token}, accept=accept
+    )
+    try:
+        return msgspec.json.decode(data, type=RawList)
+    except msgspec.MsgspecError as error:
+        raise DecodeError(f"GET {path}: the answer is not a list ({error}): {data[:200]!r}") from error
+
+
+def selection(labels: Labels, fields: Fields) -> dict[str, str | None]:
+    """The query parameters that select by labels and fields."""
+    return {"labelSelector": selector_text(labels), "fieldSelector": selector_text(fields)}
+
+
+def selector_text(selector: Labels | Fields) -> str:
     """A selector as a query parameter carries it; empty for one that selects everything."""
     if selector is None:
         return ""

@@ -1,21 +1,94 @@
 """A watch as it comes from the server: events, and how they are cut out of the stream.
 
+A stream is one JSON document a line, in chunks that begin and end anywhere. All lines that a chunk completes are
+decoded together: one call for a burst of events, nothing for each that could be done for all.
+
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from kubewright.machinery.errors import APIError, DecodeError, Status, from_status
+from kubewright.machinery.json import JSONObject
 
 T_co = TypeVar("T_co", covariant=True)
 
-EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""The annotation of the bookmark after the last object of a streamed list."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[T_co]):
-    """One change. A BOOKMARK's object has nothing but a resource version: all events up to there have been sent."""
+    """One change. The object of a DELETED is its last state."""
 
     type: EventType
     object: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """All events up to this resource version have been sent: a watch can be resumed from here."""
+
+    resource_version: str
+    initial_events_end: bool = False
+    """All objects that were there when the watch began have been sent (`send_initial_events`)."""
+
+
+class RawEvent(msgspec.Struct, gc=False, frozen=True):
+    """One event whose object is still JSON. `object` is a view of the chunk: copy what is to be kept."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: msgspec.Raw
+
+    def bookmark(self) -> Bookmark:
+        """What a BOOKMARK event says."""
+        metadata = msgspec.json.decode(self.object, type=_BookmarkObject).metadata
+        ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return Bookmark(metadata.resource_version, ended)
+
+    def error(self) -> APIError:
+        """What an ERROR event says."""
+        return from_status(Status.from_dict(msgspec.json.decode(self.object, type=JSONObject)))
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _BookmarkObject(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta
+
+
+class EventDecoder:
+    """Makes events of the chunks of one stream."""
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.json.Decoder(RawEvent)
+        self._partial: list[bytes] = []
+        """The pieces of a line whose end has not come: joined once, however many there are."""
+
+    def feed(self, chunk: bytes) -> list[RawEvent]:
+        """The events that `chunk` completes, in their order. Raises DecodeError for what is no watch event."""
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self._partial.append(chunk)
+            return []
+        lines = chunk[:end]
+        if self._partial:
+            self._partial.append(lines)
+            lines = b"".join(self._partial)
+            self._partial.clear()
+        if end < len(chunk):
+            self._partial.append(chunk[end:])
+        try:
+            return self._decoder.decode_lines(lines)
+        except msgspec.MsgspecError as error:
+            raise DecodeError(f"the watch sent what is no event ({error}): {lines[:200]!r}") from error
