@@ -1,1 +1,6 @@
 """Typed API objects (Model, CustomResource), and the CRDs, RBAC and manifests that follow from them."""
+
+from kubewright.models.resource import APIResource as APIResource
+from kubewright.models.resource import Object as Object
+from kubewright.models.struct import Struct as Struct
+from kubewright.models.struct import field as field

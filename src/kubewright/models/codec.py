@@ -1,0 +1,136 @@
+"""Objects from and to JSON.
+
+Decoding tolerates `null` where Go writes it for an empty list or map. An object that was decoded from bytes remembers
+them, so that `encode_update` keeps what its class does not know. Encoding puts `apiVersion` and `kind` first.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kubewright.machinery import time
+from kubewright.machinery.errors import DecodeError
+from kubewright.machinery.json import JSONObject, is_object
+from kubewright.models import merge, tolerance
+from kubewright.models.meta import MicroTime
+from kubewright.models.resource import Object
+
+T = TypeVar("T", bound=Object)
+
+_SOURCE: Final = "decoded_from"
+
+
+def decode(cls: type[T], data: bytes) -> T:
+    """Read an object of kind `cls`; `data` is kept with it, not copied. Raises DecodeError."""
+    try:
+        obj = _decoder(cls).decode(data)
+    except msgspec.ValidationError:
+        obj = from_dict(cls, _document(cls, data))
+    except msgspec.DecodeError as fault:
+        raise DecodeError(f"{cls.__name__}: not JSON: {fault}") from fault
+    vars(obj)[_SOURCE] = data
+    return obj
+
+
+def from_dict(cls: type[T], document: JSONObject) -> T:
+    """Read an object of kind `cls` from a plain document. Raises DecodeError."""
+    api_version = document.get("apiVersion", cls.__api__.api_version)
+    if api_version != cls.__api__.api_version:
+        raise DecodeError(f'{_name(cls, document)}: apiVersion is "{api_version}", not "{cls.__api__.api_version}"')
+    try:
+        return _decoder(cls).decode(msgspec.json.encode(tolerance.mended(document, cls)))
+    except msgspec.ValidationError as fault:
+        raise DecodeError(f"{_name(cls, document)}: {_explained(str(fault))}") from fault
+
+
+def encode(obj: Object) -> bytes:
+    """Write what `obj` says, for a create or an apply."""
+    return _head(type(obj)) + _encoder.encode(obj)[1:]
+
+
+def encode_update(obj: Object) -> bytes:
+    """Write `obj` for an update: the document it was decoded from, with what was changed since then changed in it.
+
+    Fields that the class does not know stay, at every depth. An object that was not decoded from bytes is written as
+    `encode` does.
+    """
+    source: bytes | None = vars(obj).get(_SOURCE)
+    if source is None:
+        return encode(obj)
+    cls = type(obj)
+    known = to_dict(decode(cls, source))
+    document = merge.changed(_document(cls, source), known, to_dict(obj))
+    return msgspec.json.encode(document)
+
+
+def to_dict(obj: Object) -> JSONObject:
+    """What `obj` says, as a plain document."""
+    body: JSONObject = msgspec.to_builtins(obj, enc_hook=_to_builtin)
+    return {"apiVersion": obj.api_version, **body}
+
+
+def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+    decoder: msgspec.json.Decoder[T] | None = _decoders.get(cls)
+    if decoder is None:
+        decoder = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=_from_json)
+    return decoder
+
+
+@cache
+def _head(cls: type[Object]) -> bytes:
+    """The start of a document; the kind, which msgspec writes first, follows."""
+    return b'{"apiVersion":"%s",' % cls.__api__.api_version.encode()
+
+
+def _document(cls: type[Object], data: bytes) -> JSONObject:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as fault:
+        raise DecodeError(f"{cls.__name__}: not a JSON object: {fault}") from fault
+
+
+def _from_json(wanted: type[Any], value: Any) -> Any:
+    if wanted is MicroTime:
+        return MicroTime.of(time.parse(value))
+    raise NotImplementedError(f"{wanted!r} is not a type of the API")
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, MicroTime):
+        return time.format_micro(value)
+    raise NotImplementedError(f"{type(value)!r} is not a type of the API")
+
+
+def _to_builtin(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else _to_json(value)
+
+
+_decoders: Final[dict[type[Any], msgspec.json.Decoder[Any]]] = {}
+_encoder: Final = msgspec.json.Encoder(enc_hook=_to_json)
+
+_FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
+
+
+def _explained(fault: str) -> str:
+    """msgspec's message with the field first and in our spelling: `spec.replicas: expected int, got str`."""
+    found = _FAULT.fullmatch(fault)
+    if found is None:
+        return fault
+    what = found["what"].replace("`", "")
+    return f"{found['path'].lstrip('.')}: {what[:1].lower()}{what[1:]}"
+
+
+def _name(cls: type[Object], document: JSONObject) -> str:
+    metadata = document.get("metadata")
+    if not is_object(metadata) or "name" not in metadata:
+        return cls.__name__
+    namespace = metadata.get("namespace")
+    return (
+        f'{cls.__api__.kind} "{namespace}/{metadata["name"]}"'
+        if namespace
+        else f'{cls.__api__.kind} "{metadata["name"]}"'
+    )

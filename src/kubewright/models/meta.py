@@ -1,0 +1,184 @@
+"""The structures of meta/v1, which every kind shares.
+
+Names are "" and lists and maps empty where nothing is set, as in Go; none of those is sent. A `Time` is an aware
+`datetime`; the API server keeps whole seconds of it.
+
+Follows k8s.io/apimachinery/pkg/apis/meta/v1.
+"""
+
+# ruff: noqa: RUF012, E501 - descriptions are those of meta/v1, line by line; each struct gets an empty list or map of its own
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from kubewright.models.markers import (
+    Format,
+    IntOrStringType,
+    ListType,
+    MapType,
+    MaxLength,
+    Minimum,
+    MinLength,
+    Pattern,
+    QuantityType,
+)
+from kubewright.models.struct import Struct, field
+
+Time: TypeAlias = datetime
+"""A moment to the second (metav1.Time). Aware; `machinery.time.truncate` gives it as the server keeps it."""
+
+Quantity: TypeAlias = Annotated[str, QuantityType()]
+"""An amount with a suffix: `500m`, `1.5Gi`. `machinery.quantity.Quantity` reads, compares and adds them."""
+
+IntOrString: TypeAlias = Annotated[int | str, IntOrStringType()]
+"""A number, or a name or percentage: `8080`, `http`, `25%`."""
+
+Int32: TypeAlias = Annotated[int, Format("int32")]
+"""A whole number that has to fit into 32 bits."""
+
+Int64: TypeAlias = Annotated[int, Format("int64")]
+"""A whole number that has to fit into 64 bits."""
+
+
+class MicroTime(datetime):
+    """A moment to the microsecond (metav1.MicroTime), written with all six digits as the API server demands."""
+
+    @classmethod
+    def of(cls, moment: datetime) -> MicroTime:
+        """`moment`, which is aware, as a MicroTime."""
+        utc = moment.astimezone(UTC)
+        return cls.combine(utc.date(), utc.timetz())
+
+
+class OwnerReference(Struct):
+    """The object that this one belongs to, and with which it is deleted; it is in the same namespace or in none."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ManagedFieldsEntry(Struct):
+    """The fields of an object that one manager owns, kept as JSON (`fields_v1`): they are many, and rarely read."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: Time | None = None
+    fields_type: str = ""
+    fields_v1: msgspec.Raw = field(default=msgspec.Raw(), name="fieldsV1")
+    subresource: str = ""
+
+
+class ObjectMeta(Struct):
+    """What every object has: its name, its labels, its owners, and what the system keeps about it."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+    finalizers: list[str] = []
+    managed_fields: list[ManagedFieldsEntry] = []
+    self_link: str = ""
+
+
+class ListMeta(Struct):
+    """What every list has: the version it was read at, and where it goes on."""
+
+    resource_version: str = ""
+    continue_: str = ""
+    remaining_item_count: int | None = None
+    self_link: str = ""
+
+
+class LabelSelectorRequirement(Struct):
+    """One condition on a label; `values` for `In` and `NotIn` only."""
+
+    key: str
+    """key is the label key that the selector applies to."""
+    operator: str
+    """operator represents a key's relationship to a set of values.
+    Valid operators are In, NotIn, Exists and DoesNotExist."""
+    values: Annotated[list[str], ListType("atomic")] = []
+    """values is an array of string values. If the operator is In or NotIn,
+    the values array must be non-empty. If the operator is Exists or DoesNotExist,
+    the values array must be empty. This array is replaced during a strategic
+    merge patch."""
+
+
+class LabelSelector(Struct):
+    """A label selector is a label query over a set of resources. The result of matchLabels and
+    matchExpressions are ANDed. An empty label selector matches all objects. A null
+    label selector matches no objects."""
+
+    __markers__ = (MapType("atomic"),)
+
+    match_expressions: Annotated[list[LabelSelectorRequirement], ListType("atomic")] = []
+    """matchExpressions is a list of label selector requirements. The requirements are ANDed."""
+    match_labels: dict[str, str] = {}
+    """matchLabels is a map of {key,value} pairs. A single {key,value} in the matchLabels
+    map is equivalent to an element of matchExpressions, whose key field is "key", the
+    operator is "In", and the values array contains only "value". The requirements are ANDed."""
+
+
+class Condition(Struct):
+    """Condition contains details for one aspect of the current state of this API Resource."""
+
+    type: Annotated[
+        str,
+        MaxLength(316),
+        Pattern(
+            r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+            r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+        ),
+    ]
+    """type of condition in CamelCase or in foo.example.com/CamelCase."""
+    status: Literal["True", "False", "Unknown"]
+    """status of the condition, one of True, False, Unknown."""
+    observed_generation: Annotated[Int64 | None, Minimum(0)] = None
+    """observedGeneration represents the .metadata.generation that the condition was set based upon.
+    For instance, if .metadata.generation is currently 12, but the .status.conditions[x].observedGeneration is 9, the condition is out of date
+    with respect to the current state of the instance."""
+    last_transition_time: Time
+    """lastTransitionTime is the last time the condition transitioned from one status to another.
+    This should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable."""
+    reason: Annotated[str, MinLength(1), MaxLength(1024), Pattern(r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
+    """reason contains a programmatic identifier indicating the reason for the condition's last transition.
+    Producers of specific condition types may define expected values and meanings for this field,
+    and whether the values are considered a guaranteed API.
+    The value should be a CamelCase string.
+    This field may not be empty."""
+    message: Annotated[str, MaxLength(32768)]
+    """message is a human readable message indicating details about the transition.
+    This may be an empty string."""
+
+
+class Preconditions(Struct):
+    """What has to be true of an object for it to be deleted."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(Struct):
+    """How an object is deleted."""
+
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions | None = None
+    propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
+    dry_run: list[str] = []

@@ -1,0 +1,61 @@
+"""Objects: what stands at the top of a document, and where the API serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright.models.meta import ObjectMeta
+from kubewright.models.struct import Struct, field
+
+
+@dataclass(frozen=True, slots=True)
+class APIResource:
+    """A kind and how it is served, as discovery tells it (metav1.APIResource)."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def api_version(self) -> str:
+        """`v1`, `apps/v1`: what a document's apiVersion says."""
+        return str(self.group_version)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        return GroupVersionResource(self.group, self.version, self.plural)
+
+
+class Object(Struct, gc=True, dict=True):
+    """An object of some kind: what a Kubernetes API stores, with `metadata`.
+
+    Its `apiVersion` and `kind` belong to the class (`__api__`), not to the object.
+    """
+
+    __api__: ClassVar[APIResource]
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def api_version(self) -> str:
+        return self.__api__.api_version
+
+    @property
+    def kind(self) -> str:
+        return self.__api__.kind
