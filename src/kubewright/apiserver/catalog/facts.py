@@ -26,9 +26,8 @@ class SubresourceFacts:
     name: str
     """Without the resource: `status`, not `pods/status`."""
     kind: GroupVersionKind
-    """What is read and written there; another group's where so in Kubernetes (`autoscaling/v1, Kind=Scale`)."""
+    """What is read and written there; of another group where so in Kubernetes (`autoscaling/v1, Kind=Scale`)."""
     verbs: tuple[str, ...]
-    namespaced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class ResourceFacts:
 
     resource: GroupVersionResource
     kind: GroupVersionKind
-    """Of what is read and written; its group version differs from the resource's for few (`tokenreviews` do not)."""
+    """Of what is read and written."""
     singular: str
     namespaced: bool
     verbs: tuple[str, ...]

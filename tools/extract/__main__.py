@@ -1,0 +1,81 @@
+"""Reads the facts about the built-in kinds from a real API server into `src/kubewright/apiserver/data`.
+
+Run by `python tools/extract` (or `make extract`) with Kubewright installed and the real control plane built
+(`make controlplane`). The files come out the same to the byte when nothing changed; `data/README.md` tells what is in
+each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+
+import bootstrap
+import columns
+import defaults
+import discovery
+import openapi
+import protobuf
+import schemas
+from server import Server
+
+from kubewright.testing.realcontrolplane import RealControlPlane
+
+DATA = Path(__file__).resolve().parents[2] / "src" / "kubewright" / "apiserver" / "data"
+
+QUIET = (
+    "ServiceAccount,LimitRanger,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,"
+    "StorageObjectInUseProtection,PersistentVolumeClaimResize,RuntimeClass,DefaultIngressClass,ResourceQuota,"
+    "PodTopologyLabels"
+)
+"""Admission plugins that change objects: without them, what is added to an object is its defaults."""
+
+
+async def main() -> None:
+    arguments = (f"--disable-admission-plugins={QUIET}",)
+    async with RealControlPlane(controllers=False, api_server_arguments=arguments) as control_plane:
+        server = Server(control_plane.url, control_plane.admin_token, control_plane.ca.decode())
+        await asyncio.to_thread(extract, server)
+
+
+def extract(server: Server) -> None:
+    """Write every file of the data folder."""
+    groups = discovery.read(server)
+    documents = openapi.read(server)
+    components, kinds = schemas.merge(documents)
+    found = defaults.observe(server, groups, components, kinds)
+    report(found.conditional)
+    schemas.state_defaults(components, found.unconditional)
+    write("version.json", json.loads(server.get("/version")))
+    write("discovery.json", groups)
+    write("columns.json", columns.read(server, groups))
+    write("bootstrap.json", bootstrap.read(server))
+    write("schemas.json", {"kinds": kinds, "schemas": components})
+    write("protobuf.json", protobuf.read())
+    for old in (DATA / "openapi").glob("*"):
+        old.unlink()
+    for path, document in documents.items():
+        write_bytes(f"openapi/{path.replace('/', '~')}.json", document)
+    write("openapi.json", openapi.hashes(documents))
+
+
+def report(conditional: list[str]) -> None:
+    print("Fields that are set under conditions, which code has to know (nothing is recorded for them):")
+    for line in conditional:
+        print(f"  {line}")
+
+
+def write(name: str, content: object) -> None:
+    write_bytes(name, json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def write_bytes(name: str, content: bytes) -> None:
+    path = DATA / f"{name}.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(content, 9, mtime=0))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,5 @@
+"""to come"""
+
+
+def read() -> dict:
+    return {}

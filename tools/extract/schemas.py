@@ -1,0 +1,51 @@
+"""The schemas of all documents as one table, without the prose, with the defaults that the server really applies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from kubewright.machinery.json import JSONObject
+
+PROSE = ("description", "x-kubernetes-group-version-kind")
+
+
+def merge(documents: Mapping[str, bytes]) -> tuple[JSONObject, dict[str, str]]:
+    """All schemas by name, and the name of each kind's schema by `apps/v1/Deployment`.
+
+    Raises ValueError when two documents mean different things by a name.
+    """
+    merged: JSONObject = {}
+    kinds: dict[str, str] = {}
+    for path, document in documents.items():
+        for name, schema in json.loads(document).get("components", {}).get("schemas", {}).items():
+            for gvk in schema.get("x-kubernetes-group-version-kind", ()):
+                key = "/".join(filter(None, (gvk["group"], gvk["version"], gvk["kind"])))
+                kinds[key] = name
+            bare = _without_prose(schema)
+            if merged.setdefault(name, bare) != bare:
+                raise ValueError(f"{path} has a {name} of its own")
+    return dict(sorted(merged.items())), dict(sorted(kinds.items()))
+
+
+def state_defaults(schemas: JSONObject, observed: Mapping[tuple[str, str], object]) -> None:
+    """Put the observed defaults, by schema and field, on the properties."""
+    for (name, field), value in sorted(observed.items()):
+        schemas[name]["properties"][field]["default"] = value
+
+
+def _without_prose(schema: JSONObject) -> JSONObject:
+    """A copy without descriptions and without the defaults that only say what Go's zero value is."""
+    bare: JSONObject = {}
+    for key, value in schema.items():
+        if key in PROSE or (key == "default" and not value):
+            continue
+        if key == "properties":
+            bare[key] = {name: _without_prose(each) for name, each in value.items()}
+        elif key in ("items", "additionalProperties", "not") and isinstance(value, dict):
+            bare[key] = _without_prose(value)
+        elif key in ("allOf", "anyOf", "oneOf"):
+            bare[key] = [_without_prose(each) for each in value]
+        else:
+            bare[key] = value
+    return bare

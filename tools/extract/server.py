@@ -1,0 +1,34 @@
+"""A plain client for the server that is asked: one request, one answer, any media type."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+
+from kubewright.machinery.json import JSONObject
+
+
+class Server:
+    def __init__(self, url: str, token: str, ca: str) -> None:
+        self._url = url
+        self._token = token
+        self._context = ssl.create_default_context(cadata=ca)
+
+    def get(self, path: str, accept: str = "application/json") -> bytes:
+        return self._send("GET", path, None, accept)
+
+    def dry_run(self, path: str, body: JSONObject) -> JSONObject:
+        """What the server would make of `body`. Raises RuntimeError with its words when it would refuse it."""
+        created: JSONObject = json.loads(self._send("POST", f"{path}?dryRun=All", json.dumps(body).encode()))
+        return created
+
+    def _send(self, method: str, path: str, body: bytes | None, accept: str = "application/json") -> bytes:
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, "Content-Type": "application/json"}
+        request = urllib.request.Request(self._url + path, data=body, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, context=self._context) as response:
+                return bytes(response.read())
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{method} {path}: {error.read().decode()}") from error
