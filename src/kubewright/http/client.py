@@ -1,15 +1,44 @@
-"""An HTTP/1.1 client: a small pool of connections to one server."""
+"""An HTTP/1.1 client: a small pool of connections to one server.
+
+Guarantees
+    A request that was sent on a connection which the server had closed for idleness is sent once more, on a new one, if
+    it is idempotent (RFC 9110, 9.2.2) and no byte of an answer came. Nothing else is sent twice.
+    A response that is cut is an error, never a short body.
+    A stream holds no more than 256 KiB for a slow reader: the server is made to wait.
+    A caller that is cancelled takes its connection with it.
+Not supported
+    HTTP/2, redirects, cookies, upgrades. Compression other than gzip; gzip comes only when the caller asks for it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import socket
 import ssl as tls
+from collections import deque
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
+from kubewright.http import wire
+from kubewright.http.client_connection import ClientConnection, Terms
 from kubewright.http.message import Request, Response
+from kubewright.http.proxy import Proxy
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_PORTS = {"http": 80, "https": 443}
 
 
 class HTTPClient:
-    """Sends requests to the server at `base_url` (`https://host:port`, `http://...`). Its bound `send` is a `Handler`."""
+    """Sends requests to the server at `base_url`, `http[s]://host:port`. Its bound `send` is a `Handler`.
+
+    `ssl` is required for https. `server_name` is the name that the server's certificate must have, when it is not that
+    of the URL. `proxy` is the URL of an HTTP proxy, used for both schemes by CONNECT. `headers` are lines that go with
+    every request; the same name may come several times. `timeout` and `connect_timeout` are in seconds, the latter for
+    TCP, proxy and TLS together. At most `max_connections` whole requests are on their way at a time, others wait; streams
+    come on top. A connection that was idle for `idle_timeout` seconds is closed.
+    """
 
     def __init__(
         self,
@@ -23,7 +52,31 @@ class HTTPClient:
         connect_timeout: float = 10.0,
         max_connections: int = 32,
         idle_timeout: float = 50.0,
-    ) -> None: ...
+    ) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ConfigError(f"server {base_url!r} is not a URL; write https://host:port")
+        if parts.scheme == "https" and ssl is None:
+            raise ConfigError(f"server {base_url!r} needs a TLS context")
+        self._host = parts.hostname
+        self._port = parts.port or _PORTS[parts.scheme]
+        self._ssl = ssl if parts.scheme == "https" else None
+        self._server_name = server_name or self._host
+        self._proxy = Proxy(proxy) if proxy else None
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self.where = f"{host}:{self._port}"
+        """`host:port`, as in messages."""
+        self._fixed = wire.lines([("host", self.where), *headers])
+        self._timeout = timeout
+        self._connect_timeout = connect_timeout
+        self._max_connections = max_connections
+        self._idle_timeout = idle_timeout
+        self._idle: list[ClientConnection] = []
+        self._open: set[ClientConnection] = set()
+        self._under_way = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+        self._emptied = asyncio.Event()
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
         """The response to `request`.
@@ -33,9 +86,136 @@ class HTTPClient:
         head, and before each chunk. None bounds the wait for the head alone.
 
         ConnectionFailed when no answer came, or only a part of one; DeadlineExceeded when it came too late. From a
-        streamed body the same two.
+        streamed body the same two. ValueError for a request that would not be one on the wire.
         """
-        raise NotImplementedError
+        allowed = timeout or self._timeout
+        until = asyncio.get_running_loop().time() + allowed
+        terms = Terms(request, self._head(request), stream, until, allowed, timeout)
+        if stream:
+            return await self._exchange(terms)
+        if self._under_way >= self._max_connections:
+            await self._turn(terms)
+        else:
+            self._under_way += 1
+        try:
+            return await self._exchange(terms)
+        finally:
+            self._pass_turn()
 
     async def close(self) -> None:
-        """Close every connection, streams too."""
+        """Close every connection, streams too. What is under way fails with ConnectionFailed."""
+        self._closed = True
+        for connection in list(self._open):
+            connection.abort()
+        if self._open:
+            await self._emptied.wait()
+
+    def _head(self, request: Request) -> bytes:
+        first = wire.request_line(request.method, request.target)
+        own = wire.lines(request.headers.items())
+        body = request.body
+        length = f"content-length: {len(body)}\r\n" if body or request.method in ("POST", "PUT", "PATCH") else ""
+        return wire.encode(f"{first}{self._fixed}{own}{length}\r\n")
+
+    async def _exchange(self, terms: Terms) -> Response:
+        connection = self._rested() or await self._connect(terms)
+        try:
+            return await connection.exchange(terms)
+        except ConnectionFailed:
+            if not connection.reused or connection.answered or terms.request.method not in _IDEMPOTENT:
+                raise
+        connection = await self._connect(terms)
+        return await connection.exchange(terms)
+
+    async def _turn(self, terms: Terms) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            async with asyncio.timeout_at(terms.until):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self._pass_turn()
+            if isinstance(error, TimeoutError):
+                busy = f"all {self._max_connections} connections to {self.where} were busy"
+                raise DeadlineExceeded(f"{terms}: {busy} for {terms.timeout:g} s") from error
+            raise
+
+    def _pass_turn(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._under_way -= 1
+
+    # Connections.
+
+    def _rested(self) -> ClientConnection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+        return None
+
+    def _rest(self, connection: ClientConnection) -> None:
+        if self._closed or len(self._idle) >= self._max_connections:
+            connection.abort()
+        else:
+            connection.rest(self._idle_timeout)
+            self._idle.append(connection)
+
+    def _forget(self, connection: ClientConnection) -> None:
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        if self._closed and not self._open:
+            self._emptied.set()
+
+    async def _connect(self, terms: Terms) -> ClientConnection:
+        via = f"{self.where} through proxy {self._proxy.host}:{self._proxy.port}" if self._proxy else self.where
+        latest = asyncio.get_running_loop().time() + self._connect_timeout
+        try:
+            async with asyncio.timeout_at(min(latest, terms.until)):
+                connection = await self._dial()
+        except TimeoutError as error:
+            seconds = min(self._connect_timeout, terms.timeout)
+            raise ConnectionFailed(f"cannot connect to {via}: nothing within {seconds:g} s") from error
+        except OSError as error:
+            raise ConnectionFailed(f"cannot connect to {via}: {_reason(error)}") from error
+        self._open.add(connection)
+        if self._closed:
+            connection.abort()
+            raise ConnectionFailed(f"the client of {self.where} is closed")
+        return connection
+
+    async def _dial(self) -> ClientConnection:
+        loop = asyncio.get_running_loop()
+        connection = ClientConnection(self.where, self._rest, self._forget)
+        name = self._server_name if self._ssl else None
+        if self._proxy is None:
+            await loop.create_connection(
+                lambda: connection, self._host, self._port, ssl=self._ssl, server_hostname=name
+            )
+            return connection
+        tunnel = await self._proxy.tunnel(self.where)
+        if self._ssl is None:
+            tunnel.set_protocol(connection)
+            connection.connection_made(tunnel)
+            tunnel.resume_reading()
+            return connection
+        secured = await loop.start_tls(tunnel, connection, self._ssl, server_hostname=name)
+        assert secured is not None
+        connection.connection_made(secured)
+        return connection
+
+
+def _reason(error: OSError) -> str:
+    """What went wrong, without the numbers and addresses that the event loops put around it."""
+    if isinstance(error, tls.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, tls.SSLError):
+        return f"TLS failed: {error.reason or error}"
+    if isinstance(error, socket.gaierror):
+        return f"its name is not known: {error.strerror}"
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -201,7 +201,7 @@ class ServerConnection(asyncio.Protocol):
                 await self._drained()
         elif request.method == "HEAD" or wire.bodiless(response.status):
             await response.aclose()
-            self._transport.write(self._head(response, None))
+            self._transport.write(self._head(response, ""))
         else:
             await self._write_stream(request, response, response.body)
 
@@ -212,22 +212,19 @@ class ServerConnection(asyncio.Protocol):
         """Whether the connection closes when what was taken from the queue is answered."""
         return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
 
-    def _head(self, response: Response, framing: tuple[str, str] | None) -> bytes:
-        lines = [(name, value) for name, value in response.headers.items() if name not in _FRAMING]
-        lines.append(("date", _http_date(int(time.time()))))
-        if framing is not None:
-            lines.append(framing)
-        if self._is_last:
-            lines.append(("connection", "close"))
-        return wire.head(wire.status_line(response.status), lines)
+    def _head(self, response: Response, framing: str) -> bytes:
+        own = wire.lines([pair for pair in response.headers.items() if pair[0] not in _FRAMING])
+        last = "connection: close\r\n" if self._is_last else ""
+        date = _http_date(int(time.time()))
+        return wire.encode(f"{wire.status_line(response.status)}{own}date: {date}\r\n{framing}{last}\r\n")
 
     def _write_whole(self, method: str, response: Response) -> None:
         body = response.body
         assert isinstance(body, bytes)
         if wire.bodiless(response.status):
-            self._transport.write(self._head(response, None))
+            self._transport.write(self._head(response, ""))
             return
-        head = self._head(response, ("content-length", str(len(body))))
+        head = self._head(response, f"content-length: {len(body)}\r\n")
         if method == "HEAD":
             self._transport.write(head)
         elif len(body) <= _COALESCED:
@@ -238,7 +235,7 @@ class ServerConnection(asyncio.Protocol):
     async def _write_stream(self, request: Request, response: Response, body: AsyncIterator[bytes]) -> None:
         chunked = not self._parser.old
         write = self._transport.write
-        write(self._head(response, ("transfer-encoding", "chunked") if chunked else None))
+        write(self._head(response, "transfer-encoding: chunked\r\n" if chunked else ""))
         self._streaming = True
         try:
             if not self._finishing:

@@ -24,16 +24,17 @@ def status_line(status: int) -> str:
     return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n"
 
 
-def head(first_line: str, lines: Iterable[tuple[str, str]]) -> bytes:
-    """First line and headers, to and with the empty line. ValueError for a name or value with a line break in it."""
-    parts = [first_line]
-    for name, value in lines:
-        parts.append(f"{name}: {value}\r\n")
-    parts.append("\r\n")
-    text = "".join(parts)
-    if text.count("\n") != len(parts) or text.count("\r") != len(parts) or "\0" in text:
-        raise ValueError(f"a line break or NUL in the header of a message: {text!r}")
-    return text.encode("utf-8", "surrogateescape")
+def lines(headers: Iterable[tuple[str, str]]) -> str:
+    """Headers, a line each. ValueError for a name or value that would break out of its line."""
+    parts = [f"{name}: {value}\r\n" for name, value in headers]
+    joined = "".join(parts)
+    if joined.count("\n") != len(parts) or joined.count("\r") != len(parts) or "\0" in joined:
+        raise ValueError(f"a line break or NUL in a header: {joined!r}")
+    return joined
+
+
+def encode(head: str) -> bytes:
+    return head.encode("utf-8", "surrogateescape")
 
 
 def request_line(method: str, target: str) -> str:

@@ -1,0 +1,277 @@
+"""One connection of a client: one request at a time, its response whole or as a stream.
+
+All time-outs are one deadline that moves: for the answer, for the silence between two chunks, and, while nobody uses
+the connection, for giving it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import httptools
+
+from kubewright.http import wire
+from kubewright.http.deadline import Deadline
+from kubewright.http.message import Body, Request, Response
+from kubewright.http.stream import Pipe
+from kubewright.http.tls import trim_buffer
+from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+
+_UNREAD = 256 << 10
+"""Bytes of a stream that may wait for its reader; with more, the server is made to wait."""
+_COALESCED = 64 << 10
+"""A body up to this size is copied behind its head, which is cheaper than a second write."""
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A request, and how its answer is waited for."""
+
+    request: Request
+    head: bytes
+    """Request line and headers, encoded."""
+    stream: bool
+    until: float
+    """When the answer (its head, if streamed) is due, in the event loop's time."""
+    timeout: float
+    """The same in seconds from the beginning, for people."""
+    silence: float | None
+    """The longest wait for a chunk of a stream."""
+
+    def __str__(self) -> str:
+        return f"{self.request.method} {self.request.target}"
+
+
+class _Inflater(Protocol):
+    """zlib's decompressor, which has no public name."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+class ClientConnection(asyncio.Protocol):
+    """A connection to `where`. `on_free` is told when it can take another request, `on_lost` when it is gone."""
+
+    def __init__(
+        self,
+        where: str,
+        on_free: Callable[[ClientConnection], None],
+        on_lost: Callable[[ClientConnection], None],
+    ) -> None:
+        self.reused = False
+        """A request was answered on it before, so the server may have closed it for idleness just now."""
+        self.answered = False
+        """A byte of the answer to the present request has come."""
+        self._where = where
+        self._on_free = on_free
+        self._on_lost = on_lost
+        self._terms: Terms | None = None
+        self._waiter: asyncio.Future[Response] | None = None
+        self._pipe: Pipe | None = None
+        self._paused = False
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._in_head = False
+        self._keep = False
+        self._ends_with_connection = False
+        self._pieces: list[bytes] = []
+        self._inflater: _Inflater | None = None
+
+    # Told by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        trim_buffer(transport)
+        _probe_when_silent(transport)
+        self._parser = httptools.HttpResponseParser(self)
+        self._deadline = Deadline(asyncio.get_running_loop(), self._expire)
+
+    def data_received(self, data: bytes) -> None:
+        self.answered = True
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(ConnectionFailed(f"{self._where} gave no proper answer to {self._terms}: {_cause(error)}"))
+            return
+        if self._pipe is not None and not self._paused:
+            self._expect_chunk()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._terms is not None:
+            if exc is None and self._ends_with_connection:
+                self._complete()
+            else:
+                how = f": {exc}" if exc is not None else ""
+                when = "in the middle of its answer to" if self.answered else "before it answered"
+                self._fail(ConnectionFailed(f"{self._where} closed the connection {when} {self._terms}{how}"))
+        self._deadline.cancel()
+        self._on_lost(self)
+
+    def _expire(self) -> None:
+        terms = self._terms
+        if terms is None:
+            self._transport.close()
+        elif self._pipe is not None:
+            self._fail(DeadlineExceeded(f"{self._where} was silent for {terms.silence:g} s in the stream of {terms}"))
+        else:
+            self._fail(DeadlineExceeded(f"{self._where} did not answer {terms} within {terms.timeout:g} s"))
+
+    # For the pool.
+
+    @property
+    def usable(self) -> bool:
+        return not self._transport.is_closing()
+
+    async def exchange(self, terms: Terms) -> Response:
+        """Send a request on a connection that is free. One that is cancelled takes the connection with it."""
+        self._terms = terms
+        self.answered = False
+        self._deadline.set_at(terms.until)
+        self._waiter = asyncio.get_running_loop().create_future()
+        body = terms.request.body
+        if len(body) <= _COALESCED:
+            self._transport.write(terms.head + body)
+        else:
+            self._transport.writelines((terms.head, body))
+        try:
+            return await self._waiter
+        except asyncio.CancelledError:
+            self._transport.abort()
+            raise
+
+    def rest(self, seconds: float) -> None:
+        """Close when nobody has used it for so long."""
+        self._deadline.set(seconds)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self._terms is None:
+            raise ConnectionFailed("an answer without a request")
+        self._headers = {}
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            key = wire.text(name).lower()
+            known = self._headers.get(key)
+            self._headers[key] = wire.text(value) if known is None else f"{known}, {wire.text(value)}"
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        terms = self._terms
+        assert terms is not None
+        self._status = status = self._parser.get_status_code()
+        if status < 200:
+            if status == 101:
+                raise ConnectionFailed("an upgrade that nobody asked for")
+            return
+        headers = self._headers
+        self._keep = self._parser.should_keep_alive()
+        self._inflater = zlib.decompressobj(_GZIP) if headers.get("content-encoding") == "gzip" else None
+        if terms.request.method == "HEAD":
+            # The parser would wait for the body that the head speaks of: this connection has had its day.
+            self._keep = False
+            self._complete()
+        elif not wire.bodiless(status):
+            self._ends_with_connection = not ("content-length" in headers or "transfer-encoding" in headers)
+            if terms.stream:
+                self._begin_stream()
+
+    def on_body(self, body: bytes) -> None:
+        if self._terms is None:
+            return  # of an answer to HEAD, which must not have one
+        if self._inflater is not None:
+            body = self._inflater.decompress(body)
+        pipe = self._pipe
+        if pipe is None:
+            self._pieces.append(body)
+        elif body:
+            pipe.write(body)
+            if pipe.size > _UNREAD and not self._paused:
+                self._paused = True
+                self._deadline.set(None)
+                self._transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        if self._status >= 200 and self._terms is not None:
+            self._complete()
+
+    def _begin_stream(self) -> None:
+        self._pipe = Pipe(on_take=self._go_on, on_abandon=self.abort)
+        self._expect_chunk()
+        self._resolve(self._pipe)
+
+    def _expect_chunk(self) -> None:
+        assert self._terms is not None
+        self._deadline.set(self._terms.silence)
+
+    def _go_on(self) -> None:
+        if self._paused:
+            self._paused = False
+            if self._terms is not None:
+                self._expect_chunk()
+                self._transport.resume_reading()
+
+    def _resolve(self, body: Body) -> None:
+        if self._inflater is not None:
+            self._headers.pop("content-encoding")
+            self._headers.pop("content-length", None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(Response(self._status, self._headers, body))
+
+    def _complete(self) -> None:
+        if self._inflater is not None and not self._inflater.eof:
+            self._fail(ConnectionFailed(f"{self._where} cut its compressed answer to {self._terms} short"))
+            return
+        self._terms = None
+        self._ends_with_connection = False
+        pieces, self._pieces = self._pieces, []
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            pipe.close()
+        else:
+            self._resolve(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if self._keep:
+            self.reused = True
+            self._on_free(self)
+        else:
+            self._transport.close()
+
+    def _fail(self, error: Exception) -> None:
+        self._terms = None
+        waiter, self._waiter = self._waiter, None
+        pipe, self._pipe = self._pipe, None
+        self._transport.abort()
+        if pipe is not None:
+            pipe.close(error)
+        elif waiter is not None and not waiter.done():
+            waiter.set_exception(error)
+
+
+def _cause(error: Exception) -> BaseException:
+    """What a callback raised, which the parser wraps; or what the parser itself found."""
+    return error.__context__ or error
+
+
+def _probe_when_silent(transport: asyncio.BaseTransport) -> None:
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is None:
+        return
+    # A peer that vanished is known after a good minute, on a stream that bears any silence too.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,122 @@
+"""Ways around a wall: CONNECT tunnels through an HTTP proxy, and which servers need one.
+
+Follows RFC 9110 (9.3.6), and Go's net/http/httpproxy for what HTTPS_PROXY, HTTP_PROXY and NO_PROXY mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+from collections.abc import Mapping
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
+
+_HEAD_LIMIT = 16 << 10
+
+
+class Proxy:
+    """An HTTP proxy at `url`: `http://[user:password@]host[:port]`. ConfigError for any other kind."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise ConfigError(f"proxy {url!r} is not supported; use http://host:port")
+        self.host = parts.hostname
+        self.port = parts.port or 80
+        self._authorization = ""
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._authorization = f"proxy-authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+
+    async def tunnel(self, authority: str) -> asyncio.Transport:
+        """A connection that the proxy passes on to `authority` (`host:port`). Its protocol is the caller's to set."""
+        loop = asyncio.get_running_loop()
+        transport, opening = await loop.create_connection(_Opening, self.host, self.port)
+        transport.write(f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\n{self._authorization}\r\n".encode())
+        try:
+            status = await opening.answer
+        except BaseException:
+            transport.abort()
+            raise
+        if status.split(" ", 2)[1:2] != ["200"]:
+            transport.abort()
+            raise ConnectionFailed(f"proxy {self.host}:{self.port} refused to connect to {authority}: {status}")
+        return transport
+
+
+class _Opening(asyncio.Protocol):
+    """Waits for the head of the proxy's answer; `answer` is its first line."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, end, rest = self._data.partition(b"\r\n\r\n")
+        if rest or len(self._data) > _HEAD_LIMIT:
+            self._fail("the proxy's answer is not that of a tunnel")
+        elif end and not self.answer.done():
+            self._transport.pause_reading()  # until the protocol that goes through the tunnel is in place
+            self.answer.set_result(head.partition(b"\r\n")[0].decode("latin-1"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail("the proxy closed the connection")
+
+    def _fail(self, why: str) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(ConnectionFailed(why))
+
+
+def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for the server at `url`, if it is not to be reached directly.
+
+    Loopback addresses never need one. NO_PROXY lists hosts with their subdomains (`example.com`), subdomains alone
+    (`.example.com`) and addresses, each with a port if one likes, networks (`10.0.0.0/8`), or `*` for everything.
+    """
+    parts = urlsplit(url)
+    name = f"{parts.scheme}_proxy"
+    proxy = environment.get(name.upper()) or environment.get(name)
+    host = (parts.hostname or "").rstrip(".")
+    if not proxy or host == "localhost":
+        return None
+    address = _address(host)
+    if address is not None and address.is_loopback:
+        return None
+    port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+    exceptions = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    if any(_covers(entry.strip().lower(), host, port, address) for entry in exceptions.split(",")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _address(host: str) -> _Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _covers(entry: str, host: str, port: int, address: _Address | None) -> bool:
+    if not entry or entry == "*":
+        return entry == "*"
+    if "/" in entry:
+        return address is not None and address in ipaddress.ip_network(entry, strict=False)
+    bare = entry.strip("[]")
+    if _address(bare) is None:
+        bare, _, wanted = entry.rpartition(":") if ":" in entry else (entry, "", "")
+        bare = bare.strip("[]")
+        if wanted and wanted != str(port):
+            return False
+    if address is not None:
+        return _address(bare) == address
+    return host == bare or host.endswith(f".{bare.lstrip('.')}")
