@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from kubewright.apiserver.authentication.user import LOOPBACK, UserInfo
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.selectors import FieldSelector, LabelSelector
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
@@ -24,7 +25,10 @@ class WriteOptions:
     field_validation: FieldValidation = "Ignore"
     force: bool = False
     """Server-side apply only: take over fields that others own."""
+    faults: list[str] = field(default_factory=list[str])
+    """What decoding the body found that `field_validation` is about: `duplicate field "data.k"`."""
     warnings: list[str] = field(default_factory=list[str])
+    """Filled with what the client should be told."""
     raw: JSONObject = field(default_factory=dict[str, object])
     """The options as a document, for admission."""
 
@@ -42,3 +46,41 @@ class DeleteOptions:
     resource_version: str = ""
     warnings: list[str] = field(default_factory=list[str])
     raw: JSONObject = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a resource a list or a watch is about."""
+
+    namespace: str = ""
+    labels: LabelSelector = LabelSelector()
+    fields: FieldSelector = FieldSelector()
+
+    @property
+    def everything(self) -> bool:
+        """Whether the namespace alone decides."""
+        return self.labels.empty and self.fields.empty
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which objects, as of when, and how many."""
+
+    selection: Selection = Selection()
+    resource_version: str = ""
+    resource_version_match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """Which objects, from when, and for how long."""
+
+    selection: Selection = Selection()
+    resource_version: str = ""
+    resource_version_match: str = ""
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout_seconds: float = 0.0
+    """0: half an hour to an hour, at random, so that clients do not come back all at once."""

@@ -17,9 +17,14 @@ from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject
+from kubewright.schema.ownership import FieldSet
 from kubewright.schema.structural import Schema
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+_NONE: Final = FieldSet.of_paths()
+_STATUS: Final = FieldSet.of_paths("status")
+_NOT_STATUS: Final = FieldSet.of_paths("spec")
 
 Convert = Callable[[JSONObject], JSONObject]
 """Turns an object of one version into one of another; the result may share parts with the argument."""
@@ -100,3 +105,9 @@ class Resource:
     def qualified(self) -> str:
         """The resource as error messages name it: `deployments.apps`, `pods`. Also its key in a ResourceSet."""
         return self.gvr.qualified_resource
+
+    def reset_fields(self, subresource: str) -> FieldSet:
+        """Fields that a write through `subresource` (empty: the resource itself) leaves as they were."""
+        if subresource == "status":
+            return _NOT_STATUS
+        return _STATUS if self.has_status and not subresource else _NONE

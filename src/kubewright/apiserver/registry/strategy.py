@@ -67,7 +67,11 @@ class Strategy:
         """The same for an update through `status`; `spec` has been reset to the old one already."""
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        """Faults that the schema does not find, on create and on update."""
+        """Faults that the schema does not find, on create and on update.
+
+        For a built-in kind the schema finds wrong types and values outside an enumeration, nothing else: required
+        fields are asked for here.
+        """
         return []
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:

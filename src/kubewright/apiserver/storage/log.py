@@ -1,0 +1,141 @@
+"""A log on disk: every commit appended to a SQLite table, replayed at start.
+
+Appending costs the writer next to nothing: commits gather while one batch is being written by a thread of the log's
+own, and go out as the next. So a process that is killed loses the last few milliseconds at most, never an older commit
+and never a part of one; the file is whole after any crash of the process. What later rows replaced is deleted at start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from kubewright.apiserver.storage.events import Entry, Event
+from kubewright.machinery.errors import ConfigError, InternalError
+
+_log = logging.getLogger(__name__)
+
+Row: TypeAlias = tuple[int, str, str, bytes | None, bytes]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS log (
+    revision INTEGER PRIMARY KEY,
+    resource TEXT NOT NULL,
+    key TEXT NOT NULL,
+    data BLOB,
+    selectors BLOB NOT NULL
+)
+"""
+_LATEST = "SELECT max(revision) FROM log GROUP BY resource, key"
+
+
+class Log(Protocol):
+    """Where a store's commits are kept beyond the process."""
+
+    def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
+        """The entries of each resource by key, and the revision of the last commit."""
+        ...
+
+    def append(self, event: Event) -> None:
+        """Keep a commit; it may be written later, in order. Raises InternalError when an earlier one could not be."""
+        ...
+
+    async def flush(self) -> None:
+        """Return once everything appended is written."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SQLiteLog:
+    """A log in the file `log.db` of a folder, which it makes if needed and holds alone.
+
+    Raises ConfigError when another server holds the folder, or when it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._pending: list[Row] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._failure: sqlite3.Error | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-log")
+        self._database = _open(folder)
+
+    def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
+        database = self._database
+        (last,) = database.execute("SELECT coalesce(max(revision), 1) FROM log").fetchone()
+        with database:
+            superseded = f"revision NOT IN ({_LATEST}) OR (data IS NULL AND revision < ?)"
+            database.execute(f"DELETE FROM log WHERE {superseded}", (last,))
+        kept: dict[str, dict[str, Entry]] = {}
+        rows = database.execute("SELECT revision, resource, key, data, selectors FROM log WHERE data IS NOT NULL")
+        for revision, resource, key, data, selectors in rows:
+            labels, fields = msgspec.json.decode(selectors)
+            kept.setdefault(resource, {})[key] = Entry(key, revision, data, labels, fields)
+        return kept, last
+
+    def append(self, event: Event) -> None:
+        if self._failure is not None:
+            raise InternalError(f"the data folder cannot be written: {self._failure}")
+        entry = event.entry
+        if event.type == "DELETED":
+            self._pending.append((event.revision, event.resource, entry.key, None, b""))
+        else:
+            selectors = msgspec.json.encode((entry.labels, entry.fields))
+            self._pending.append((event.revision, event.resource, entry.key, entry.data, selectors))
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_pending())
+
+    async def _write_pending(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._pending:
+                rows, self._pending = self._pending, []
+                await loop.run_in_executor(self._thread, self._write, rows)
+        except sqlite3.Error as error:
+            self._failure = error
+            _log.critical("the data folder cannot be written; no write is accepted from now on", exc_info=error)
+        finally:
+            self._writing = None
+
+    def _write(self, rows: list[Row]) -> None:
+        with self._database:
+            self._database.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
+
+    async def flush(self) -> None:
+        if self._writing is not None:
+            await self._writing
+
+    async def close(self) -> None:
+        await self.flush()
+        self._thread.shutdown()
+        self._database.close()
+
+
+def _open(folder: Path) -> sqlite3.Connection:
+    """Open the database for this process alone. SQLite's own lock does it, so it ends with the process."""
+    owner = folder / "server.pid"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(folder / "log.db", check_same_thread=False, timeout=0)
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute(_SCHEMA)
+        owner.write_text(f"{os.getpid()}\n")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
+        by = f"process {owner.read_text().strip()}" if owner.exists() else "another process"
+        raise ConfigError(
+            f'data folder "{folder}" is in use by {by}; stop that server, or choose another folder'
+        ) from error
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
+    return database
