@@ -16,25 +16,25 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from kubewright.models.markers import (
+    INT_OR_STRING,
+    QUANTITY,
     Format,
-    IntOrStringType,
     ListType,
     MapType,
     MaxLength,
     Minimum,
     MinLength,
     Pattern,
-    QuantityType,
 )
 from kubewright.models.struct import Struct, field
 
 Time: TypeAlias = datetime
 """A moment to the second (metav1.Time). Aware; `machinery.time.truncate` gives it as the server keeps it."""
 
-Quantity: TypeAlias = Annotated[str, QuantityType()]
+Quantity: TypeAlias = Annotated[str, QUANTITY]
 """An amount with a suffix: `500m`, `1.5Gi`. `machinery.quantity.Quantity` reads, compares and adds them."""
 
-IntOrString: TypeAlias = Annotated[int | str, IntOrStringType()]
+IntOrString: TypeAlias = Annotated[int | str, INT_OR_STRING]
 """A number, or a name or percentage: `8080`, `http`, `25%`."""
 
 Int32: TypeAlias = Annotated[int, Format("int32")]
@@ -119,6 +119,14 @@ class LabelSelectorRequirement(Struct):
     the values array must be non-empty. If the operator is Exists or DoesNotExist,
     the values array must be empty. This array is replaced during a strategic
     merge patch."""
+
+
+class FieldSelectorRequirement(Struct):
+    """One condition on a field, as authorization sees it; `values` for `In` and `NotIn` only."""
+
+    key: str
+    operator: str
+    values: list[str] = []
 
 
 class LabelSelector(Struct):

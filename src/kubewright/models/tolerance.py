@@ -11,7 +11,7 @@ from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kubewright.machinery.json import JSONObject, is_array, is_object
-from kubewright.models.markers import QuantityType
+from kubewright.models.markers import QUANTITY
 from kubewright.models.struct import Struct
 
 
@@ -21,7 +21,7 @@ def mended(value: Any, annotation: Any) -> Any:
         return value
     annotation = _without_none(annotation)
     if get_origin(annotation) is Annotated:
-        if isinstance(value, (int, float)) and any(isinstance(each, QuantityType) for each in annotation.__metadata__):
+        if isinstance(value, (int, float)) and QUANTITY in annotation.__metadata__:
             return str(value)
         return mended(value, annotation.__origin__)
     if is_array(value) and get_origin(annotation) is list:

@@ -1,0 +1,1 @@
+"""The kinds of apiextensions.k8s.io, one module a version."""

@@ -1,0 +1,1 @@
+"""The kinds of autoscaling, one module a version."""

@@ -1,0 +1,1 @@
+"""The kinds of batch, one module a version."""

@@ -1,0 +1,1 @@
+"""The kinds of policy, one module a version."""
