@@ -1,0 +1,145 @@
+"""The reconciler of Deployments.
+
+Every write is made from what is there, under its resource version; a crash between two of them is repaired by the next
+reconcile: the new replica set has its name from the template, and sizes and revisions are computed anew.
+
+Follows kubernetes/pkg/controller/deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.client.patch import MergePatch
+from kubewright.controller import Context, Controller, Result, controller
+from kubewright.controlplane.claims import claim, compiled
+from kubewright.controlplane.deployment import replicasets, rollout
+from kubewright.controlplane.deployment.status import status_of, time_left
+from kubewright.machinery.clock import Clock
+from kubewright.machinery.errors import AlreadyExists
+
+
+class DeploymentReconciler:
+    """Rolls the replica sets of a Deployment."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
+        deployment = ctx.object
+        sets = await claim(ctx, ReplicaSet, compiled(deployment.spec.selector))
+        new = replicasets.new_of(deployment, sets)
+        olds = [each for each in sets if new is None or each.metadata.uid != new.metadata.uid]
+        if deployment.metadata.deletion_timestamp is None:
+            new, olds = await self._step(ctx, new, olds)
+        return await self._report(ctx, new, olds)
+
+    async def _step(
+        self, ctx: Context[Deployment], new: ReplicaSet | None, olds: list[ReplicaSet]
+    ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+        deployment = ctx.object
+        known = [*olds, *([new] if new else [])]
+        if deployment.spec.paused or rollout.is_scaling(deployment, known):
+            if new is not None:
+                await self._record_revision(ctx, new)
+            sizes = rollout.scale(deployment, new, olds)
+        else:
+            new = await self._new(ctx, new, olds)
+            sizes = rollout.roll(deployment, new, olds)
+        await self._resize(ctx, sizes)
+        if rollout.is_complete(deployment, new):
+            await self._clean_up(ctx, olds)
+        return new, olds
+
+    async def _new(self, ctx: Context[Deployment], new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> ReplicaSet:
+        """The replica set of the present template: made, or brought to the newest revision."""
+        deployment = ctx.object
+        revision = max((replicasets.revision_of(old) for old in olds), default=0) + 1
+        if new is None:
+            new = await self._create(ctx, replicasets.build(deployment, olds, revision))
+        else:
+            new = await self._refresh(ctx, new, revision)
+        await self._record_revision(ctx, new)
+        return new
+
+    async def _create(self, ctx: Context[Deployment], desired: ReplicaSet) -> ReplicaSet:
+        try:
+            made = await ctx.create(desired)
+        except AlreadyExists:
+            await self._count_collision(ctx, desired)
+            raise
+        ctx.log.info("Created replica set", replica_set=made.metadata.name, replicas=made.spec.replicas)
+        if made.spec.replicas:
+            self._tell_scaling(ctx, made, 0, made.spec.replicas)
+        return made
+
+    async def _count_collision(self, ctx: Context[Deployment], desired: ReplicaSet) -> None:
+        """The name is taken by a set that is not ours: another name is tried next. (A set of ours that the cache does
+        not show yet needs no more than the retry.)"""
+        deployment = ctx.object
+        taken = await ctx.client.live.get(ReplicaSet, desired.metadata.name, namespace=desired.metadata.namespace)
+        ours = any(each.uid == deployment.metadata.uid for each in taken.metadata.owner_references)
+        if not ours:
+            count = (deployment.status.collision_count or 0) + 1
+            deployment.status.collision_count = count
+            await ctx.update_status(deployment.status)
+
+    async def _refresh(self, ctx: Context[Deployment], new: ReplicaSet, revision: int) -> ReplicaSet:
+        deployment = ctx.object
+        newest = max(revision, replicasets.revision_of(new))
+        annotations = replicasets.annotations_for(deployment, new.metadata.annotations, newest)
+        seconds = deployment.spec.min_ready_seconds or 0
+        if annotations == new.metadata.annotations and seconds == (new.spec.min_ready_seconds or 0):
+            return new
+        change = {
+            "metadata": {"annotations": annotations, "resourceVersion": new.metadata.resource_version},
+            "spec": {"minReadySeconds": seconds},
+        }
+        return await ctx.patch(new, MergePatch(change))
+
+    async def _record_revision(self, ctx: Context[Deployment], new: ReplicaSet) -> None:
+        revision = new.metadata.annotations.get(replicasets.REVISION)
+        if revision and ctx.object.metadata.annotations.get(replicasets.REVISION) != revision:
+            annotations = {replicasets.REVISION: revision}
+            await ctx.patch(ctx.object, MergePatch({"metadata": {"annotations": annotations}}))
+
+    async def _resize(self, ctx: Context[Deployment], sizes: rollout.Sizes) -> None:
+        annotations = replicasets.size_annotations(ctx.object)
+        for replica_set, size in sizes.changes:
+            before = replica_set.spec.replicas or 0
+            change = {
+                "metadata": {"annotations": annotations, "resourceVersion": replica_set.metadata.resource_version},
+                "spec": {"replicas": size},
+            }
+            await ctx.patch(replica_set, MergePatch(change))
+            replica_set.spec.replicas = size
+            self._tell_scaling(ctx, replica_set, before, size)
+
+    def _tell_scaling(self, ctx: Context[Deployment], replica_set: ReplicaSet, before: int, size: int) -> None:
+        direction = "up" if size > before else "down"
+        name = replica_set.metadata.name
+        ctx.log.info("Scaled replica set", replica_set=name, before=before, after=size)
+        note = f"Scaled {direction} replica set {name} from {before} to {size}"
+        ctx.events.normal(ctx.object, "ScalingReplicaSet", note, action="ScalingReplicaSet")
+
+    async def _clean_up(self, ctx: Context[Deployment], olds: list[ReplicaSet]) -> None:
+        for old in replicasets.surplus(ctx.object, olds):
+            await ctx.delete(old)
+            olds.remove(old)
+
+    async def _report(
+        self, ctx: Context[Deployment], new: ReplicaSet | None, olds: Sequence[ReplicaSet]
+    ) -> Result | None:
+        now = self._clock.now()
+        status = status_of(ctx.object, new, olds, now)
+        await ctx.update_status(status)
+        left = time_left(ctx.object, status, now)
+        return None if left is None else Result(requeue_after=max(left, timedelta(seconds=1)))
+
+
+def deployment_controller(clock: Clock) -> Controller[Deployment]:
+    """The controller named `deployment-controller`."""
+    declare = controller(Deployment, name="deployment-controller", owns=[ReplicaSet], deleted=True, workers=5)
+    return declare(DeploymentReconciler(clock))

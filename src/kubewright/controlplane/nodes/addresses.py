@@ -1,0 +1,54 @@
+"""Addresses of simulated pods: each pod has one of its own while it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network
+
+from kubewright.apis.core.v1 import Pod
+from kubewright.controller import Request
+
+POD_NETWORK = IPv4Network("10.244.0.0/16")
+
+
+class PodAddresses:
+    """Hands out addresses of the pod network; the one that was free longest comes first."""
+
+    def __init__(self) -> None:
+        self._by_pod: dict[Request, str] = {}
+        self._used: set[str] = set()
+        self._next = 1
+        self.seeded = False
+        """What pods had before this process began is known."""
+
+    def seed(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            if pod.status.pod_ip and not pod.spec.host_network:
+                self._take(Request(pod.metadata.namespace, pod.metadata.name), pod.status.pod_ip)
+        self.seeded = True
+
+    def of(self, pod: Request, reported: str | None) -> str:
+        """The pod's address: the one it has reported, or one that is free."""
+        known = self._by_pod.get(pod)
+        if known is not None:
+            return known
+        return self._take(pod, reported or self._free())
+
+    def release(self, pod: Request) -> None:
+        address = self._by_pod.pop(pod, None)
+        if address is not None:
+            self._used.discard(address)
+
+    def _take(self, pod: Request, address: str) -> str:
+        self._by_pod[pod] = address
+        self._used.add(address)
+        return address
+
+    def _free(self) -> str:
+        size = POD_NETWORK.num_addresses - 2
+        for _ in range(size):
+            address = str(IPv4Address(int(POD_NETWORK.network_address) + self._next))
+            self._next = self._next % size + 1
+            if address not in self._used:
+                return address
+        raise RuntimeError(f"all {size} addresses of the pod network {POD_NETWORK} are in use")
