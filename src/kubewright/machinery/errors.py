@@ -7,6 +7,7 @@
     ├── DeadlineExceeded        an answer did not come in time
     ├── DecodeError             bytes are not the object that they should be
     ├── TerminalError           a reconcile that a retry cannot help
+    ├── LeadershipLost          this process leads no more, and must not write
     └── APIError                the API server answered with a failure; carries its Status
         ├── BadRequest 400            ├── Gone 410 (reasons Gone, Expired)
         ├── Unauthorized 401          ├── RequestTooLarge 413
@@ -56,6 +57,10 @@ class DecodeError(KubewrightError, ValueError):
 
 class TerminalError(KubewrightError):
     """Raised by a reconciler for what a retry cannot help; the request is not retried until something changes."""
+
+
+class LeadershipLost(KubewrightError):
+    """This process is not, or no longer, the leader of its election. It stops; a new one stands for election."""
 
 
 @dataclass(frozen=True, slots=True)
