@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeAlias, TypeGuard
 
 JSONObject: TypeAlias = dict[str, Any]
@@ -28,3 +29,18 @@ def equal(left: object, right: object) -> bool:
     if is_array(left):
         return is_array(right) and len(left) == len(right) and all(map(equal, left, right))
     return left == right and (left.__class__ is bool) == (right.__class__ is bool)
+
+
+def compact(value: object) -> str:
+    """JSON text without spaces and with sorted keys: the same for equal values."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def quoted(text: str) -> str:
+    """Text in quotes, as Go's `%q` shows it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def number(value: float) -> str:
+    """A number as Go prints it: a float that is whole has no fraction."""
+    return str(int(value)) if isinstance(value, int) or (value.is_integer() and abs(value) < 1e21) else repr(value)

@@ -1,0 +1,208 @@
+"""A schema as a tree of nodes: what the compilers of this package read, whatever dialect it was written in.
+
+Built-in kinds come as OpenAPI v3 components that refer to each other (and, in CustomResourceDefinition, to
+themselves, so the tree may be a graph). Custom kinds come as one structural schema without references. What the two
+say in common (shape, defaults, merge behaviour) is in the nodes; a custom kind's value validation stays in `spec`,
+as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from kubewright.machinery.json import JSONObject, is_array, is_object
+
+Special: TypeAlias = Literal["", "any", "bytes", "duration", "int-or-string", "micro-time", "quantity", "time"]
+ListType: TypeAlias = Literal["atomic", "map", "set"]
+MapType: TypeAlias = Literal["atomic", "granular"]
+
+NO_DEFAULT: Final = object()
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_APIEXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_SPECIAL_COMPONENTS: Final[dict[str, Special]] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
+    _META + "Time": "time",
+    _META + "MicroTime": "micro-time",
+    _META + "Duration": "duration",
+    _META + "FieldsV1": "any",
+    _META + "Patch": "any",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
+    _APIEXTENSIONS + "JSON": "any",
+    _APIEXTENSIONS + "JSONSchemaPropsOrArray": "any",
+    _APIEXTENSIONS + "JSONSchemaPropsOrBool": "any",
+    _APIEXTENSIONS + "JSONSchemaPropsOrStringArray": "any",
+}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """What a schema says about one place in a document."""
+
+    type: str = ""
+    """JSON Schema's name of the type; empty when anything may stand here."""
+    special: Special = ""
+    """A type with a text form of its own, where the built-in kinds have one."""
+    go_type: str = ""
+    """The Go type that a built-in kind's value is decoded into, as decoding errors name it; empty for custom kinds."""
+    properties: dict[str, Node] = field(default_factory=dict["str", "Node"])
+    values: Node | None = None
+    """What the values of a map are (`additionalProperties`)."""
+    items: Node | None = None
+    required: frozenset[str] = frozenset()
+    default: object = NO_DEFAULT
+    nullable: bool = False
+    preserve: bool = False
+    """Unknown fields are kept."""
+    embedded: bool = False
+    """A whole object with apiVersion, kind and metadata."""
+    list_type: ListType = "atomic"
+    list_keys: tuple[str, ...] = ()
+    map_type: MapType = "granular"
+    patch_strategies: frozenset[str] = frozenset()
+    """`merge`, `replace`, `retainKeys`: how a strategic merge patch treats it."""
+    patch_key: str = ""
+    """The field by which a strategic merge patch finds the items of a list."""
+    spec: JSONObject = field(default_factory=dict[str, Any])
+    """The schema as written, for value validation; empty in built-in kinds."""
+
+    @property
+    def builtin(self) -> bool:
+        return bool(self.go_type)
+
+    @property
+    def is_map(self) -> bool:
+        """Whether its keys are data rather than names of fields."""
+        return self.type == "object" and not self.properties and self.values is not None
+
+    def child(self, key: str) -> Node | None:
+        """The node of a field, or of a map's value; None where the schema says nothing."""
+        return self.properties.get(key, self.values)
+
+
+class Components:
+    """The nodes of built-in kinds, each component built once."""
+
+    def __init__(self, components: Mapping[str, JSONObject]) -> None:
+        self._components = components
+        self._built: dict[str, Node] = {}
+
+    def node(self, name: str) -> Node:
+        """The node of a component, by its OpenAPI name. KeyError for one that there is not."""
+        built = self._built.get(name)
+        if built is None:
+            special = _SPECIAL_COMPONENTS.get(name, "")
+            package, _, kind = name.rpartition(".")
+            built = Node(go_type=f"{package.rpartition('.')[2]}.{kind}", special=special)
+            self._built[name] = built
+            self._fill(built, self._components[name])
+        return built
+
+    def _of(self, schema: JSONObject) -> Node:
+        """The node of a schema inside a component; of a reference, the component's, or a copy with facts of its own."""
+        reference = schema.get("$ref") or next((each["$ref"] for each in schema.get("allOf", ()) if "$ref" in each), "")
+        if not reference:
+            node = Node()
+            self._fill(node, schema)
+            return node
+        shared = self.node(reference.rpartition("/")[2])
+        facts = _merge_facts(schema)
+        if "default" in schema:
+            facts["default"] = schema["default"]
+        return replace(shared, **facts) if facts else shared
+
+    def _fill(self, node: Node, schema: JSONObject) -> None:
+        node.type = schema.get("type", "")
+        node.required = frozenset(schema.get("required", ()))
+        node.default = schema.get("default", NO_DEFAULT)
+        node.nullable = True
+        for name, value in _merge_facts(schema).items():
+            setattr(node, name, value)
+        if not node.special:
+            node.special = _special_format(schema)
+        for key, child in schema.get("properties", {}).items():
+            node.properties[key] = self._of(child)
+        values = schema.get("additionalProperties")
+        if is_object(values):
+            node.values = self._of(values)
+        if "items" in schema:
+            node.items = self._of(schema["items"])
+        if node.type == "object" and not node.properties and node.values is None and not node.special:
+            node.special = "any"
+        node.go_type = node.go_type or _go_type(node, schema)
+
+
+def from_structural(schema: JSONObject, metadata: Node) -> Node:
+    """The node of a structural schema, with all below it; `metadata` is what an embedded object's metadata is."""
+    node = Node(
+        type=schema.get("type", ""),
+        special="int-or-string" if schema.get("x-kubernetes-int-or-string") else "",
+        required=frozenset(schema.get("required") or ()),
+        default=schema.get("default", NO_DEFAULT),
+        nullable=bool(schema.get("nullable")),
+        preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
+        embedded=bool(schema.get("x-kubernetes-embedded-resource")),
+        spec=schema,
+    )
+    for name, value in _merge_facts(schema).items():
+        setattr(node, name, value)
+    properties: JSONObject = schema.get("properties") or {}
+    node.properties = {key: from_structural(child, metadata) for key, child in properties.items()}
+    if node.embedded:
+        node.properties["metadata"] = metadata
+    values = schema.get("additionalProperties")
+    if is_object(values):
+        node.values = from_structural(values, metadata)
+    elif values is True:
+        node.values = Node(preserve=True, nullable=True)
+    items = schema.get("items")
+    if is_object(items):
+        node.items = from_structural(items, metadata)
+    return node
+
+
+def _merge_facts(schema: JSONObject) -> dict[str, Any]:
+    """What a schema says about merging, under the names of a node's attributes."""
+    facts: dict[str, Any] = {}
+    if "x-kubernetes-list-type" in schema:
+        facts["list_type"] = schema["x-kubernetes-list-type"]
+    if is_array(keys := schema.get("x-kubernetes-list-map-keys")):
+        facts["list_keys"] = tuple(keys)
+    if "x-kubernetes-map-type" in schema:
+        facts["map_type"] = schema["x-kubernetes-map-type"]
+    if "x-kubernetes-patch-strategy" in schema:
+        facts["patch_strategies"] = frozenset(schema["x-kubernetes-patch-strategy"].split(","))
+    if "x-kubernetes-patch-merge-key" in schema:
+        facts["patch_key"] = schema["x-kubernetes-patch-merge-key"]
+    return facts
+
+
+def _special_format(schema: JSONObject) -> Special:
+    match schema.get("format"):
+        case "int-or-string":
+            return "int-or-string"
+        case "date-time":
+            return "time"
+        case "byte":
+            return "bytes"
+        case _:
+            return "any" if not schema.get("type") and "oneOf" not in schema else ""
+
+
+def _go_type(node: Node, schema: JSONObject) -> str:
+    match node.type:
+        case "string":
+            return "[]uint8" if node.special == "bytes" else "string"
+        case "integer":
+            return str(schema.get("format", "int64"))
+        case "number":
+            return "float64"
+        case "boolean":
+            return "bool"
+        case "array":
+            return f"[]{node.items.go_type if node.items else 'interface {}'}"
+        case _:
+            return f"map[string]{node.values.go_type if node.values else 'interface {}'}"

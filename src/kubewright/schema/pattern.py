@@ -1,0 +1,36 @@
+"""Regular expressions from users, with the meaning that Kubernetes gives them: RE2's.
+
+RE2 matches in time linear in the text, so a pattern in a CRD cannot hang the process that applies it. Its syntax is
+Go's but for little; Python's own differs in more, and is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from kubewright.machinery.errors import ConfigError
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> Callable[[str], Any]:
+    """A function that is true for text in which `pattern` is found somewhere.
+
+    Raises ValueError with RE2's reason for a pattern that is none, ConfigError where RE2 is not installed.
+    """
+    try:
+        import re2
+    except ImportError:
+        raise ConfigError(
+            f"the pattern {pattern!r} needs RE2, which is not installed; "
+            "install it with: pip install 'kubewright[server]'"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Callable[[str], Any] = re2.compile(pattern, options).search
+    except re2.error as error:
+        text = error.args[0] if error.args else error
+        raise ValueError(text.decode() if isinstance(text, bytes) else str(text)) from None
+    return found
