@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from kubewright.machinery.errors import ConfigError
@@ -20,7 +21,7 @@ def compile_pattern(pattern: str) -> Callable[[str], Any]:
     Raises ValueError with RE2's reason for a pattern that is none, ConfigError where RE2 is not installed.
     """
     try:
-        import re2
+        re2: Any = import_module("re2")
     except ImportError:
         raise ConfigError(
             f"the pattern {pattern!r} needs RE2, which is not installed; "
@@ -31,6 +32,6 @@ def compile_pattern(pattern: str) -> Callable[[str], Any]:
     try:
         found: Callable[[str], Any] = re2.compile(pattern, options).search
     except re2.error as error:
-        text = error.args[0] if error.args else error
-        raise ValueError(text.decode() if isinstance(text, bytes) else str(text)) from None
+        reason = error.args[0] if error.args else b""
+        raise ValueError(reason.decode() if isinstance(reason, bytes) else str(reason)) from None
     return found

@@ -118,8 +118,8 @@ def _same_item(item: Any, old: Any, node: Node | None) -> Any:
 
 
 def _types(spec: JSONObject) -> Check | None:
-    names = ["integer", "string"] if spec.get("x-kubernetes-int-or-string") else [spec["type"]] * bool(spec.get("type"))
-    if not names:
+    names: list[str] = ["integer", "string"] if spec.get("x-kubernetes-int-or-string") else [spec.get("type", "")]
+    if not names[0]:
         return None
     classes = {each for name in names for each in _CLASSES.get(name, ())}
     nullable, whole, wanted = bool(spec.get("nullable")), "integer" in names, ",".join(names)
@@ -298,10 +298,11 @@ def _object_checks(spec: JSONObject) -> list[Check]:
         checks.append(sized)
     if fields := _fields(spec):
         checks.append(fields)
-    if missing := tuple(spec.get("required") or ()):
+    needed: tuple[str, ...] = tuple(spec.get("required") or ())
+    if needed:
 
         def complete(value: JSONObject, path: Path, faults: Faults) -> None:
-            for key in missing:
+            for key in needed:
                 if key not in value:
                     faults.append((path, required(dotted((path, key)))))
 
