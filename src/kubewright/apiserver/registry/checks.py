@@ -1,0 +1,133 @@
+"""Checks that many kinds make of their fields, in the words of the API server.
+
+Each gives the faults it found. Follows k8s.io/apimachinery pkg/api/validation, pkg/apis/meta/v1/validation and
+k8s.io/kubernetes pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+NameRule = Callable[[str], list[str]]
+
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+NOT_POSITIVE: Final = "must be greater than zero"
+IMMUTABLE: Final = "field is immutable"
+
+
+def non_negative(path: str, value: int | None) -> list[FieldError]:
+    return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
+
+
+def positive(path: str, value: int | None) -> list[FieldError]:
+    return [invalid(path, value, NOT_POSITIVE)] if value is not None and value <= 0 else []
+
+
+def between(path: str, value: int | None, low: int, high: int) -> list[FieldError]:
+    if value is None or low <= value <= high:
+        return []
+    return [invalid(path, value, f"must be between {low} and {high}, inclusive")]
+
+
+def immutable(path: str, new: object, old: object) -> list[FieldError]:
+    """A field that may not change; absent, null and empty are the same."""
+    return [] if same(new, old) else [invalid(path, new, IMMUTABLE)]
+
+
+def one_of(path: str, value: str | None, allowed: Sequence[str]) -> list[FieldError]:
+    """A field that must be there and be one of a few values, shown in the order given."""
+    if not value:
+        return [required(path)]
+    return [] if value in allowed else [not_supported(path, value, allowed)]
+
+
+def named(path: str, value: str, rule: NameRule) -> list[FieldError]:
+    return [invalid(path, value, text) for text in rule(value)]
+
+
+def required_name(path: str, value: str | None, rule: NameRule) -> list[FieldError]:
+    return named(path, value, rule) if value else [required(path)]
+
+
+def port(path: str, value: int | str | None) -> list[FieldError]:
+    """A port by number or by name."""
+    if isinstance(value, str):
+        return named(path, value, names.port_name)
+    return [invalid(path, value or 0, text) for text in names.port_number(value or 0)]
+
+
+def labels(path: str, value: Mapping[str, str] | None) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for key, text in (value or {}).items():
+        faults += named(path, key, names.qualified_name)
+        faults += named(path, text, names.label_value)
+    return faults
+
+
+def label_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
+    """Faults of a metav1.LabelSelector; none for an absent one."""
+    if not selector:
+        return []
+    faults = labels(f"{path}.matchLabels", selector.get("matchLabels"))
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        faults += _requirement(f"{path}.matchExpressions[{index}]", expression)
+    return faults
+
+
+def required_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
+    """Faults of the selector of a workload, which may not be empty."""
+    if selector is None:
+        return [required(path)]
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        return [invalid(path, selector, "empty selector is invalid for deployment")]
+    return label_selector(path, selector)
+
+
+def quantity(path: str, value: Any) -> list[FieldError]:
+    """A quantity that may not be negative."""
+    amount = Quantity.of(value)
+    return [invalid(path, str(amount), NOT_NEGATIVE)] if amount < Quantity(0) else []
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two documents mean the same to the API server: an absent field equals an empty or null one."""
+    if isinstance(a, dict) or isinstance(b, dict):
+        left, right = _mapping(a), _mapping(b)
+        return all(same(left.get(key), right.get(key)) for key in left.keys() | right.keys())
+    if isinstance(a, list) or isinstance(b, list):
+        left_items, right_items = a or [], b or []
+        return len(left_items) == len(right_items) and all(map(same, left_items, right_items))
+    return bool(a == b) or (not a and not b and (a is None or b is None))
+
+
+def only_these(path: str, value: JSONObject, allowed: Collection[str], why: str) -> Iterable[FieldError]:
+    """Each field that is set and not among the allowed."""
+    return [forbidden(f"{path}.{key}", why) for key in value if key not in allowed and value[key]]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _requirement(path: str, expression: JSONObject) -> list[FieldError]:
+    operator, values = expression.get("operator") or "", expression.get("values") or []
+    faults: list[FieldError] = []
+    if operator in ("In", "NotIn"):
+        if not values:
+            faults.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            faults.append(forbidden(f"{path}.values", detail))
+    else:
+        faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    faults += named(f"{path}.key", expression.get("key") or "", names.qualified_name)
+    for index, value in enumerate(values):
+        faults += named(f"{path}.values[{index}]", value, names.label_value)
+    return faults

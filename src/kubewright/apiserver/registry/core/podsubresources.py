@@ -1,0 +1,176 @@
+"""What hangs below a Pod: binding, ephemeralcontainers, log, and what takes a running process.
+
+Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/pod/rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry.core import podspec
+from kubewright.apiserver.registry.lookup import existing, success
+from kubewright.apiserver.registry.subresource import Action, Connection, View
+from kubewright.http.message import Request, Response
+from kubewright.machinery import time
+from kubewright.machinery.errors import APIError, BadRequest, Conflict, Invalid, Status, StatusDetails
+from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.resourceset import ResourceSet
+
+LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
+"""What a simulated Pod has logged; `simulation.kubewright.dev/log.<container>` for one container of several."""
+
+_KIND: Final = GroupVersionKind("", "v1", "Binding")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding(Action):
+    """Puts a Pod on a node."""
+
+    kind: GroupVersionKind | None = _KIND
+    resources: ResourceSet
+
+    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
+        if (body.get("metadata") or {}).get("name") != attributes.name:
+            raise BadRequest("name in URL does not match name in Binding object")
+        target = body.get("target") or {}
+        faults: list[FieldError] = []
+        if target.get("kind") not in (None, "", "Node"):
+            faults.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+        if not target.get("name"):
+            faults.append(required("target.name"))
+        if faults:
+            raise Invalid.of("Binding", "", attributes.name, faults)
+        self._bind(body, target["name"], attributes)
+        return success()
+
+    def _bind(self, body: JSONObject, node: str, attributes: Attributes) -> None:
+        registry = self.resources.registry("pods")
+        pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
+        metadata, spec = pod["metadata"], pod["spec"]
+        wanted_uid = body["metadata"].get("uid")
+        if wanted_uid and wanted_uid != metadata["uid"]:
+            why = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {metadata['uid']}"
+            raise _refused(attributes, why)
+        if metadata.get("deletionTimestamp"):
+            raise _refused(attributes, f"pod {attributes.name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            raise _refused(attributes, f'pod {attributes.name} is already assigned to node "{spec["nodeName"]}"')
+        if spec.get("schedulingGates"):
+            raise _refused(attributes, f"pod {attributes.name} has non-empty .spec.schedulingGates")
+        spec["nodeName"] = node
+        for field in ("annotations", "labels"):
+            if body["metadata"].get(field):
+                metadata[field] = {**(metadata.get(field) or {}), **body["metadata"][field]}
+        set_condition(pod, {"type": "PodScheduled", "status": "True"}, time.format(registry.clock.now()))
+        if not attributes.dry_run:
+            registry.commit(pod)
+
+
+@dataclass(frozen=True)
+class EphemeralContainers(View):
+    """Adds containers to a Pod that runs; they never change or go."""
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        given = (view.get("spec") or {}).get("ephemeralContainers")
+        spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+        if given:
+            spec["ephemeralContainers"] = given
+        kept = {**old["metadata"], **{key: view["metadata"][key] for key in _VERSIONING if key in view["metadata"]}}
+        return {**old, "metadata": kept, "spec": spec}
+
+    def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        path = "spec.ephemeralContainers"
+        faults = podspec.validate("spec", obj["spec"], pod_name=obj["metadata"]["name"])
+        now = {each.get("name"): each for each in obj["spec"].get("ephemeralContainers") or ()}
+        for container in old["spec"].get("ephemeralContainers") or ():
+            name = container.get("name")
+            if name not in now:
+                faults.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
+            elif not checks.same(now[name], container):
+                faults.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n'))
+        return faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(Connection):
+    """The log of a simulated container: what its annotation says, or a line saying that there is nothing."""
+
+    resources: ResourceSet
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
+        asked = parse_qs(request.query).get("container", [""])[0]
+        container = _container(pod, asked)
+        annotations = pod["metadata"].get("annotations") or {}
+        text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
+        if text is None:
+            if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") == "Pending":
+                reason = "ContainerCreating" if pod["spec"].get("nodeName") else "no node yet"
+                raise BadRequest(
+                    f'container "{container}" in pod "{attributes.name}" is waiting to start: {reason}'
+                )  # fmt: skip
+            text = f"container {container} of pod {attributes.name} is simulated and has logged nothing\n"
+        return Response(200, {"content-type": "text/plain"}, text.encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotRun(Connection):
+    """What takes a running process, which a simulated Pod does not have: refused."""
+
+    what: str
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        message = (
+            f"{self.what} into pods is not supported by the embedded API server: "
+            f'pod "{attributes.name}" is simulated, no process runs in it'
+        )
+        details = StatusDetails(name=attributes.name, kind="pods")
+        raise APIError(status=Status(501, "NotImplemented", message, details))
+
+
+_VERSIONING: Final = ("resourceVersion", "uid", "managedFields")
+
+
+def set_condition(obj: JSONObject, condition: JSONObject, now: str) -> None:
+    """Put a condition among those of an object's status; its time moves only when its status does."""
+    conditions: list[JSONObject] = obj.setdefault("status", {}).setdefault("conditions", [])
+    for index, present in enumerate(conditions):
+        if present.get("type") == condition["type"]:
+            moved = now if present.get("status") != condition["status"] else present.get("lastTransitionTime", now)
+            conditions[index] = {**condition, "lastTransitionTime": moved}
+            return
+    conditions.append({**condition, "lastTransitionTime": now})
+
+
+def _refused(attributes: Attributes, why: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on pods/binding "{attributes.name}": {why}'
+    return Conflict(text, details=StatusDetails(name=attributes.name, kind="pods/binding"))
+
+
+def _container(pod: JSONObject, asked: str) -> str:
+    """The container that is meant, which need not be named when there is only one."""
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    known = [
+        each["name"]
+        for kind in ("initContainers", "containers", "ephemeralContainers")
+        for each in spec.get(kind) or ()
+    ]
+    if asked:
+        if asked not in known:
+            raise BadRequest(f"container {asked} is not valid for pod {name}")
+        return asked
+    default = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    if default in known:
+        return str(default)
+    if len(spec.get("containers") or ()) == 1 and len(known) == 1:
+        return str(known[0])
+    listed = " ".join(known)
+    raise BadRequest(f"a container name must be specified for pod {name}, choose one of: [{listed}]")
