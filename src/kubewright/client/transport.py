@@ -7,12 +7,23 @@ calls an API server in the same process. A test wraps either: a transport has tw
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
+from urllib.parse import quote, urlsplit
 
-from kubewright.client.config import Config
+from kubewright.client.auth import Credential, credentials_of, pair_of
+from kubewright.client.config import Config, Impersonation
+from kubewright.client.retry import delay_after_answer, delay_after_loss
+from kubewright.client.tls import KeyPair, client_context
+from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Peer, Request, Response
-from kubewright.machinery.errors import DeadlineExceeded
+from kubewright.http.proxy import proxy_for
+from kubewright.machinery.clock import Clock, SystemClock
+from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+
+_TIMEOUT: Final = 60.0
+"""Seconds for a request and its answer where the caller names none: an API server gives up after as many itself."""
 
 Observer: TypeAlias = Callable[[str, str, str], None]
 """Told of each request that was sent: code (`"200"`, or `"<error>"` when no answer came), method, host."""
@@ -39,14 +50,88 @@ class Transport(Protocol):
 
 
 class HTTPTransport:
-    """Sends requests to the server of a `Config`, with its credentials."""
+    """Sends requests to the server of a `Config`: with its credentials, and again where Kubernetes asks for that.
 
-    def __init__(self, config: Config, *, user_agent: str = "kubewright", observer: Observer | None = None) -> None: ...
+    A request is sent again after 429 with Retry-After, and if it is idempotent after a 5xx with Retry-After and after
+    a connection that failed; all within `timeout`. After 401 credentials are renewed, once. A stream that has begun is
+    never begun again. `observer` is told of every sending.
+    """
+
+    def __init__(self, config: Config, *, observer: Observer | None = None, clock: Clock | None = None) -> None:
+        """ConfigError when something of `config` cannot be used; nothing is sent yet."""
+        self._config = config
+        self._observer = observer
+        self._clock = clock or SystemClock()
+        self._pair = pair_of(config)
+        self._credentials = credentials_of(config, self._pair, self._clock)
+        self._base = urlsplit(config.server).path.rstrip("/")
+        self._client = self._connect()
+        self._retired: HTTPClient | None = None
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        raise NotImplementedError
+        allowed = timeout or _TIMEOUT
+        until = self._clock.monotonic() + allowed
+        attempt, renewed = 0, False
+        while True:
+            attempt += 1
+            credential = await self._credentials.get()
+            left = timeout if stream or attempt == 1 else until - self._clock.monotonic()
+            try:
+                response = await self._send_once(request, credential, left, stream)
+            except ConnectionFailed:
+                delay = delay_after_loss(request, attempt)
+                if delay is None or self._clock.monotonic() + delay >= until:
+                    raise
+            else:
+                if response.status == 401 and not renewed and await self._credentials.renew(credential):
+                    renewed, delay = True, 0.0
+                else:
+                    delay = delay_after_answer(request, response, attempt)
+                if delay is None or self._clock.monotonic() + delay >= until:
+                    return response
+                await response.aclose()
+            await self._clock.sleep(delay)
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        await self._client.close()
+        if self._retired is not None:
+            await self._retired.close()
+
+    async def _send_once(
+        self, request: Request, credential: Credential, timeout: float | None, stream: bool
+    ) -> Response:
+        if credential.pair is not self._pair:
+            await self._change_pair(credential.pair)
+        headers = request.headers
+        if credential.authorization:
+            headers = {**headers, "authorization": credential.authorization}
+        sent = Request(request.method, self._base + request.target, headers, request.body)
+        code = "<error>"  # as client-go's metrics have it
+        try:
+            response = await self._client.send(sent, timeout=timeout, stream=stream)
+            code = str(response.status)
+            return response
+        finally:
+            if self._observer is not None:
+                self._observer(code, request.method, self._client.where)
+
+    def _connect(self) -> HTTPClient:
+        config = self._config
+        return HTTPClient(
+            config.server,
+            ssl=client_context(config, self._pair) if config.server.startswith("https:") else None,
+            server_name=config.tls_server_name,
+            proxy=config.proxy_url or proxy_for(config.server, os.environ),
+            headers=_impersonation(config.impersonate),
+            timeout=_TIMEOUT,
+        )
+
+    async def _change_pair(self, pair: KeyPair | None) -> None:
+        """Use another client certificate: on new connections. What is under way may end, until the next change."""
+        self._pair = pair
+        oldest, self._retired, self._client = self._retired, self._client, self._connect()
+        if oldest is not None:
+            await oldest.close()
 
 
 class HandlerTransport:
@@ -87,3 +172,19 @@ async def _bounded(body: AsyncIterator[bytes], silence: float) -> AsyncIterator[
             yield chunk
     finally:
         await Response(200, body=body).aclose()
+
+
+def _impersonation(whom: Impersonation | None) -> list[tuple[str, str]]:
+    """The headers that ask to act as somebody else; one line a group, since names of groups may have commas.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
+    """
+    if whom is None:
+        return []
+    lines = [("impersonate-user", whom.user)]
+    if whom.uid:
+        lines.append(("impersonate-uid", whom.uid))
+    lines += [("impersonate-group", group) for group in whom.groups]
+    for key, values in whom.extra.items():
+        lines += [(f"impersonate-extra-{quote(key.lower(), safe='')}", value) for value in values]
+    return lines

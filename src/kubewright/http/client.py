@@ -22,11 +22,10 @@ from urllib.parse import urlsplit
 
 from kubewright.http import wire
 from kubewright.http.client_connection import ClientConnection, Terms
-from kubewright.http.message import Request, Response
+from kubewright.http.message import IDEMPOTENT, Request, Response
 from kubewright.http.proxy import Proxy
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
-_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -36,8 +35,8 @@ class HTTPClient:
     `ssl` is required for https. `server_name` is the name that the server's certificate must have, when it is not that
     of the URL. `proxy` is the URL of an HTTP proxy, used for both schemes by CONNECT. `headers` are lines that go with
     every request; the same name may come several times. `timeout` and `connect_timeout` are in seconds, the latter for
-    TCP, proxy and TLS together. At most `max_connections` whole requests are on their way at a time, others wait; streams
-    come on top. A connection that was idle for `idle_timeout` seconds is closed.
+    TCP, proxy and TLS together. At most `max_connections` whole requests are on their way at a time, others wait;
+    streams come on top. A connection that was idle for `idle_timeout` seconds is closed.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class HTTPClient:
         try:
             return await connection.exchange(terms)
         except ConnectionFailed:
-            if not connection.reused or connection.answered or terms.request.method not in _IDEMPOTENT:
+            if not connection.reused or connection.answered or terms.request.method not in IDEMPOTENT:
                 raise
         connection = await self._connect(terms)
         return await connection.exchange(terms)

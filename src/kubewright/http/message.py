@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+"""Methods that do no more when sent twice than when sent once (RFC 9110, 9.2.2)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:

@@ -1,0 +1,124 @@
+"""Credentials from a program: exec plugins of a kubeconfig.
+
+The program is run when a credential is first needed, again when what it gave has expired, and again when the server
+refuses it; never twice at a time. It gets no terminal.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from datetime import datetime
+
+import msgspec
+
+from kubewright.client.auth import Credential
+from kubewright.client.config import ExecPlugin
+from kubewright.client.tls import KeyPair
+from kubewright.machinery.clock import Clock
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import JSONObject
+
+_PATIENCE = 60.0
+"""Seconds that a plugin may take."""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str
+    status: _Status
+
+
+class ExecCredentials:
+    """What `plugin` prints: a token, a client certificate, or both. `pair` goes with a token alone."""
+
+    def __init__(self, plugin: ExecPlugin, pair: KeyPair | None, clock: Clock) -> None:
+        self._plugin = plugin
+        self._pair = pair
+        self._clock = clock
+        self._credential: Credential | None = None
+        self._expires: datetime | None = None
+        self._running = asyncio.Lock()
+
+    async def get(self) -> Credential:
+        if self._credential is None or self._expired:
+            async with self._running:
+                if self._credential is None or self._expired:
+                    self._take(await self._run())
+        assert self._credential is not None
+        return self._credential
+
+    async def renew(self, refused: Credential) -> bool:
+        async with self._running:
+            if self._credential is refused:
+                self._take(await self._run())
+        return self._credential != refused
+
+    @property
+    def _expired(self) -> bool:
+        return self._expires is not None and self._clock.now() >= self._expires
+
+    async def _run(self) -> _Status:
+        plugin = self._plugin
+        try:
+            process = await asyncio.create_subprocess_exec(
+                plugin.command,
+                *plugin.args,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info()},
+            )
+        except OSError as error:
+            raise self._error(f"{error.strerror}. {plugin.install_hint}".rstrip()) from error
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                printed, complaints = await process.communicate()
+        except BaseException as error:
+            process.kill()
+            await process.wait()
+            if isinstance(error, TimeoutError):
+                raise self._error(f"gave nothing within {_PATIENCE:g} s") from error
+            raise
+        if process.returncode != 0:
+            said = complaints.decode("utf-8", "replace").strip() or "and said nothing"
+            raise self._error(f"failed with exit code {process.returncode}: {said}")
+        return self._status(printed)
+
+    def _info(self) -> str:
+        spec: JSONObject = {"interactive": False}
+        if self._plugin.cluster is not None:
+            spec["cluster"] = self._plugin.cluster
+        info = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": spec}
+        return msgspec.json.encode(info).decode()
+
+    def _status(self, printed: bytes) -> _Status:
+        try:
+            answer = msgspec.json.decode(printed, type=_ExecCredential)
+        except msgspec.MsgspecError as error:
+            raise self._error(f"printed no ExecCredential: {error}") from error
+        if answer.api_version != self._plugin.api_version:
+            asked = self._plugin.api_version
+            raise self._error(f"answered in {answer.api_version!r}, but the kubeconfig asks for {asked!r}")
+        return answer.status
+
+    def _take(self, status: _Status) -> None:
+        cert, key = status.client_certificate_data, status.client_key_data
+        if bool(cert) != bool(key):
+            raise self._error("gave a client certificate without its key, or a key without its certificate")
+        if not status.token and not cert:
+            raise self._error("gave neither a token nor a client certificate")
+        pair = (cert.encode(), key.encode()) if cert else self._pair
+        self._credential = Credential(f"Bearer {status.token}" if status.token else "", pair)
+        self._expires = status.expiration_timestamp
+
+    def _error(self, why: str) -> ConfigError:
+        return ConfigError(f"exec plugin {self._plugin.command!r} of the kubeconfig {why}")

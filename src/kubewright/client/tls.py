@@ -1,0 +1,76 @@
+"""TLS as a client of an API server: whom to trust, and what to show.
+
+Certificates are checked as Go's clients check them: chain, dates and name. What Python 3.13 asks for beyond that (RFC
+5280 to the letter) is left out, since cluster CAs made by widespread tools do not have it.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from kubewright.client.config import Config
+from kubewright.machinery.errors import ConfigError
+
+KeyPair = tuple[bytes | Path, bytes | Path]
+"""Certificate and private key, in PEM."""
+
+
+def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
+    """A context for connections to `config`'s server that shows `pair`. ConfigError names what cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["http/1.1"])
+    if config.insecure_skip_tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif config.ca is None:
+        context.load_default_certs()
+    else:
+        _trust(context, config.ca)
+    if pair is not None:
+        _show(context, *pair)
+    return context
+
+
+def _trust(context: ssl.SSLContext, ca: bytes | Path) -> None:
+    try:
+        pem = ca if isinstance(ca, bytes) else ca.read_bytes()
+        context.load_verify_locations(cadata=pem.decode("ascii", "ignore"))
+    except OSError as error:  # SSLError is one
+        raise ConfigError(f"CA {_named(ca)} cannot be used: {_why(error)}; give certificates in PEM") from error
+
+
+def _show(context: ssl.SSLContext, cert: bytes | Path, key: bytes | Path) -> None:
+    both = f"client certificate {_named(cert)} with key {_named(key)}"
+
+    def refuse() -> str:
+        raise ConfigError(f"{both} cannot be used: the key is encrypted; decrypt it with `openssl pkey`")
+
+    try:
+        # OpenSSL takes files only.
+        with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
+            context.load_cert_chain(_file(cert, folder, "cert"), _file(key, folder, "key"), password=refuse)
+    except OSError as error:
+        raise ConfigError(f"{both} cannot be used: {_why(error)}; give a matching pair in PEM") from error
+
+
+def _file(pem: bytes | Path, folder: str, name: str) -> str:
+    if isinstance(pem, Path):
+        pem.open().close()  # an error here names the file; OpenSSL's does not
+        return str(pem)
+    path = os.path.join(folder, name)
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(pem)
+    return path
+
+
+def _named(pem: bytes | Path) -> str:
+    return "given as data" if isinstance(pem, bytes) else str(pem)
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).replace("_", " ").lower()
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
