@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from kubewright.apiserver.registry.failures import conflict
 from kubewright.apiserver.registry.options import DeleteOptions
 from kubewright.apiserver.registry.resource import Resource
 from kubewright.machinery import time
+from kubewright.machinery.errors import Conflict, StatusDetails
 from kubewright.machinery.json import JSONObject
 
 _BY_PROPAGATION = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"], "Background": list[str]()}
@@ -49,16 +49,22 @@ class Deletion:
     def check_preconditions(self) -> None:
         """Raises Conflict when the caller meant another object of that name, or another state of it."""
         metadata, options = self._metadata, self._options
-        name = metadata["name"]
         if options.uid and options.uid != metadata["uid"]:
-            why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}"
-            raise conflict(self._resource, name, why)
-        if options.resource_version and options.resource_version != metadata["resourceVersion"]:
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-                f"ResourceVersion in object meta: {metadata['resourceVersion']}"
+            raise self._conflict(
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+                "The object might have been deleted and then recreated"
             )
-            raise conflict(self._resource, name, why)
+        version = metadata["resourceVersion"]
+        if options.resource_version and options.resource_version != version:
+            raise self._conflict(
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({version}). The object might have been modified"
+            )
+
+    def _conflict(self, why: str) -> Conflict:
+        kind, name = self._resource.kind, self._metadata["name"]
+        text = f'Operation cannot be fulfilled on {self._resource.gvk.qualified_kind} "{name}": {why}'
+        return Conflict(text, details=StatusDetails(name=name, group=self._resource.group, kind=kind))
 
     def mark(self) -> Fate:
         """Mark the object as the delete asks for, if anything keeps it; tell what is to become of it."""

@@ -43,7 +43,7 @@ def invalid_object(resource: Resource, metadata: JSONObject, faults: Sequence[Fi
 def too_large_resource_version(asked: int, current: int) -> ServerTimeout:
     """A read of a revision that is yet to come."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
-    text = f"Too large resource version: {asked}, current: {current}"
+    text = f"Timeout: Too large resource version: {asked}, current: {current}"
     return ServerTimeout(text, details=StatusDetails(causes=(cause,), retry_after_seconds=1))
 
 

@@ -17,7 +17,7 @@ from kubewright.apiserver.registry.options import ListOptions, Selection
 from kubewright.apiserver.registry.resource import Resource
 from kubewright.apiserver.storage.events import Entry
 from kubewright.apiserver.storage.store import Store
-from kubewright.machinery.errors import BadRequest, Gone, Invalid, Status
+from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
 
 Matcher = Callable[[Entry], bool]
@@ -49,12 +49,12 @@ class _Token(msgspec.Struct):
 
 
 def parse_revision(text: str) -> int:
-    """A resource version as a number; 0 when empty. Raises BadRequest."""
+    """A resource version as a number; 0 when empty. Raises InternalError, as a real API server does."""
     if not text:
         return 0
     if not (text.isdecimal() and text.isascii()):
         fault = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise BadRequest(str(fault))
+        raise InternalError(str(fault), reason="")
     return int(text)
 
 
@@ -88,7 +88,10 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
     """
     _check(options)
     matches = matcher(resource, options.selection)
-    asked = parse_revision(options.resource_version)
+    try:
+        asked = parse_revision(options.resource_version)
+    except InternalError as error:
+        raise BadRequest(f"invalid resource version: {error}") from error
     if asked > store.revision:
         raise too_large_resource_version(asked, store.revision)
     exact = options.resource_version_match == "Exact"
@@ -156,9 +159,9 @@ def _decode_token(text: str) -> tuple[int, str]:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         token = msgspec.json.decode(data, type=_Token)
     except ValueError as error:
-        raise BadRequest("continue key is not valid: " + str(error)) from error
+        raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
     if token.v != "meta.k8s.io/v1":
-        raise BadRequest(f'continue key is not valid: server does not recognize this encoded version "{token.v}"')
+        raise BadRequest(f'invalid continue token: continue key is not valid: server does not recognize this encoded version "{token.v}"')
     return token.rv, token.start.removeprefix("/").removesuffix("\0")
 
 

@@ -48,11 +48,11 @@ def match_namespace(resource: Resource, metadata: JSONObject, namespace: str) ->
 
 
 def match_name(metadata: JSONObject, name: str) -> None:
-    """Give the object the name in the URL; refuse one that is named otherwise."""
+    """Refuse an object that is named otherwise than the URL."""
     given = metadata.get("name") or ""
     if not given:
-        metadata["name"] = name
-    elif given != name:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
         raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 

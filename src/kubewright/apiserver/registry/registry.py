@@ -292,7 +292,12 @@ class Registry:
         """Refuse a write that was made of another state, or for another object of the same name."""
         uid = metadata.setdefault("uid", old["uid"])
         if uid != old["uid"]:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+            why = (
+                "StorageError: invalid object, Code: 4, "
+                f"Key: /registry/{self.resource.plural}/{key_of(old.get('namespace', ''), old['name'])}, "
+                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                f"UID in precondition: {uid}, UID in object meta: {old['uid']}"
+            )
             raise conflict(self.resource, old["name"], why)
         version = metadata.get("resourceVersion") or old["resourceVersion"]
         if version != old["resourceVersion"]:

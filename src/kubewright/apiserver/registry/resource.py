@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 
@@ -30,8 +31,8 @@ Convert = Callable[[JSONObject], JSONObject]
 """Turns an object of one version into one of another; the result may share parts with the argument."""
 
 
-Cells = Callable[[JSONObject], list[object]]
-"""The cells of one object's row, one for each column."""
+Cells = Callable[[JSONObject, datetime], list[object]]
+"""The cells of one object's row, one for each column; the time is what ages are told from."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Resource:
     to_storage: Convert | None = None
     """Makes the stored version of an object of this one; None where they are the same."""
     from_storage: Convert | None = None
-    printer: Printer | None = None
-    """None: NAME and AGE."""
+    load_printer: Callable[[], Printer] | None = None
+    """Called once, at the first Table; None: NAME and AGE."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
     openapi_schema: JSONObject | None = None
@@ -84,6 +85,10 @@ class Resource:
     @cached_property
     def schema(self) -> Schema:
         return self.load_schema()
+
+    @cached_property
+    def printer(self) -> Printer | None:
+        return self.load_printer() if self.load_printer is not None else None
 
     @cached_property
     def gvk(self) -> GroupVersionKind:
