@@ -53,7 +53,7 @@ def extract(server: Server) -> None:
     write("columns.json", columns.read(server, groups))
     write("bootstrap.json", bootstrap.read(server))
     write("schemas.json", {"kinds": kinds, "schemas": components})
-    write("protobuf.json", protobuf.read())
+    write("protobuf.json", protobuf.read(kinds))
     for old in (DATA / "openapi").glob("*"):
         old.unlink()
     for path, document in documents.items():
