@@ -298,7 +298,7 @@ def _object_checks(spec: JSONObject) -> list[Check]:
         checks.append(sized)
     if fields := _fields(spec):
         checks.append(fields)
-    needed: tuple[str, ...] = tuple(spec.get("required") or ())
+    needed: list[str] = spec.get("required") or []
     if needed:
 
         def complete(value: JSONObject, path: Path, faults: Faults) -> None:
