@@ -69,8 +69,12 @@ def encode_update(obj: Object) -> bytes:
 
 def to_dict(obj: Object) -> JSONObject:
     """What `obj` says, as a plain document."""
-    body: JSONObject = msgspec.to_builtins(obj, enc_hook=_to_builtin)
-    return {"apiVersion": obj.api_version, **body}
+    return {"apiVersion": obj.api_version, **plain(obj)}
+
+
+def plain(value: Any) -> Any:
+    """A struct, or anything that one holds, as plain data."""
+    return msgspec.to_builtins(value, enc_hook=_to_builtin)
 
 
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:

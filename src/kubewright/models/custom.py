@@ -1,0 +1,153 @@
+"""Custom resources: kinds that a user declares.
+
+    class WebServer(CustomResource, group="my.domain", version="v1", short_names=["web"]):
+        \"\"\"WebServer is the Schema for the webservers API.\"\"\"
+
+        spec: WebServerSpec
+        status: WebServerStatus = field(default_factory=WebServerStatus)
+
+A class is one version of a kind. It has the status subresource when it has a field `status`. What the API server would
+refuse is a ModelError at the class statement.
+
+Follows apiextensions.k8s.io/v1 and the markers of controller-gen (resource, printcolumn, subresource:scale, ...).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from kubewright.machinery.errors import ModelError
+from kubewright.machinery.names import dns1035_label, dns1123_subdomain
+from kubewright.models.markers import Marker
+from kubewright.models.model import ModelType, annotations_of
+from kubewright.models.plural import plural_of
+from kubewright.models.resource import APIResource, Object
+
+
+@dataclass(frozen=True)
+class PrintColumn:
+    """A column of `kubectl get`: the value at `json_path` (`.spec.image`). Above priority 0 only with `-o wide`."""
+
+    name: str
+    json_path: str
+    type: Literal["integer", "number", "string", "boolean", "date"] = "string"
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale subresource: where `kubectl scale` and autoscalers find and set the number of replicas."""
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ""
+
+
+@dataclass(frozen=True)
+class Version:
+    """How a custom resource's class is shown and served as a version of its kind.
+
+    `storage` marks the one version in which objects are kept. `deprecated` is True, or the warning that a user of this
+    version gets.
+    """
+
+    columns: tuple[PrintColumn, ...] = ()
+    scale: Scale | None = None
+    storage: bool = True
+    served: bool = True
+    deprecated: bool | str = False
+    selectable_fields: tuple[str, ...] = ()
+
+
+class CustomResourceType(ModelType):
+    """The class of custom resources' classes: takes what the class statement says of the kind, and checks it."""
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        /,
+        *,
+        group: str = "",
+        version: str = "",
+        kind: str = "",
+        plural: str = "",
+        singular: str = "",
+        short_names: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        namespaced: bool = True,
+        columns: Sequence[PrintColumn] = (),
+        scale: Scale | None = None,
+        storage: bool = True,
+        served: bool = True,
+        deprecated: bool | str = False,
+        selectable_fields: Sequence[str] = (),
+        markers: Sequence[Marker] = (),
+    ) -> CustomResourceType:
+        if any(isinstance(base, CustomResourceType) for base in bases):  # not for CustomResource itself
+            kind = kind or name
+            api = APIResource(
+                group=group,
+                version=version,
+                kind=kind,
+                plural=plural or plural_of(kind.lower()),
+                singular=singular or kind.lower(),
+                namespaced=namespaced,
+                short_names=tuple(short_names),
+                categories=tuple(categories),
+                subresources=(("status",) if _has_status(bases, namespace) else ()) + (("scale",) if scale else ()),
+            )
+            _check_names(name, api)
+            _check_fields(name, namespace)
+            namespace["__api__"] = api
+            namespace["__served_as__"] = Version(
+                tuple(columns), scale, storage, served, deprecated, tuple(selectable_fields)
+            )
+        cls = super().__new__(mcls, name, bases, namespace, markers=markers)
+        assert isinstance(cls, CustomResourceType)
+        return cls
+
+
+def _has_status(bases: tuple[type, ...], namespace: dict[str, Any]) -> bool:
+    return "status" in annotations_of(namespace) or any(hasattr(base, "status") for base in bases)
+
+
+def _check_names(name: str, api: APIResource) -> None:
+    if not api.group or not api.version:
+        raise ModelError(
+            f"{name}: a kind has a group and a version; "
+            f'write class {name}(CustomResource, group="example.com", version="v1")'
+        )
+    if "." not in api.group or dns1123_subdomain(api.group):
+        raise ModelError(f'{name}: group "{api.group}" is not a domain of at least two parts, like "apps.example.com"')
+    if re.search(r"(^|\.)(k8s|kubernetes)\.io$", api.group):
+        raise ModelError(
+            f'{name}: group "{api.group}" is Kubernetes\' own (*.k8s.io and *.kubernetes.io); use your domain'
+        )
+    if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", api.kind):
+        raise ModelError(f'{name}: kind "{api.kind}" is not in CamelCase, of letters and digits, 63 at most')
+    labels = {"version": (api.version,), "plural": (api.plural,), "singular": (api.singular,)}
+    for what, values in (labels | {"short name": api.short_names, "category": api.categories}).items():
+        for value in values:
+            if dns1035_label(value):
+                raise ModelError(
+                    f'{name}: {what} "{value}" is not of lower-case letters, digits and "-", beginning with a letter'
+                )
+
+
+def _check_fields(name: str, namespace: dict[str, Any]) -> None:
+    for field in annotations_of(namespace):
+        if field in ("api_version", "kind", "metadata"):
+            raise ModelError(f"{name}.{field}: every kind has it already; leave it out")
+
+
+class CustomResource(Object, metaclass=CustomResourceType):
+    """An object of a kind that a user declares; see the module."""
+
+    __served_as__: ClassVar[Version]

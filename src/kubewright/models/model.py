@@ -1,0 +1,160 @@
+"""Models: the structures of a user's own API, checked when their class is made.
+
+    class WebServerSpec(Model):
+        replicas: Annotated[int, Minimum(0)] = 1
+        \"\"\"The number of replicas that the webserver should have.\"\"\"
+
+What is declared is what a CRD can say: a field whose type cannot be in one is a ModelError at the class statement. A
+default is always sent (an apply owns what it says), but for None, UNSET and empty lists and maps, which are absent
+fields. `X | None` without a default is a field that must be there and may be null; `X | None | UnsetType = UNSET`
+tells null and absent apart.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, cast
+
+import msgspec
+
+from kubewright.machinery.errors import ModelError
+from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.models.codec import plain
+from kubewright.models.limits import violations
+from kubewright.models.markers import Marker
+from kubewright.models.struct import Struct, StructType
+from kubewright.models.types import Nested, schema_of
+
+_FIELD: Final[type[Any]] = type(cast("Any", msgspec.field()))
+_METACLASSES: Final = frozenset({__name__, "kubewright.models.custom"})
+
+
+class ModelType(StructType):
+    """The class of model classes: makes defaults explicit, resolves annotations, and checks every field."""
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        /,
+        *,
+        markers: Sequence[Marker] = (),
+        **options: Any,
+    ) -> ModelType:
+        if markers:
+            namespace["__markers__"] = tuple(markers)
+        for attribute, annotation in annotations_of(namespace).items():
+            if attribute in namespace and not _is_class_variable(annotation):
+                namespace[attribute] = _always_sent(namespace[attribute], f"{name}.{attribute}")
+        try:
+            cls = super().__new__(mcls, name, bases, namespace, **options)
+        except ValueError as fault:
+            raise ModelError(f"{name}: {fault}; set a field's name with field(name=...)") from fault
+        assert isinstance(cls, ModelType)
+        _resolve(cls)
+        for field in msgspec.structs.fields(cast("type[Struct]", cls)):
+            if field.name in cls.__annotations__:
+                _check(field, f"{name}.{field.name}")
+        return cls
+
+
+def field_schema(field: msgspec.structs.FieldInfo, where: str, nested: Nested) -> JSONObject:
+    """The schema of one field of a struct, with its default. Raises ModelError."""
+    default = default_of(field)
+    schema = schema_of(field.type, where, nested, null_is_absent=default is None)
+    if default is not None and default not in (msgspec.NODEFAULT, msgspec.UNSET, [], {}):
+        schema.setdefault("default", default)
+    return schema
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    """A field's default as JSON has it; NODEFAULT for a field that must be given, UNSET for one that may be absent."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return plain(field.default_factory())
+    return field.default
+
+
+def _check(field: msgspec.structs.FieldInfo, where: str) -> None:
+    schema = field_schema(field, where, lambda cls, where: {"type": "object"})
+    if "default" in schema and schema["default"] is not None:
+        for fault in violations(schema, schema["default"]):
+            raise ModelError(
+                f"{where}: the default {schema['default']!r} is against the field's own limits: it {fault}"
+            )
+
+
+def _always_sent(default: Any, where: str) -> Any:
+    """`default`, so that msgspec, which leaves out what equals a plain default, does not leave it out."""
+    name = factory = None
+    if isinstance(default, _FIELD):
+        name, factory, default = default.name, default.default_factory, default.default
+    if factory is not None and factory is not msgspec.NODEFAULT:
+        # list[str] as a factory makes the same lists as list, which msgspec knows to be empty
+        return msgspec.field(default_factory=typing.get_origin(factory) or factory, name=name)
+    if default is msgspec.NODEFAULT or default is None or default is msgspec.UNSET or default == [] or default == {}:
+        return msgspec.field(default=default, name=name)
+    if isinstance(default, Struct):
+        made = type(default).__name__
+        raise ModelError(f"{where}: one {made} would be shared by all; use field(default_factory={made})")
+    if is_array(default) or is_object(default):
+        return msgspec.field(default_factory=lambda: copy.deepcopy(default), name=name)
+    return msgspec.field(default_factory=lambda: default, name=name)
+
+
+def annotations_of(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The annotations of a class that is being made, not evaluated where that can be helped."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        if annotate := annotationlib.get_annotate_from_class_namespace(namespace):
+            return annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF)
+    annotations: Mapping[str, Any] = namespace.get("__annotations__", {})
+    return annotations
+
+
+def _is_class_variable(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return re.match(r"(\w+\.)?ClassVar\b", annotation) is not None
+    return annotation is ClassVar or typing.get_origin(annotation) is ClassVar
+
+
+def _resolve(cls: type) -> None:
+    """Put the types themselves in place of the text of annotations, also for a class within a function."""
+    names = _surroundings()
+    cls.__annotations__ = {
+        field: _evaluated(cls, field, annotation, names) for field, annotation in inspect.get_annotations(cls).items()
+    }
+
+
+def _evaluated(cls: type, field: str, annotation: Any, names: dict[str, Any]) -> Any:
+    holder = type(cls.__name__, (), {"__annotations__": {field: annotation}, "__module__": cls.__module__})
+    try:
+        return typing.get_type_hints(holder, localns=names, include_extras=True)[field]
+    except NameError as fault:
+        if fault.name == cls.__name__:
+            raise ModelError(
+                f"{cls.__name__}.{field}: a type that contains itself cannot be in a CRD. Give each level a Model of "
+                "its own, or keep the rest as Annotated[dict[str, Any], PreserveUnknownFields()]"
+            ) from fault
+        raise ModelError(
+            f'{cls.__name__}.{field}: "{fault.name}" is not known here. Define it above the class, and import it at '
+            "run time (not under TYPE_CHECKING)"
+        ) from fault
+
+
+def _surroundings() -> dict[str, Any]:
+    """What is visible where the class statement stands, which may be in a function."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"] in _METACLASSES:
+        frame = frame.f_back
+    return dict(frame.f_locals) if frame is not None else {}
+
+
+class Model(Struct, metaclass=ModelType):
+    """A structure of a user's API. The class argument `markers=[...]` says something of it as a whole."""
