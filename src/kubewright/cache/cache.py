@@ -6,16 +6,29 @@ for what one wrote oneself.
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from kubewright.cache.informer import IndexFunction, Informer
+from kubewright.cache.entry import Entry, ObjectKey
+from kubewright.cache.informer import Informer
+from kubewright.cache.store import IndexFunction
 from kubewright.client.client import Client
-from kubewright.client.lists import Fields, Labels, ObjectList
+from kubewright.client.dynamic import PartialObjectMetadata, Unstructured
+from kubewright.client.lists import Fields, Labels, ObjectList, label_selector, selector_text
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound, StatusDetails
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.selectors import FieldSelector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
+
+_Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
+
+_SELECTABLE: Final = {"metadata.name", "metadata.namespace"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +40,7 @@ class Scope:
     fields: Fields = None
     indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
     keep_managed_fields: bool = False
+    resync: timedelta | None = None
 
 
 class Cache:
@@ -40,28 +54,93 @@ class Cache:
         scopes: Mapping[type[Object], Scope] | None = None,
         sync_timeout: float = 120.0,
     ) -> None:
-        """`namespace` is held of each namespaced kind for which `scopes` does not say otherwise; None is the whole cluster.
-        A read of a kind that has not synced waits up to `sync_timeout` seconds."""
+        """Of each namespaced kind, the objects in `namespace`, or in all when it is None, unless `scopes` says
+        otherwise.
+
+        A read of a kind that is not complete waits for up to `sync_timeout` seconds.
+        """
+        self._client = client
+        self._default = Scope(namespace=namespace)
+        self._scopes = {_identity(kind): scope for kind, scope in (scopes or {}).items()}
+        self._sync_timeout = sync_timeout
+        self._informers: dict[_Identity, Informer[Any]] = {}
+        self._started = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
         """The one informer of `kind`; started if the cache is."""
-        raise NotImplementedError
+        identity = _identity(kind)
+        informer = self._informers.get(identity)
+        if informer is None:
+            informer = self._informers[identity] = self._make(kind, self.scope(kind))
+            if self._started:
+                informer.start()
+        return cast(Informer[T], informer)
+
+    def scope(self, kind: type[Object]) -> Scope:
+        """What part of `kind` this cache holds."""
+        return self._scopes.get(_identity(kind), self._default)
+
+    def find(self, kind: type[T]) -> Informer[T] | None:
+        """The informer of `kind`, if it has been asked for."""
+        return cast("Informer[T] | None", self._informers.get(_identity(kind)))
+
+    def informers(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
+        """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""
+        api = kind.__api__
+        return [
+            each
+            for each in self._informers.values()
+            if each.kind.__api__.plural == api.plural and each.kind.__api__.group == api.group
+        ]
 
     def start(self) -> None:
         """Start what has been asked for; what is asked for later starts at once."""
+        self._started = True
+        for informer in self._informers.values():
+            informer.start()
 
     async def stop(self) -> None:
-        """Stop every informer, and wait for it."""
+        """Stop every informer, and wait for it. What they hold stays readable."""
+        await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Until all kinds asked for so far are complete. Raises DeadlineExceeded, naming each that is not and why."""
+        informers = list(self._informers.values())
+        synced = await asyncio.gather(*[each.until_synced(timeout) for each in informers])
+        late = [each.hindrance for each, complete in zip(informers, synced, strict=True) if not complete]
+        if late:
+            raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {'; '.join(late)}")
 
     async def remove(self, kind: type[Object]) -> None:
         """Stop the informer of a kind and forget what it held."""
+        informer = self._informers.pop(_identity(kind), None)
+        if informer is not None:
+            await informer.stop()
+
+    async def ready(self, kind: type[T], namespace: str | None = None) -> Informer[T]:
+        """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
+        if not self._started:
+            raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
+        held = self.scope(kind).namespace
+        if held and namespace and namespace != held:
+            raise ConfigError(
+                f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds that of {held!r} only"
+            )
+        informer = self.informer(kind)
+        if not informer.synced:
+            await informer.wait_synced(self._sync_timeout)
+        return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """Raises NotFound; DecodeError for an object that is there but not one of its kind."""
-        raise NotImplementedError
+        """The object of that name. Raises NotFound; DecodeError for one that is there but not of its kind."""
+        self._client.endpoint(kind).item(name, namespace)
+        informer = await self.ready(kind, namespace)
+        entry = informer.store.get(ObjectKey(namespace or None, name))
+        if entry is None:
+            api = kind.__api__
+            details = StatusDetails(name=name, group=api.group, kind=api.plural)
+            raise NotFound(f'{api.gvr.qualified_resource} "{name}" not found', details=details)
+        return entry.decode()
 
     async def list(
         self,
@@ -73,6 +152,67 @@ class Cache:
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """`owner` is a uid; `index` an index's name and a value. `fields` can select `metadata.name` and
-        `metadata.namespace`; for another field, give the scope an index."""
-        raise NotImplementedError
+        """The objects that match all that is given; of every namespace that is held when none is.
+
+        `owner` is a uid; `index` an index's name and a value. `fields` can select `metadata.name` and
+        `metadata.namespace`; for another field, give the scope an index. Objects that are not of their kind are left
+        out, and reported once."""
+        store = (await self.ready(kind, namespace)).store
+        if owner is not None:
+            entries = store.owned_by(owner)
+        elif index is not None:
+            entries = store.by_index(*index)
+        else:
+            entries = store.select(namespace=namespace)
+        matches = _Matcher(kind, namespace, labels, fields, owner)
+        return ObjectList(store.decode(filter(matches, entries)), str(store.version))
+
+    def _make(self, kind: type[T], scope: Scope) -> Informer[T]:
+        return Informer(
+            self._client,
+            kind,
+            namespace=scope.namespace if kind.__api__.namespaced else None,
+            labels=scope.labels,
+            fields=scope.fields,
+            indexers=scope.indexers,
+            keep_managed_fields=scope.keep_managed_fields,
+            resync=scope.resync,
+        )
+
+
+class _Matcher:
+    """Whether an entry is among those that a list asks for."""
+
+    def __init__(
+        self, kind: type[Object], namespace: str | None, labels: Labels, fields: Fields, owner: str | None
+    ) -> None:
+        self._namespace = namespace
+        self._owner = owner
+        self._labels = label_selector(labels)
+        self._fields = FieldSelector.parse(selector_text(fields)) if fields is not None else None
+        for requirement in self._fields.requirements if self._fields else ():
+            if requirement.field not in _SELECTABLE:
+                raise ConfigError(
+                    f"{kind.__api__.kind}: a cache cannot select by the field {requirement.field}; "
+                    "give its scope an index, or ask the server with Client.list"
+                )
+
+    def __call__(self, entry: Entry[Any]) -> bool:
+        key = entry.key
+        return (
+            (self._namespace is None or key.namespace == self._namespace)
+            and (self._labels is None or self._labels.matches(entry.labels))
+            and (self._owner is None or any(owner.uid == self._owner for owner in entry.owners))
+            and (
+                self._fields is None
+                or self._fields.matches({"metadata.name": key.name, "metadata.namespace": key.namespace or ""})
+            )
+        )
+
+
+def _identity(kind: type[Object]) -> _Identity:
+    """What makes two classes the same kind to a cache: those made at run time are many for one."""
+    for base in (PartialObjectMetadata, Unstructured):
+        if issubclass(kind, base):
+            return base, kind.__api__.gvk
+    return kind

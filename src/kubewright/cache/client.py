@@ -1,17 +1,183 @@
 """A client that reads from the cache and writes to the server, and whose reads see its own writes.
 
 After a write, a read of that key waits until the cache has reached the version that the write made, or has seen the
-deletion; a list of a kind waits for all of this client's writes of that kind. When the cache does not get there within
+deletion; a list of a kind waits for all that this client wrote of the kind. When the cache does not get there within
 `patience` seconds the read goes to the server instead: slow, never stale.
+
+Guarantees
+    A get or list gives nothing older than what this client's last write of it made.
+    An apply that says what the last one of that object said, while all of it still holds, is not sent.
+Not guaranteed
+    To see what others wrote, through another client or another process: that is a Cache's business.
 """
 
 from __future__ import annotations
 
+import builtins
+import logging
+from typing import Any, TypeVar
+
+import msgspec
+
 from kubewright.cache.cache import Cache
+from kubewright.cache.entry import ObjectKey
+from kubewright.cache.informer import Informer
 from kubewright.client.client import Client
+from kubewright.client.lists import Fields, Labels, ObjectList
+from kubewright.client.rest import JSON, Query
+from kubewright.machinery.json import JSONObject
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
+
+_log = logging.getLogger("kubewright.cache")
 
 
 class CachedClient(Client):
     """Has the methods of a `Client`; `get` and `list` read `cache`, all else goes to the server."""
 
-    def __init__(self, client: Client, cache: Cache, *, patience: float = 5.0) -> None: ...
+    def __init__(self, client: Client, cache: Cache, *, patience: float = 5.0) -> None:
+        """Writes as `client` would, over the same connections; `client` itself is the way to read from the server."""
+        super().__init__(
+            client.rest.transport,
+            user_agent=client.rest.user_agent,
+            field_manager=client.field_manager,
+            field_validation=client.field_validation,
+            on_warning=client.rest.on_warning,
+            clock=client.clock,
+        )
+        self.cache = cache
+        self._patience = patience
+
+    # ---- reading
+
+    async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
+        """The object of that name, from the cache. Raises NotFound."""
+        informer = await self.cache.ready(kind, namespace)
+        if await self._caught_up(informer, ObjectKey(namespace or None, name)):
+            return await self.cache.get(kind, name, namespace=namespace)
+        return await super().get(kind, name, namespace=namespace)
+
+    async def list(
+        self,
+        kind: type[T],
+        *,
+        namespace: str | None = None,
+        labels: Labels = None,
+        fields: Fields = None,
+        page_size: int = 500,
+        owner: str | None = None,
+        index: tuple[str, str] | None = None,
+    ) -> ObjectList[T]:
+        """The objects that match all that is given, from the cache; see `Cache.list`."""
+        informer = await self.cache.ready(kind, namespace)
+        if await self._caught_up(informer, None):
+            return await self.cache.list(
+                kind, namespace=namespace, labels=labels, fields=fields, owner=owner, index=index
+            )
+        found = await super().list(kind, namespace=namespace, labels=labels, fields=fields, page_size=page_size)
+        if owner is not None:
+            found.items = [each for each in found if owner in (ref.uid for ref in each.metadata.owner_references)]
+        if index is not None:
+            name, value = index
+            indexer = self.cache.scope(kind).indexers[name]
+            found.items = [each for each in found if value in indexer(each)]
+        return found
+
+    async def _caught_up(self, informer: Informer[Any], key: ObjectKey | None) -> bool:
+        """Wait for the cache to see what this client wrote of `key`, or of all keys: whether it did."""
+        writes = informer.own_writes
+        if writes.seen(key):
+            return True
+        if writes.overdue(key):
+            return False
+        if await informer.wait_until(lambda: writes.seen(key), self._patience):
+            return True
+        writes.give_up(key)
+        _log.warning(
+            "The cache of %s has not seen a write of ours after %g s; reading from the server (%s)",
+            informer.resource,
+            self._patience,
+            informer.last_error or "the watch is up",
+        )
+        return False
+
+    # ---- writing
+
+    async def _write(
+        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
+    ) -> T:
+        obj = await super()._write(kind, method, path, query, body, content_type)
+        if not query.get("dryRun"):
+            for informer in self.cache.informers(kind):
+                informer.own_writes.wrote(_key(obj), _version(obj))
+        return obj
+
+    async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
+        informer = self.cache.find(type(obj))
+        if informer is None or query.get("dryRun"):
+            return await super()._apply(obj, subresource, path, query, body)
+        key = _key(obj)
+        applier = (query.get("fieldManager") or "", subresource)
+        entry = informer.store.get(key)
+        if entry is not None and informer.own_writes.seen(key) and informer.applied.holds(entry, applier, body):
+            return entry.decode()
+        applied = await super()._apply(obj, subresource, path, query, body)
+        informer.applied.remember(key, applier, body, applied.metadata.uid, _version(applied))
+        return applied
+
+    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
+        data = await super()._delete(kind, name, namespace, options)
+        if "dryRun" not in options:
+            answer = msgspec.json.decode(data, type=_Deletion)
+            key = ObjectKey(namespace or None, name)
+            for informer in self.cache.informers(kind):
+                informer.own_writes.deleted(key, answer.uid, answer.version)
+        return data
+
+    async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
+        data = await super()._delete_all(kind, path, query, options)
+        if "dryRun" not in options:
+            for each in msgspec.json.decode(data, type=_DeletedList).items or ():
+                key = ObjectKey(each.metadata.namespace or None, each.metadata.name)
+                for informer in self.cache.informers(kind):
+                    informer.own_writes.deleted(key, each.uid, each.version)
+        return data
+
+
+class _DeletedMetadata(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Details(msgspec.Struct, gc=False):
+    uid: str = ""
+
+
+class _Deletion(msgspec.Struct, gc=False):
+    """The answer to a deletion: the object as it is now, or a Status that says what was deleted."""
+
+    metadata: _DeletedMetadata = msgspec.field(default_factory=_DeletedMetadata)
+    details: _Details | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.details.uid if self.details else self.metadata.uid
+
+    @property
+    def version(self) -> int:
+        return int(self.metadata.resource_version or 0)
+
+
+class _DeletedList(msgspec.Struct, gc=False):
+    items: builtins.list[_Deletion] | None = None
+
+
+def _key(obj: Object) -> ObjectKey:
+    return ObjectKey(obj.metadata.namespace or None, obj.metadata.name)
+
+
+def _version(obj: Object) -> int:
+    return int(obj.metadata.resource_version or 0)

@@ -1,14 +1,30 @@
-"""One object as the cache holds it: the bytes that arrived, and beside them what is asked for without decoding."""
+"""One object as the cache holds it: the bytes that arrived, and beside them what is asked for without decoding.
+
+An object of 4 KB costs 4 KB and a little. Most events are about objects whose spec nobody looks at: a key, a version,
+the labels and the owners decide whether there is work. Those are read in one pass over the metadata; the rest is
+decoded by whoever needs it, into an object of their own.
+
+Resource versions are compared as the numbers they are: of one kind, the greater is the later (KEP-5504). A server that
+numbers otherwise is refused with a DecodeError.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
+
+from kubewright.client.dynamic import decode_object
+from kubewright.machinery.errors import DecodeError
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
+
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_MANAGED_FIELDS: Final = b'"managedFields":'
 
 
 class ObjectKey(NamedTuple):
@@ -21,43 +37,62 @@ class ObjectKey(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Owner(NamedTuple):
+class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One owner reference."""
 
     api_version: str
     kind: str
     name: str
     uid: str
-    controller: bool
+    controller: bool | None = None
 
 
 class Entry(Generic[T]):
-    """One version of one object. Immutable; `decode` gives a fresh object each time."""
+    """One version of one object. Never changes; `decode` gives a fresh object each time."""
 
-    key: ObjectKey
-    uid: str
-    resource_version: int
-    """As a number: versions of one kind are ordered (KEP-5504)."""
-    generation: int
-    labels: Mapping[str, str]
-    owners: tuple[Owner, ...]
-    deleting: bool
-    """Deletion was asked for; finalizers or a grace period still hold it."""
-    data: bytes
+    __slots__ = ("data", "deleting", "generation", "key", "kind", "labels", "owners", "resource_version", "uid")
+
+    def __init__(
+        self,
+        kind: type[T],
+        key: ObjectKey,
+        data: bytes,
+        *,
+        uid: str,
+        resource_version: int,
+        generation: int,
+        labels: Mapping[str, str],
+        owners: tuple[Owner, ...],
+        deleting: bool,
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.data = data
+        """The document as JSON."""
+        self.uid = uid
+        self.resource_version = resource_version
+        self.generation = generation
+        self.labels = labels
+        self.owners = owners
+        self.deleting = deleting
+        """Deletion was asked for; finalizers or a grace period still hold it."""
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Decoded when asked for."""
-        raise NotImplementedError
+        """Read from the document each time: few ask for them."""
+        return msgspec.json.decode(self.data, type=_Annotated).metadata.annotations or {}
 
     @property
     def controller(self) -> Owner | None:
         """The owner that manages this object, if there is one."""
-        raise NotImplementedError
+        return next((owner for owner in self.owners if owner.controller), None)
 
     def decode(self) -> T:
         """The object, the caller's own. Raises DecodeError when it is not one of its kind."""
-        raise NotImplementedError
+        return decode_object(self.kind, self.data)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.__name__} {self.key} at {self.resource_version}>"
 
 
 EventType: TypeAlias = Literal["add", "update", "delete"]
@@ -65,11 +100,80 @@ EventType: TypeAlias = Literal["add", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
-    """What became of one object. `old` is None for an add, `new` for a delete; a delete's `old` is the last known state."""
+    """What became of one object. `old` is None for an add, `new` for a delete; a delete's `old` is the last known
+    state."""
 
     type: EventType
     key: ObjectKey
     old: Entry[T] | None
     new: Entry[T] | None
     initial: bool = False
-    """Part of the first list: was there before we looked. Work for it can wait behind what happens now."""
+    """Nothing has just happened: part of the first list, or of a resync. Work for it can wait behind what happens
+    now."""
+
+
+class _Metadata(msgspec.Struct, gc=False, rename="camel"):
+    name: str
+    namespace: str | None = None
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    owner_references: tuple[Owner, ...] | None = None
+    deletion_timestamp: str | None = None
+    managed_fields: msgspec.Raw = msgspec.Raw()
+
+
+class _Document(msgspec.Struct, gc=False):
+    metadata: _Metadata
+
+
+class _AnnotatedMetadata(msgspec.Struct, gc=False):
+    annotations: dict[str, str] | None = None
+
+
+class _Annotated(msgspec.Struct, gc=False):
+    metadata: _AnnotatedMetadata
+
+
+class EntryDecoder(Generic[T]):
+    """Makes entries of the documents of one kind."""
+
+    def __init__(self, kind: type[T], *, keep_managed_fields: bool) -> None:
+        self._kind = kind
+        self._keep_managed_fields = keep_managed_fields
+        self._decode = msgspec.json.Decoder(_Document).decode
+
+    def decode(self, raw: msgspec.Raw) -> Entry[T]:
+        """The entry of a document; copies it. Raises DecodeError when it has no metadata that makes sense."""
+        data = bytes(raw)
+        try:
+            metadata = self._decode(data).metadata
+            version = int(metadata.resource_version or 0)
+        except ValueError as error:  # msgspec's errors are ValueErrors too
+            raise DecodeError(f"{self._kind.__api__.kind}: {error}: {data[:200]!r}") from error
+        if metadata.managed_fields and not self._keep_managed_fields:
+            data = _without(data, bytes(metadata.managed_fields))
+        return Entry(
+            self._kind,
+            ObjectKey(sys.intern(metadata.namespace) if metadata.namespace else None, metadata.name),
+            data,
+            uid=metadata.uid,
+            resource_version=version,
+            generation=metadata.generation,
+            labels=metadata.labels or _NO_LABELS,
+            owners=metadata.owner_references or (),
+            deleting=metadata.deletion_timestamp is not None,
+        )
+
+
+def _without(data: bytes, managed_fields: bytes) -> bytes:
+    """The document without its managedFields, if they are where the API server writes them: with no space before them,
+    and before anything else that holds the very same bytes. Otherwise the document as it is."""
+    start = data.find(_MANAGED_FIELDS)
+    end = start + len(_MANAGED_FIELDS) + len(managed_fields)
+    if start < 0 or not data.startswith(managed_fields, start + len(_MANAGED_FIELDS)):
+        return data
+    if data[start - 1 : start] == b",":
+        return data[: start - 1] + data[end:]
+    return data[:start] + data[end + 1 :] if data[end : end + 1] == b"," else data[:start] + data[end:]

@@ -4,6 +4,7 @@ Guarantees
     Handlers are called in the order of the events, one at a time, from the event loop; never after `stop`.
     When `wait_synced` returns, every handler has been told of each object of the first list.
     A delete is told, even one that happened while there was no connection.
+    A handler that raises is reported, and the others are called all the same.
 Not guaranteed
     Each step between two states: updates are merged while there is no connection.
 
@@ -12,27 +13,42 @@ Follows client-go's tools/cache SharedIndexInformer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeAlias, TypeVar
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from kubewright.cache.entry import Event
+from kubewright.cache.applied import LastApplied
+from kubewright.cache.entry import Entry, EntryDecoder, Event, EventType, ObjectKey
 from kubewright.cache.lister import Lister
+from kubewright.cache.reflector import Change, Reflector
+from kubewright.cache.store import IndexFunction, Store
+from kubewright.cache.waiting import Waiters
+from kubewright.cache.writes import OwnWrites
 from kubewright.client.client import Client
-from kubewright.client.lists import Fields, Labels
+from kubewright.client.lists import Fields, Labels, selection
+from kubewright.machinery.clock import Timer
+from kubewright.machinery.errors import DeadlineExceeded, Forbidden
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
 Handler: TypeAlias = Callable[[Event[T]], None]
-IndexFunction: TypeAlias = Callable[[T], Iterable[str]]
-"""The values under which an object is found. Given a fresh object; must not raise."""
+
+_log = logging.getLogger("kubewright.cache")
 
 
 class Registration:
     """A set of handlers on an informer."""
 
+    def __init__(self, handlers: dict[Registration, Any]) -> None:
+        self._handlers = handlers
+
     def remove(self) -> None:
         """No handler of this set is called from here on. Harmless the second time."""
+        self._handlers.pop(self, None)
 
 
 class Informer(Generic[T]):
@@ -48,35 +64,85 @@ class Informer(Generic[T]):
         fields: Fields = None,
         indexers: Mapping[str, IndexFunction[T]] | None = None,
         keep_managed_fields: bool = False,
+        resync: timedelta | None = None,
     ) -> None:
-        """Of the whole cluster when `namespace` is None. managedFields cost a quarter of a typical object and are left out
-        unless asked for; an update without them leaves the server's as they are."""
+        """Of the whole cluster when `namespace` is None.
 
-    kind: type[T]
+        managedFields cost a quarter of a typical object and are left out unless asked for; an update without them
+        leaves the server's as they are. Every `resync`, handlers are called for each object as if it had been
+        updated."""
+        self.kind = kind
+        self.store = Store[T](indexers or {})
+        self.own_writes = OwnWrites(self.store)
+        self.applied = LastApplied()
+        self.resource = client.endpoint(kind).resource
+        """As RBAC and messages name it: `deployments.apps`."""
+        self._clock = client.clock
+        self._handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
+        self._waiters = Waiters(client.clock)
+        self._resync = resync
+        self._resync_timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._reflector = Reflector(
+            client,
+            kind,
+            self,
+            path=client.endpoint(kind).collection(namespace),
+            selection=selection(labels, fields),
+            decoder=EntryDecoder(kind, keep_managed_fields=keep_managed_fields),
+        )
+        self._synced = False
+        self.last_error: Exception | None = None
+        """Why the last attempt to list or watch failed; None while all is well."""
 
     @property
     def lister(self) -> Lister[T]:
         """Reads from the copy."""
-        raise NotImplementedError
+        return Lister(self.store)
 
     @property
     def synced(self) -> bool:
         """The first list is complete. Stays true."""
-        raise NotImplementedError
-
-    @property
-    def last_error(self) -> Exception | None:
-        """Why the last attempt to list or watch failed; None while all is well."""
-        raise NotImplementedError
+        return self._synced
 
     def start(self) -> None:
-        """Begin. Needs a running event loop; harmless the second time."""
+        """Begin. Needs a running event loop; harmless the second time. One that was stopped can't be started again."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._reflector.run(), name=f"informer {self.resource}")
+            self._schedule_resync()
 
     async def stop(self) -> None:
         """End, and wait for the end. What is in the copy stays readable."""
+        if self._resync_timer is not None:
+            self._resync_timer.cancel()
+        self._handlers.clear()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Until the first list is complete. After `timeout` seconds: DeadlineExceeded, which says what stood in the way."""
+        """Until the first list is complete. After `timeout` seconds: DeadlineExceeded, which says what stood in the
+        way."""
+        if not await self.until_synced(timeout):
+            raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {self.hindrance}")
+
+    async def until_synced(self, timeout: float | None = None) -> bool:
+        """Until the first list is complete; whether it is, after `timeout` seconds at the latest."""
+        return await self.wait_until(lambda: self._synced, timeout)
+
+    @property
+    def hindrance(self) -> str:
+        """What kind this is, why its copy is not complete, and what to do about it."""
+        if self._task is None:
+            return f"{self.resource}: was not started"
+        if isinstance(self.last_error, Forbidden):
+            return f"{self.resource}: {self.last_error}; grant list and watch on it"
+        return f"{self.resource}: {self.last_error or 'the server has not answered yet'}"
+
+    async def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Until `condition`, a question to the copy, is true; whether it is, after `timeout` seconds at the latest."""
+        return await self._waiters.until(condition, timeout)
 
     def add_handler(
         self,
@@ -85,5 +151,84 @@ class Informer(Generic[T]):
         on_update: Handler[T] | None = None,
         on_delete: Handler[T] | None = None,
     ) -> Registration:
-        """Call these from now on; first `on_add`, at once, for each object that is already known."""
-        raise NotImplementedError
+        """Call these from now on; first `on_add`, at once, for each object that is already known.
+
+        A handler is quick: it notes what is to be done and returns.
+        """
+        registration = Registration(self._handlers)
+        self._handlers[registration] = {"add": on_add, "update": on_update, "delete": on_delete}
+        if on_add is not None:
+            for entry in self.store.select():
+                self._call(on_add, Event("add", entry.key, None, entry, initial=True))
+        return registration
+
+    # ---- what the reflector brings
+
+    def known(self, key: ObjectKey) -> Entry[T] | None:
+        return self.store.get(key)
+
+    def replace(self, entries: Collection[Entry[T]], version: int) -> None:
+        """Take in a whole list: the difference is told as events, deletes first."""
+        initial = not self.synced
+        listed = {entry.key for entry in entries}
+        for key in [key for key in self.store if key not in listed]:
+            self._remove(key, None)
+        for entry in entries:
+            self._put(entry, initial)
+        self.store.version = version
+        self._synced = True
+        self._waiters.changed()
+
+    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
+        """Take in what came together."""
+        for deleted, entry in changes:
+            if deleted:
+                self._remove(entry.key, entry)
+            else:
+                self._put(entry, False)
+        self.store.version = version
+        self._waiters.changed()
+
+    def connected(self) -> None:
+        self.last_error = None
+
+    def failed(self, error: Exception) -> None:
+        self.last_error = error
+
+    def _put(self, entry: Entry[T], initial: bool) -> None:
+        old = self.store.get(entry.key)
+        if old is entry:
+            return
+        if old is not None and old.uid != entry.uid:
+            self._remove(entry.key, None)
+            old = None
+        self.store.put(entry)
+        self._tell(Event("add" if old is None else "update", entry.key, old, entry, initial))
+
+    def _remove(self, key: ObjectKey, last: Entry[T] | None) -> None:
+        """Let an object go that is gone; `last` is its state at the end, where it is known."""
+        held = self.store.remove(key)
+        if held is not None:
+            self.applied.forget(key)
+            self._tell(Event("delete", key, last or held, None))
+
+    def _tell(self, event: Event[T]) -> None:
+        for handlers in list(self._handlers.values()):
+            handler = handlers[event.type]
+            if handler is not None:
+                self._call(handler, event)
+
+    def _call(self, handler: Handler[T], event: Event[T]) -> None:
+        try:
+            handler(event)
+        except Exception:  # noqa: BLE001 - one handler's fault must not keep the event from the others, or end the watch
+            _log.exception("A handler failed on the %s of %s %s", event.type, self.kind.__api__.kind, event.key)
+
+    def _schedule_resync(self) -> None:
+        if self._resync is not None:
+            self._resync_timer = self._clock.call_later(self._resync.total_seconds(), self._tell_all)
+
+    def _tell_all(self) -> None:
+        for entry in self.store.select():
+            self._tell(Event("update", entry.key, entry, entry, initial=True))
+        self._schedule_resync()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Generic, TypeVar
 
 from kubewright.cache.entry import Entry, ObjectKey
-from kubewright.client.lists import Labels
+from kubewright.cache.store import Store
+from kubewright.client.lists import Labels, label_selector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -15,30 +17,37 @@ class Lister(Generic[T]):
     """Finds objects by key, namespace, labels, owner and index; what it gives is the caller's own.
 
     Lists are in the order of namespace and name. An object that is not of its kind (it does not decode) is left out of
-    lists; it has been reported when it arrived.
+    them, and reported once.
     """
 
+    def __init__(self, store: Store[T]) -> None:
+        self._store = store
+
     def get(self, name: str, namespace: str | None = None) -> T | None:
-        """The object, or None."""
-        raise NotImplementedError
+        """The object, or None. Raises DecodeError for one that is there but not of its kind."""
+        entry = self._store.get(ObjectKey(namespace, name))
+        return entry.decode() if entry is not None else None
 
-    def list(self, *, namespace: str | None = None, labels: Labels = None) -> list[T]:
-        raise NotImplementedError
+    def list(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[T]:
+        """The objects of a namespace, or of all, that have such labels."""
+        return self._store.decode(self.entries(namespace=namespace, labels=labels))
 
-    def owned_by(self, uid: str) -> list[T]:
+    def owned_by(self, uid: str) -> builtins.list[T]:
         """The objects that have an owner reference to `uid`."""
-        raise NotImplementedError
+        return self._store.decode(self._store.owned_by(uid))
 
-    def by_index(self, name: str, value: str) -> list[T]:
-        """The objects that the index function `name` put under `value`. Raises KeyError for an index that does not exist."""
-        raise NotImplementedError
+    def by_index(self, name: str, value: str) -> builtins.list[T]:
+        """The objects that the index function `name` put under `value`. Raises KeyError for an index that is not
+        there."""
+        return self._store.decode(self._store.by_index(name, value))
 
     def entry(self, key: ObjectKey) -> Entry[T] | None:
         """What is known of the object without decoding it."""
-        raise NotImplementedError
+        return self._store.get(key)
 
-    def entries(self, *, namespace: str | None = None, labels: Labels = None) -> list[Entry[T]]:
-        raise NotImplementedError
+    def entries(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[Entry[T]]:
+        """What is known of the objects of a namespace, or of all, that have such labels."""
+        return self._store.select(namespace=namespace, labels=label_selector(labels))
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        return len(self._store)

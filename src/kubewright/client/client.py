@@ -67,11 +67,11 @@ class Client:
         `field_manager` owns the fields that this client writes. `field_validation` is what is asked for every write
         (the server's own default is Warn). `on_warning` gets each warning of the server; without it, each is logged
         once."""
-        transport = HTTPTransport(config, user_agent=user_agent) if isinstance(config, Config) else config
+        transport = HTTPTransport(config) if isinstance(config, Config) else config
         self.rest = RESTClient(transport, user_agent=user_agent, on_warning=on_warning or LogOnce())
         self.field_manager = field_manager
         self.clock: Clock = clock or SystemClock()
-        self._field_validation = field_validation
+        self.field_validation: FieldValidation | None = field_validation
         self._endpoints: dict[type[Object], Endpoint] = {}
 
     async def close(self) -> None:
@@ -308,7 +308,7 @@ class Client:
         path = self._item_of(obj, subresource)
         query = self._options(dry_run, field_manager, field_validation)
         query["force"] = "true" if force else None
-        return await self._write(type(obj), "PATCH", path, query, encode_object(obj), _APPLY)
+        return await self._apply(obj, subresource, path, query, encode_object(obj))
 
     @overload
     async def delete(
@@ -357,7 +357,7 @@ class Client:
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options = _delete_options(propagation, grace_period, dry_run)
         options["preconditions"] = {key: value for key, value in preconditions.items() if value}
-        await self._delete(target, name, namespace, msgspec.json.encode(options))
+        await self._delete(target, name, namespace, options)
 
     async def delete_all_of(
         self,
@@ -371,9 +371,9 @@ class Client:
         dry_run: bool = False,
     ) -> None:
         """Delete every object of a kind that matches, in one namespace."""
-        body = msgspec.json.encode(_delete_options(propagation, grace_period, dry_run))
         path = self.endpoint(kind).place(namespace)
-        await self.rest.request("DELETE", path, selection(labels, fields), body=body)
+        options = _delete_options(propagation, grace_period, dry_run)
+        await self._delete_all(kind, path, selection(labels, fields), options)
 
     def subresource(
         self, kind: type[Object], name: str, subresource: str, *, namespace: str | None = None
@@ -392,7 +392,7 @@ class Client:
         return {
             "dryRun": "All" if dry_run else None,
             "fieldManager": field_manager or self.field_manager,
-            "fieldValidation": field_validation or self._field_validation,
+            "fieldValidation": field_validation or self.field_validation,
         }
 
     async def _write(
@@ -403,9 +403,18 @@ class Client:
         data = await self.rest.request(method, path, query, body=body, content_type=content_type, accept=accept)
         return decode_object(kind, data)
 
-    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: bytes) -> None:
+    async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
+        """The way that every apply goes."""
+        return await self._write(type(obj), "PATCH", path, query, body, _APPLY)
+
+    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
         """The way that every deletion of one object goes."""
-        await self.rest.request("DELETE", self.endpoint(kind).item(name, namespace), body=options)
+        path = self.endpoint(kind).item(name, namespace)
+        return await self.rest.request("DELETE", path, body=msgspec.json.encode(options))
+
+    async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
+        """The way that every deletion of many objects goes."""
+        return await self.rest.request("DELETE", path, query, body=msgspec.json.encode(options))
 
 
 def _delete_options(propagation: Propagation | None, grace_period: int | None, dry_run: bool) -> JSONObject:

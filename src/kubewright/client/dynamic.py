@@ -42,7 +42,7 @@ class PartialObjectMetadata(Object):
 class Unstructured(Object):
     """An object of a kind that is known only by name. All but its metadata is plain JSON: `obj["spec"]["size"]`."""
 
-    content: JSONObject = field(default_factory=dict[str, Any], name="\0content")
+    content: JSONObject = field(default_factory=dict[str, Any], name="/content")
     """The document without apiVersion, kind and metadata. (Its name as a field is one that no document has.)"""
 
     @classmethod

@@ -102,3 +102,11 @@ def selector_text(selector: Labels | Fields) -> str:
     if isinstance(selector, Mapping):
         return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     return str(selector)
+
+
+def label_selector(labels: Labels) -> LabelSelector | None:
+    """`labels` as a selector that can be asked; None for one that selects everything. Raises ValueError for bad
+    text."""
+    if labels is None or isinstance(labels, LabelSelector):
+        return labels
+    return LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.from_labels(labels)

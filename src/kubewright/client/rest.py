@@ -6,7 +6,7 @@ for, and its warnings. Knows no types.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 from urllib.parse import quote_plus
@@ -33,12 +33,12 @@ class RESTClient:
     """Sends requests to one API server."""
 
     def __init__(self, transport: Transport, *, user_agent: str, on_warning: WarningHandler) -> None:
-        self._transport = transport
-        self._user_agent = user_agent
-        self._on_warning = on_warning
+        self.transport = transport
+        self.user_agent = user_agent
+        self.on_warning = on_warning
 
     async def close(self) -> None:
-        await self._transport.close()
+        await self.transport.close()
 
     async def request(
         self,
@@ -53,7 +53,7 @@ class RESTClient:
     ) -> bytes:
         """The body of a good answer; the APIError that any other stands for."""
         request = self._compose(method, path, query, body, content_type, accept)
-        response = await self._transport.send(request, timeout=timeout)
+        response = await self.transport.send(request, timeout=timeout)
         data = await response.read()
         if response.status >= 300:
             raise error_of(request, response, data)
@@ -62,17 +62,19 @@ class RESTClient:
 
     async def watch(
         self, path: str, query: Query, *, accept: str = JSON, silence: float | None = None
-    ) -> AsyncIterator[list[RawEvent]]:
+    ) -> AsyncGenerator[list[RawEvent], None]:
         """The events of a watch, those that came together in one list, until the server ends the stream.
 
+        The first list is empty: the server has accepted the watch.
         `silence` is the longest wait for more, in seconds; past it the stream is given up with DeadlineExceeded.
         """
         request = self._compose("GET", path, {**query, "watch": "true"}, b"", JSON, accept)
-        response = await self._transport.send(request, timeout=silence, stream=True)
+        response = await self.transport.send(request, timeout=silence, stream=True)
         try:
             if response.status >= 300:
                 raise error_of(request, response, await response.read())
             self._warn(response)
+            yield []
             decoder = EventDecoder()
             if isinstance(response.body, bytes):
                 yield decoder.feed(response.body)
@@ -87,7 +89,7 @@ class RESTClient:
     def _compose(
         self, method: str, path: str, query: Query | None, body: bytes, content_type: str, accept: str
     ) -> Request:
-        headers = {"accept": accept, "user-agent": self._user_agent}
+        headers = {"accept": accept, "user-agent": self.user_agent}
         if body:
             headers["content-type"] = content_type
         if query:
@@ -100,7 +102,7 @@ class RESTClient:
         header = response.headers.get("warning")
         if header:
             for text in parse_warnings(header):
-                self._on_warning(text)
+                self.on_warning(text)
 
 
 def error_of(request: Request, response: Response, data: bytes) -> APIError:

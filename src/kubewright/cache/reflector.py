@@ -1,0 +1,274 @@
+"""Brings the changes of one kind from the server, for as long as it runs, whatever happens to the connection.
+
+It lists once, as a stream of what is there (`sendInitialEvents`) or in pages from a server that has no such streams,
+and watches from there on. A stream ends often: by its time limit, a restart of the server, a proxy. Then it goes on
+from the last resource version it has seen, and nothing is lost.
+
+Guarantees
+    Changes are handed on in the order in which the server made them.
+    What was deleted while there was no stream, and is past the server's memory of changes (410 Gone), is found: the
+    new list replaces the old one as a whole. No failure ends it. It waits after each, for twice as long each time up
+    to `Backoff.limit` and with a part left to chance, and no less than the server asks for (Retry-After). A stream on
+    which nothing comes, not even a bookmark, for `SILENCE` seconds is given up for a new one. An object that can't be
+    read is reported and skipped.
+
+Follows client-go's tools/cache Reflector and
+https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Collection, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kubewright.cache.entry import Entry, EntryDecoder, ObjectKey
+from kubewright.client.client import Client
+from kubewright.client.lists import raw_pages
+from kubewright.client.rest import Query
+from kubewright.client.watch import Bookmark, RawEvent
+from kubewright.machinery.errors import (
+    APIError,
+    BadRequest,
+    DeadlineExceeded,
+    DecodeError,
+    Gone,
+    Invalid,
+    KubewrightError,
+)
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
+
+SILENCE: Final = 80.0
+"""Seconds. A server sends a bookmark about once a minute."""
+
+STREAM_SECONDS: Final = (300, 600)
+"""How long a stream is asked to last: a time in between, so that those of many clients do not end together."""
+
+SLACK: Final = 30.0
+"""Seconds by which a stream may overrun what was asked."""
+
+PAGE_SIZE: Final = 500
+
+_log = logging.getLogger("kubewright.cache")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The wait after each failure in a row, in seconds: `base`, twice that, and so on up to `limit`, give or take a
+    half."""
+
+    base: float = 0.5
+    limit: float = 30.0
+
+    def delay(self, failures: int) -> float:
+        """The wait after `failures`, at least one."""
+        return min(self.base * 2.0 ** min(failures - 1, 30), self.limit) * (0.5 + random.random())
+
+
+class Change(NamedTuple, Generic[T]):
+    """One event: `entry` is what the object is now or, deleted, what it was at the end."""
+
+    deleted: bool
+    entry: Entry[T]
+
+
+class Sink(Protocol[T]):
+    """Where a reflector brings what it gets."""
+
+    def known(self, key: ObjectKey) -> Entry[T] | None:
+        """What is held under a key."""
+        ...
+
+    def replace(self, entries: Collection[Entry[T]], version: int) -> None:
+        """This is all there is at a resource version: what else is held is gone."""
+        ...
+
+    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
+        """These happened, in this order; nothing else did up to `version`."""
+        ...
+
+    def connected(self) -> None:
+        """The last attempt went well."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """The last attempt did not; there will be another."""
+        ...
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one kind, or the part of it at `path` that `selection` gives, into a sink."""
+
+    def __init__(
+        self, client: Client, kind: type[T], sink: Sink[T], *, path: str, selection: Query, decoder: EntryDecoder[T]
+    ) -> None:
+        self._rest = client.rest
+        self._clock = client.clock
+        self._endpoint = client.endpoint(kind)
+        self._sink = sink
+        self._path = path
+        self._selection = selection
+        self._decoder = decoder
+        self._backoff = Backoff()
+        self._version: int | None = None
+        """Where to go on; None when all has to be listed first."""
+        self._listing: dict[ObjectKey, Entry[T]] | None = None
+        """What has come of a streamed list that is not complete."""
+        self._streams_lists = True
+        self._progressed = False
+        self._failures = 0
+        self._silences = 0
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            started = self._clock.monotonic()
+            self._progressed = False
+            failure: Exception | None = None
+            try:
+                await self._follow()
+            except KubewrightError as error:
+                failure = error
+            except Exception as error:  # noqa: BLE001 - a watch that ends would leave everyone who relies on it blind
+                _log.exception("Following %s failed unexpectedly", self._endpoint.resource)
+                failure = error
+            if self._progressed or self._clock.monotonic() - started > self._backoff.limit:
+                self._failures = 0
+            await self._recover(failure)
+
+    async def _follow(self) -> None:
+        """List if need be, then watch until the stream ends."""
+        if self._version is None and self._streams_lists:
+            try:
+                await self._watch()
+            except (BadRequest, Invalid) as error:
+                if self._version is not None:
+                    raise
+                _log.info("%s is listed in pages: the server streams no lists (%s)", self._endpoint.resource, error)
+                self._streams_lists = False
+            else:
+                return
+        if self._version is None:
+            await self._list()
+        await self._watch()
+
+    async def _recover(self, failure: Exception | None) -> None:
+        """Get over the end of a stream: decide where to go on, and when."""
+        self._failures += 1
+        if isinstance(failure, DeadlineExceeded) and not self._progressed:
+            self._silences += 1
+        else:
+            self._silences = 0
+        if isinstance(failure, Gone) or self._silences > 1:
+            # A server that was put back to an older state says nothing at all to who asks for what comes after the
+            # future.
+            self._version = None
+        if self._failures == 1 and (failure is None or isinstance(failure, Gone)):
+            return
+        delay = self._backoff.delay(self._failures)
+        if failure is not None:
+            if isinstance(failure, APIError):
+                delay = max(delay, failure.retry_after or 0.0)
+            self._sink.failed(failure)
+            _log.warning("Cannot follow %s: %s; trying again in %.1f s", self._endpoint.resource, failure, delay)
+        await self._clock.sleep(delay)
+
+    async def _list(self) -> None:
+        """All there is, in pages; from the start and in one piece when the server lost the snapshot on the way."""
+        try:
+            await self._list_pages(PAGE_SIZE)
+        except Gone:
+            await self._list_pages(0)
+
+    async def _list_pages(self, limit: int) -> None:
+        entries: list[Entry[T]] = []
+        version = ""
+        async for page in raw_pages(
+            self._rest, self._path, self._selection, limit=limit, accept=self._endpoint.accept_list
+        ):
+            entries.extend(filter(None, map(self._entry, page.items or ())))
+            version = page.resource_version
+        self._complete(entries, int(version))
+
+    async def _watch(self) -> None:
+        """One stream; all that there is comes first on it when there is no version to go on from."""
+        seconds = random.uniform(*STREAM_SECONDS)
+        query = {
+            **self._selection,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": f"{seconds:.0f}",
+            "resourceVersion": None if self._version is None else str(self._version),
+        }
+        self._listing = None
+        if self._version is None:
+            self._listing = {}
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        deadline = self._clock.monotonic() + seconds + SLACK
+        stream = self._rest.watch(self._path, query, accept=self._endpoint.accept, silence=SILENCE)
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                if self._listing is None:
+                    self._sink.connected()
+                self._take(batch)
+                if self._clock.monotonic() > deadline:
+                    break
+        if self._listing is not None:
+            self._streams_lists = False
+
+    def _take(self, batch: list[RawEvent]) -> None:
+        """Hand on what came together, in one go."""
+        changes: list[Change[T]] = []
+        try:
+            for event in batch:
+                if event.type == "BOOKMARK":
+                    self._mark(event.bookmark())
+                elif event.type == "ERROR":
+                    raise event.error()
+                elif (entry := self._entry(event.object)) is not None:
+                    change = Change(event.type == "DELETED", entry)
+                    if self._listing is None:
+                        changes.append(change)
+                        self._advance(entry.resource_version)
+                    elif change.deleted:
+                        self._listing.pop(entry.key, None)
+                    else:
+                        self._listing[entry.key] = entry
+        finally:
+            if self._version is not None:
+                self._sink.apply(changes, self._version)
+
+    def _mark(self, bookmark: Bookmark) -> None:
+        version = int(bookmark.resource_version)
+        if self._listing is None:
+            self._advance(version)
+        elif bookmark.initial_events_end:
+            listed, self._listing = self._listing, None
+            self._complete(listed.values(), version)
+
+    def _advance(self, version: int) -> None:
+        self._progressed = self._progressed or version != self._version
+        self._version = version
+
+    def _complete(self, entries: Collection[Entry[T]], version: int) -> None:
+        self._version = version
+        self._sink.replace(entries, version)
+        self._sink.connected()
+
+    def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
+        """The entry of a document, the one that is held already if it is of the same version; None if it can't be
+        read."""
+        try:
+            entry = self._decoder.decode(raw)
+        except DecodeError as error:
+            _log.warning("Skipping an object of %s that can't be read: %s", self._endpoint.resource, error)
+            return None
+        known = self._sink.known(entry.key)
+        if known is not None and known.resource_version == entry.resource_version and known.uid == entry.uid:
+            return known
+        return entry

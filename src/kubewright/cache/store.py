@@ -1,0 +1,157 @@
+"""The objects of one kind in memory, found by key, namespace, owner, labels and by the values of index functions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from kubewright.cache.entry import Entry, ObjectKey
+from kubewright.machinery.errors import DecodeError
+from kubewright.machinery.selectors import LabelSelector
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
+
+IndexFunction: TypeAlias = Callable[[T], Iterable[str]]
+"""The values under which an object is found. Is given an object of its own."""
+
+_log = logging.getLogger("kubewright.cache")
+
+
+class Index:
+    """Keys by value, and the values of each key."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, set[ObjectKey]] = {}
+        self._values: dict[ObjectKey, tuple[str, ...]] = {}
+
+    def put(self, key: ObjectKey, values: tuple[str, ...]) -> None:
+        """`key` is found under `values` and nothing else."""
+        if self._values.get(key, ()) == values:
+            return
+        self.remove(key)
+        if values:
+            self._values[key] = values
+            for value in values:
+                self._keys.setdefault(value, set()).add(key)
+
+    def remove(self, key: ObjectKey) -> None:
+        for value in self._values.pop(key, ()):
+            keys = self._keys.get(value)
+            if keys is not None:
+                keys.discard(key)
+                if not keys:
+                    del self._keys[value]
+
+    def find(self, value: str) -> Collection[ObjectKey]:
+        return self._keys.get(value, ())
+
+
+class Store(Generic[T]):
+    """The entries of one kind. Changed by its reflector alone, read by anyone on the event loop."""
+
+    def __init__(self, indexers: Mapping[str, IndexFunction[T]]) -> None:
+        self.version = 0
+        """All changes up to this resource version are in."""
+        self._entries: dict[ObjectKey, Entry[T]] = {}
+        self._by_namespace: dict[str | None, set[ObjectKey]] = {}
+        self._by_owner = Index()
+        self._indexers = dict(indexers)
+        self._indexes = {name: Index() for name in indexers}
+        self._reported: set[ObjectKey] = set()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: ObjectKey) -> Entry[T] | None:
+        return self._entries.get(key)
+
+    def __iter__(self) -> Iterator[ObjectKey]:
+        return iter(self._entries)
+
+    def put(self, entry: Entry[T]) -> Entry[T] | None:
+        """Take a new version in; gives the one that it replaces."""
+        key = entry.key
+        old = self._entries.get(key)
+        self._entries[key] = entry
+        if old is None:
+            self._by_namespace.setdefault(key.namespace, set()).add(key)
+        else:
+            self._reported.discard(key)
+        if entry.owners or (old is not None and old.owners):
+            self._by_owner.put(key, tuple(owner.uid for owner in entry.owners))
+        if self._indexers:
+            self._index(entry)
+        return old
+
+    def remove(self, key: ObjectKey) -> Entry[T] | None:
+        """Let an object go; gives its last version."""
+        old = self._entries.pop(key, None)
+        if old is None:
+            return None
+        members = self._by_namespace[key.namespace]
+        members.discard(key)
+        if not members:
+            del self._by_namespace[key.namespace]
+        self._by_owner.remove(key)
+        for index in self._indexes.values():
+            index.remove(key)
+        self._reported.discard(key)
+        return old
+
+    def select(self, *, namespace: str | None = None, labels: LabelSelector | None = None) -> list[Entry[T]]:
+        """The entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
+        entries = self._entries
+        keys = entries.keys() if namespace is None else self._by_namespace.get(namespace, ())
+        found = [entries[key] for key in keys]
+        if labels is not None and not labels.empty:
+            found = [entry for entry in found if labels.matches(entry.labels)]
+        return _ordered(found)
+
+    def owned_by(self, uid: str) -> list[Entry[T]]:
+        """The entries that have an owner reference to `uid`."""
+        return _ordered([self._entries[key] for key in self._by_owner.find(uid)])
+
+    def by_index(self, name: str, value: str) -> list[Entry[T]]:
+        """The entries under `value` of an index. Raises KeyError for an index that does not exist."""
+        index = self._indexes.get(name)
+        if index is None:
+            raise KeyError(f"there is no index {name!r}; there are {sorted(self._indexes)}")
+        return _ordered([self._entries[key] for key in index.find(value)])
+
+    def decode(self, entries: Iterable[Entry[T]]) -> list[T]:
+        """The objects of `entries`, without those that are not of their kind: each such version is reported once."""
+        found: list[T] = []
+        for entry in entries:
+            try:
+                found.append(entry.decode())
+            except DecodeError as error:
+                self.report(entry, error)
+        return found
+
+    def report(self, entry: Entry[T], error: Exception) -> None:
+        """Say that this version of an object is no good, once."""
+        if entry.key not in self._reported:
+            self._reported.add(entry.key)
+            _log.warning("Skipping %s %s: %s", entry.kind.__api__.kind, entry.key, error)
+
+    def _index(self, entry: Entry[T]) -> None:
+        for name, function in self._indexers.items():
+            values: tuple[str, ...] = ()
+            try:
+                values = tuple(dict.fromkeys(function(entry.decode())))
+            except DecodeError as error:
+                self.report(entry, error)
+            except Exception:  # noqa: BLE001 - one object that a user's function can't take must not stop the rest
+                _log.exception("Index function %r failed on %s %s", name, entry.kind.__api__.kind, entry.key)
+            self._indexes[name].put(entry.key, values)
+
+
+def _ordered(entries: list[Entry[T]]) -> list[Entry[T]]:
+    entries.sort(key=_order)
+    return entries
+
+
+def _order(entry: Entry[Any]) -> tuple[str, str]:
+    return entry.key.namespace or "", entry.key.name
