@@ -220,9 +220,9 @@ class ClientConnection(asyncio.Protocol):
     def _go_on(self) -> None:
         if self._paused:
             self._paused = False
-            if self._terms is not None:
+            self._transport.resume_reading()
+            if self._pipe is not None:
                 self._expect_chunk()
-                self._transport.resume_reading()
 
     def _resolve(self, body: Body) -> None:
         if self._inflater is not None:
@@ -241,6 +241,7 @@ class ClientConnection(asyncio.Protocol):
         pieces, self._pieces = self._pieces, []
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
+            self._go_on()
             pipe.close()
         else:
             self._resolve(pieces[0] if len(pieces) == 1 else b"".join(pieces))
