@@ -46,7 +46,7 @@ clean: ## Remove .venv and all caches of this checkout.
 
 .PHONY: demo
 demo: .venv/.installed ## Run an example operator through its whole walk-through on the embedded control plane. KEEP=1 leaves it up.
-	@$(BIN)/python examples/$(EXAMPLE)/demo.py $(if $(KEEP),--keep)
+	@PYTHONPATH=examples/$(EXAMPLE)/src $(BIN)/python examples/$(EXAMPLE)/demo.py $(if $(KEEP),--keep)
 
 # ---- tests and checks ----------------------------------------------------------------------------------------------
 

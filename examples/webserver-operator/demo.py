@@ -1,0 +1,160 @@
+"""The walk-through of the WebServer operator, on an embedded control plane: `make demo`.
+
+The operator runs as a process of its own, as its own ServiceAccount, under the role that is generated from what its
+controller declares. Ends with status 1, and says what, when any state is not reached.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.apis.core.v1 import Pod, PodTemplateSpec, Service
+from kubewright.client.patch import MergePatch
+from kubewright.machinery.errors import KubewrightError
+from kubewright.models import codec, yaml
+from kubewright.testing import Cluster, Environment, Summary, Walkthrough, gone
+from webserver_operator.main import manager
+from webserver_operator.types import WebServer
+
+PROJECT: Final = Path(__file__).parent
+NAMESPACE: Final = "default"
+SAMPLE: Final = PROJECT / "config" / "samples" / "my_v1_webserver.yaml"
+
+
+def image_of(pod: Pod | PodTemplateSpec | None) -> str:
+    return str(pod.spec.containers[0].image) if pod else ""
+
+
+SHOWN: Final[Mapping[type, Summary]] = {
+    WebServer: lambda web: f"{web.spec.replicas} × {web.spec.image}, {web.status.available_replicas} available",
+    Deployment: lambda it: f"{it.spec.replicas} wanted, {it.status.available_replicas or 0} available",
+    ReplicaSet: lambda it: f"{image_of(it.spec.template)}, {it.spec.replicas} wanted",
+    Pod: lambda it: f"{image_of(it)}, {it.status.phase}",
+    Service: lambda it: f"{it.spec.type}, node port {it.spec.ports[0].node_port}",
+}
+
+
+class Demo:
+    """The steps, and the states that each has to reach."""
+
+    def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
+        self.client = cluster.client
+        self.walk = walk
+        self.web = codec.from_dict(WebServer, yaml.load(SAMPLE.read_text()))
+        self.web.metadata.namespace = NAMESPACE
+        self.name = self.web.metadata.name
+
+    async def go(self) -> None:
+        await self.create()
+        await self.scale()
+        await self.upgrade()
+        await self.lose_service()
+        await self.delete()
+
+    async def create(self) -> None:
+        spec = self.web.spec
+        async with self.walk.step(f"Create a WebServer with {spec.replicas} replicas of {spec.image}"):
+            await self.client.create(self.web)
+            await self.walk.reach("3 of 3 replicas serve on node port 30010", self.serves(3, "nginx:1.23.1"))
+
+    async def scale(self) -> None:
+        async with self.walk.step("Scale it to 4"):
+            await self.change({"replicas": 4})
+            await self.walk.reach("4 of 4 replicas serve", self.serves(4, "nginx:1.23.1"))
+
+    async def upgrade(self) -> None:
+        async with self.walk.step("Change the image to nginx:1.23.0: a rolling upgrade"):
+            await self.change({"image": "nginx:1.23.0"})
+            await self.walk.reach("4 of 4 replicas serve the new image, none the old", self.serves(4, "nginx:1.23.0"))
+
+    async def lose_service(self) -> None:
+        async with self.walk.step("Delete its Service by hand"):
+            lost = await self.client.get(Service, f"{self.name}-service", namespace=NAMESPACE)
+            await self.client.delete(lost)
+
+            async def is_back() -> None:
+                service = await self.client.get(Service, f"{self.name}-service", namespace=NAMESPACE)
+                assert service.metadata.uid != lost.metadata.uid, "the Service is still the old one"
+
+            await self.walk.reach("the Service is back", is_back)
+
+    async def delete(self) -> None:
+        async with self.walk.step("Delete the WebServer"):
+            await self.client.delete(WebServer, self.name, namespace=NAMESPACE)
+
+            async def all_gone() -> None:
+                for kind in (WebServer, Deployment, ReplicaSet, Pod):
+                    left = await self.client.list(kind, namespace=NAMESPACE)
+                    assert not left, f"{len(left)} {kind.__name__} left"
+                await gone(self.client.get, Service, f"{self.name}-service", namespace=NAMESPACE)
+
+            await self.walk.reach("all that belonged to it is gone", all_gone)
+
+    async def change(self, spec: dict[str, object]) -> None:
+        await self.client.patch(WebServer, MergePatch({"spec": spec}), name=self.name, namespace=NAMESPACE)
+
+    def serves(self, replicas: int, image: str) -> Callable[[], Awaitable[None]]:
+        async def check() -> None:
+            web = await self.client.get(WebServer, self.name, namespace=NAMESPACE)
+            assert web.status.available_replicas == replicas, f"{web.status.available_replicas} available"
+            pods = await self.client.list(Pod, namespace=NAMESPACE, labels={"webserver_cr": self.name})
+            images = [image_of(pod) for pod in pods if pod.status.phase == "Running"]
+            assert images == [image] * replicas, f"Pods run {images}"
+            service = await self.client.get(Service, f"{self.name}-service", namespace=NAMESPACE)
+            assert service.spec.ports[0].node_port == 30010
+
+        return check
+
+
+async def demo(keep: bool) -> None:
+    began = time.monotonic()
+    async with Environment() as cluster:
+        print(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
+        await cluster.install(WebServer)
+        print(f"The CRD {WebServer.__api__.plural}.{WebServer.__api__.group} is served")
+        async with (
+            cluster.service_account(manager.rbac_rules(), namespace=NAMESPACE) as account,
+            Walkthrough(cluster, NAMESPACE, shown=SHOWN) as walk,
+            walk.operator(command(), environment(cluster.kubeconfig(account))) as pid,
+        ):
+            walk.say(f"The operator runs as process {pid}, with the rights of its own ServiceAccount")
+            await Demo(cluster, walk).go()
+            walk.say(f"\nAll states were reached, in {time.monotonic() - began:.1f} s.")
+            if keep:
+                await wait(cluster)
+
+
+def command() -> list[str]:
+    flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    return [sys.executable, "-m", "webserver_operator.main", *flags]
+
+
+def environment(kubeconfig: Path) -> dict[str, str]:
+    return {"KUBECONFIG": str(kubeconfig)}
+
+
+async def wait(cluster: Cluster) -> None:
+    print("\nThe control plane and the operator stay up until Ctrl-C. In another terminal:\n")
+    print(f"  export KUBECONFIG={cluster.kubeconfig()}")
+    print(f"  kubectl apply -f {SAMPLE.relative_to(Path.cwd())}\n", flush=True)
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
+    try:
+        asyncio.run(demo(parser.parse_args().keep))
+    except KeyboardInterrupt:
+        print("\nStopped.")
+    except KubewrightError as error:
+        sys.exit(f"The demo failed: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""The objects that a WebServer stands for."""
+
+from typing import Final
+
+from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
+from kubewright.apis.core.v1 import (
+    Container,
+    ContainerPort,
+    PodSpec,
+    PodTemplateSpec,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+from kubewright.models.meta import LabelSelector, ObjectMeta
+from webserver_operator.types import WebServer
+
+CONTAINER: Final = "webserver"
+PORT: Final = 80
+NODE_PORT: Final = 30010
+
+
+def labels_for(web: WebServer) -> dict[str, str]:
+    return {"app": "webserver", "webserver_cr": web.metadata.name}
+
+
+def deployment_for(web: WebServer) -> Deployment:
+    """As many pods with the image of the spec as the spec asks for."""
+    labels = labels_for(web)
+    container = Container(name=CONTAINER, image=web.spec.image, ports=[ContainerPort(container_port=PORT)])
+    return Deployment(
+        metadata=ObjectMeta(name=web.metadata.name, namespace=web.metadata.namespace, labels=labels),
+        spec=DeploymentSpec(
+            replicas=web.spec.replicas,
+            selector=LabelSelector(match_labels=labels),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[container])),
+        ),
+    )
+
+
+def service_for(web: WebServer) -> Service:
+    """The pods, on port 80 in the cluster and on port 30010 of every node."""
+    labels = labels_for(web)
+    port = ServicePort(name="http", port=PORT, target_port=PORT, node_port=NODE_PORT, protocol="TCP")
+    return Service(
+        metadata=ObjectMeta(name=f"{web.metadata.name}-service", namespace=web.metadata.namespace, labels=labels),
+        spec=ServiceSpec(type="NodePort", selector=labels, ports=[port]),
+    )

@@ -1,0 +1,100 @@
+"""The reconciler: brings the Deployment and the Service of a WebServer about, and says how they are."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from kubewright import Context, Invalid, Lister, NotFound, Request, Result, Watch, controller, set_condition
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import Service
+from webserver_operator.children import NODE_PORT, deployment_for, service_for
+from webserver_operator.types import WebServer, WebServerStatus
+
+LOOK_AGAIN: Final = Result(requeue_after=timedelta(seconds=10))
+RETRY: Final = Result(requeue_after=timedelta(seconds=5))
+AVAILABLE: Final = "Available"
+PORT_TAKEN: Final = "NodePortTaken"
+
+
+def waiting_for_port(service: Service, webs: Lister[WebServer]) -> Iterable[Request]:
+    """A Service that changed or went may have freed the port that some WebServers wait for."""
+    for web in webs.list():
+        if any(each.type == AVAILABLE and each.reason == PORT_TAKEN for each in web.status.conditions):
+            yield Request(web.metadata.namespace, web.metadata.name)
+
+
+@controller(WebServer, owns=[Deployment, Service], watches=[Watch(Service, map=waiting_for_port)])
+async def reconcile(ctx: Context[WebServer]) -> Result:
+    deployment = await apply_deployment(ctx)
+    try:
+        await ctx.apply(service_for(ctx.object))
+    except Invalid as error:
+        if not any(cause.field == "spec.ports[0].nodePort" for cause in error.causes):
+            raise
+        await report_taken_port(ctx, deployment)
+        return RETRY
+    await report(ctx, deployment)
+    return LOOK_AGAIN
+
+
+async def apply_deployment(ctx: Context[WebServer]) -> Deployment:
+    """Apply the Deployment, and log what of it changes from which value to which."""
+    desired = deployment_for(ctx.object)
+    try:
+        present = await ctx.get(Deployment, desired.metadata.name)
+    except NotFound:
+        ctx.log.info("Creating Deployment", deployment=desired.metadata.name)
+    else:
+        log_changes(ctx, present, desired)
+    return await ctx.apply(desired)
+
+
+def log_changes(ctx: Context[WebServer], present: Deployment, desired: Deployment) -> None:
+    changes = {
+        "spec.replicas": (present.spec.replicas, desired.spec.replicas),
+        "spec.template.spec.containers[0].image": (image_of(present), image_of(desired)),
+    }
+    for path, (before, after) in changes.items():
+        if before != after:
+            ctx.log.info(f"Deployment {path} change", deployment=desired.metadata.name, before=before, after=after)
+
+
+def image_of(deployment: Deployment) -> str | None:
+    return deployment.spec.template.spec.containers[0].image
+
+
+async def report(ctx: Context[WebServer], deployment: Deployment) -> None:
+    """Say in the status whether the web server can be reached."""
+    wanted = ctx.object.spec.replicas
+    available = deployment.status.available_replicas or 0
+    if available >= wanted:
+        await write_status(ctx, available, True, "AllReplicasAvailable", f"{available} of {wanted} replicas serve")
+    else:
+        await write_status(ctx, available, False, "ReplicasMissing", f"{available} of {wanted} replicas serve")
+
+
+async def report_taken_port(ctx: Context[WebServer], deployment: Deployment) -> None:
+    """Say in the status and in an Event who has the node port."""
+    holder = next((service for service in await ctx.list(Service, namespace="") if has_node_port(service)), None)
+    who = f'Service "{holder.metadata.namespace}/{holder.metadata.name}"' if holder else "another Service"
+    message = f"node port {NODE_PORT} is taken by {who}; the webserver gets it as soon as it is free"
+    ctx.events.warning(ctx.object, PORT_TAKEN, message, action="CreateService")
+    ctx.log.warning("Node port is taken", port=NODE_PORT, by=who)
+    await write_status(ctx, deployment.status.available_replicas or 0, False, PORT_TAKEN, message)
+
+
+def has_node_port(service: Service) -> bool:
+    return any(port.node_port == NODE_PORT for port in service.spec.ports)
+
+
+async def write_status(ctx: Context[WebServer], available: int, holds: bool, reason: str, message: str) -> None:
+    web = ctx.object
+    conditions = set_condition(
+        web.status.conditions,
+        AVAILABLE,
+        holds,
+        reason=reason,
+        message=message,
+        observed_generation=web.metadata.generation,
+    )
+    await ctx.update_status(WebServerStatus(available_replicas=available, conditions=conditions))

@@ -1,0 +1,40 @@
+"""The API of the operator: what a WebServer is."""
+
+from typing import Annotated
+
+from kubewright import Condition, CustomResource, Minimum, MinLength, Model, PrintColumn, field
+
+
+class WebServerSpec(Model):
+    """What a WebServer should be."""
+
+    replicas: Annotated[int, Minimum(0)] = 1
+    """The number of replicas that the webserver should have"""
+    image: Annotated[str, MinLength(1)]
+    """The container image of the webserver"""
+
+
+class WebServerStatus(Model):
+    """What a WebServer is."""
+
+    available_replicas: int = 0
+    """How many replicas serve at present"""
+    conditions: list[Condition] = []
+    """`Available` says whether the webserver can be reached, and why not"""
+
+
+class WebServer(
+    CustomResource,
+    group="my.domain",
+    version="v1",
+    columns=[
+        PrintColumn("Replicas", "integer", ".spec.replicas"),
+        PrintColumn("Image", "string", ".spec.image"),
+        PrintColumn("Available", "string", '.status.conditions[?(@.type=="Available")].status'),
+        PrintColumn("Age", "date", ".metadata.creationTimestamp"),
+    ],
+):
+    """WebServer is the Schema for the webservers API"""
+
+    spec: WebServerSpec
+    status: WebServerStatus = field(default_factory=WebServerStatus)

@@ -1,0 +1,21 @@
+"""`kubewright run`: the project's operator, as a process on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from kubewright.cli.project import Project
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def command(arguments: tuple[str, ...]) -> None:
+    """Run the operator of this project against the cluster of $KUBECONFIG.
+
+    Takes the flags of the operator itself: `kubewright run --help` lists them.
+    """
+    Project.load().manager.main(list(arguments), program="kubewright run")

@@ -1,0 +1,95 @@
+"""A control plane as a test sees it: the same whether it is the embedded one, a real one, or somebody's cluster."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
+from kubewright.apis.core.v1 import Namespace, ServiceAccount
+from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.client.kubeconfig import write
+from kubewright.machinery.errors import NotFound
+from kubewright.models import CustomResource, codec
+from kubewright.models.crd import custom_resource_definition
+from kubewright.models.meta import ObjectMeta
+from kubewright.testing.eventually import eventually
+
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+
+
+class Cluster:
+    """Access to a control plane, and what tests of operators do there again and again."""
+
+    def __init__(self, admin: Config, folder: Path) -> None:
+        """`admin` may do anything. Files are written to `folder`, which the caller removes."""
+        self.config = admin
+        self.client = Client(admin, user_agent="kubewright-test", field_manager="kubewright-test")
+        self._folder = folder
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    def kubeconfig(self, config: Config | None = None) -> Path:
+        """A kubeconfig file for `config`, by default the admin's."""
+        path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
+        write(config or self.config, path)
+        return path
+
+    async def install(self, *kinds: type[CustomResource]) -> None:
+        """Apply the CRDs of `kinds`, and wait until they are served."""
+        for kind in kinds:
+            document = custom_resource_definition(kind)
+            crd = await self.client.apply(codec.from_dict(CustomResourceDefinition, document))
+            await eventually(self._established, crd.metadata.name)
+            await eventually(self.client.list, kind)
+
+    async def _established(self, name: str) -> None:
+        crd = await self.client.get(CustomResourceDefinition, name)
+        assert any(each.type == "Established" and each.status == "True" for each in crd.status.conditions), crd.status
+
+    @asynccontextmanager
+    async def namespace(self, prefix: str = "test") -> AsyncIterator[str]:
+        """A new namespace, deleted at the end with all that is in it."""
+        name = f"{prefix}-{secrets.token_hex(4)}"
+        await self.client.create(Namespace(metadata=ObjectMeta(name=name)))
+        await eventually(self.client.get, ServiceAccount, "default", namespace=name)
+        try:
+            yield name
+        finally:
+            await self.client.delete(Namespace, name)
+
+    @asynccontextmanager
+    async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncIterator[Config]:
+        """The credentials of a new ServiceAccount that may do what `rules` say, in the whole cluster, and nothing else."""
+        name = f"operator-{secrets.token_hex(4)}"
+        metadata = ObjectMeta(name=name)
+        account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=namespace))
+        role = ClusterRole(metadata=metadata, rules=list(rules))
+        binding = ClusterRoleBinding(
+            metadata=metadata,
+            role_ref=RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=name),
+            subjects=[Subject(kind="ServiceAccount", name=name, namespace=namespace)],
+        )
+        await self.client.create(account)
+        await self.client.create(role)
+        await self.client.create(binding)
+        try:
+            yield await self._config_of(name, namespace)
+        finally:
+            for kind in (ClusterRoleBinding, ClusterRole):
+                await self.client.delete(kind, name)
+
+    async def _config_of(self, account: str, namespace: str) -> Config:
+        request = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=3600))
+        tokens = self.client.subresource(ServiceAccount, account, "token", namespace=namespace)
+        answer = await tokens.create(request)
+        if answer is None or not answer.status.token:
+            raise NotFound(f'the API server gave no token for the ServiceAccount "{namespace}/{account}"')
+        return replace(self.config, token=answer.status.token, client_cert=None, client_key=None, namespace=namespace)
