@@ -1,1 +1,16 @@
-"""Keeps a local, indexed copy of objects in step with the server: reflector, store, informer, lister."""
+"""Keeps a local, indexed copy of objects in step with the server: reflector, store, informer, lister.
+
+client      CachedClient: reads the cache, writes to the server, sees its own writes
+cache       Cache: one informer for each kind        informer   Informer: a kind's copy, and who is told of changes
+lister      reads from one informer's copy           reflector  list and watch, whatever happens
+entry       Entry, Event: what handlers are given    store      the objects and their indexes
+"""
+
+from kubewright.cache.cache import Cache as Cache
+from kubewright.cache.cache import Scope as Scope
+from kubewright.cache.client import CachedClient as CachedClient
+from kubewright.cache.entry import Entry as Entry
+from kubewright.cache.entry import Event as Event
+from kubewright.cache.entry import ObjectKey as ObjectKey
+from kubewright.cache.informer import Informer as Informer
+from kubewright.cache.lister import Lister as Lister

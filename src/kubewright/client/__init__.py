@@ -1,1 +1,24 @@
-"""Talks to an API server: transport, configuration, typed REST client, RESTMapper, watch."""
+"""Talks to an API server: transport, configuration, typed REST client, RESTMapper, watch.
+
+config      Config: where the server is and who we are       transport   the one door to the network
+client      Client: every verb, typed                        reader      what Client and Cache have in common
+lists       ObjectList, selectors                            patch       MergePatch, StrategicPatch, JSONPatch
+watch       events of one stream                             wait        wait_for, wait_until_gone
+mapper      RESTMapper: which kinds a server has             dynamic     Unstructured, PartialObjectMetadata
+rest        requests in terms of paths and bytes             subresource scale, eviction, token
+"""
+
+from kubewright.client.client import Client as Client
+from kubewright.client.config import Config as Config
+from kubewright.client.dynamic import PartialObjectMetadata as PartialObjectMetadata
+from kubewright.client.dynamic import Unstructured as Unstructured
+from kubewright.client.lists import ObjectList as ObjectList
+from kubewright.client.mapper import RESTMapper as RESTMapper
+from kubewright.client.patch import JSONPatch as JSONPatch
+from kubewright.client.patch import MergePatch as MergePatch
+from kubewright.client.patch import StrategicPatch as StrategicPatch
+from kubewright.client.reader import Reader as Reader
+from kubewright.client.wait import wait_for as wait_for
+from kubewright.client.wait import wait_until_gone as wait_until_gone
+from kubewright.client.watch import Bookmark as Bookmark
+from kubewright.client.watch import WatchEvent as WatchEvent

@@ -18,7 +18,7 @@ Follows https://kubernetes.io/docs/reference/using-api/api-concepts/ and control
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -152,7 +152,7 @@ class Client:
         send_initial_events: bool = False,
         bookmarks: Literal[False] = False,
         timeout: float | None = None,
-    ) -> AsyncIterator[WatchEvent[T]]: ...
+    ) -> AsyncGenerator[WatchEvent[T], None]: ...
     @overload
     def watch(
         self,
@@ -165,7 +165,7 @@ class Client:
         send_initial_events: bool = False,
         bookmarks: Literal[True],
         timeout: float | None = None,
-    ) -> AsyncIterator[WatchEvent[T] | Bookmark]: ...
+    ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]: ...
     async def watch(
         self,
         kind: type[T],
@@ -177,7 +177,7 @@ class Client:
         send_initial_events: bool = False,
         bookmarks: bool = False,
         timeout: float | None = None,
-    ) -> AsyncIterator[WatchEvent[T] | Bookmark]:
+    ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
         """Changes as they happen, until the server ends the stream or `timeout` seconds are over.
 
         From `resource_version` on; without one, what is there comes first, as ADDED. It is one stream and breaks as
