@@ -76,7 +76,7 @@ def _messages_of(file: Path) -> Iterator[tuple[str, list[Row]]]:
             _row(package[1], tags.get((name, int(number))), label, value or kind, field, int(number))
             for label, value, kind, field, number in FIELD.findall(body)
         ]
-        yield f"{package[1]}.{name}", rows
+        yield f"{package[1]}.{name}", sorted(rows)
 
 
 def _row(package: str, tag: _Tag | None, label: str, kind: str, field: str, number: int) -> Row:

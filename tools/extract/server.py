@@ -21,7 +21,10 @@ class Server:
 
     def dry_run(self, path: str, body: JSONObject) -> JSONObject:
         """What the server would make of `body`. Raises RuntimeError with its words when it would refuse it."""
-        created: JSONObject = json.loads(self._send("POST", f"{path}?dryRun=All", json.dumps(body).encode()))
+        return self.create(f"{path}?dryRun=All", body)
+
+    def create(self, path: str, body: JSONObject) -> JSONObject:
+        created: JSONObject = json.loads(self._send("POST", path, json.dumps(body).encode()))
         return created
 
     def _send(self, method: str, path: str, body: bytes | None, accept: str = "application/json") -> bytes:

@@ -200,8 +200,13 @@ def _read_number(data: bytes, position: int, kind: str) -> tuple[float, int]:
         if position + 8 > len(data):
             raise wire.Truncated
         return _DOUBLE.unpack_from(data, position)[0], position + 8
-    value, position = wire.read_varint(data, position)
-    return (bool(value) if kind == "bool" else wire.signed(value)), position
+    value = data[position]
+    if value < 0x80:
+        position += 1
+    else:
+        value, position = wire.read_varint(data, position)
+        value = wire.signed(value)
+    return (bool(value) if kind == "bool" else value), position
 
 
 def _unpack(kind: str) -> Callable[[bytes], list[float]]:
