@@ -1,8 +1,7 @@
 """Reads the facts about the built-in kinds from a real API server into `src/kubewright/apiserver/data`.
 
-Run by `python tools/extract` (or `make extract`) with Kubewright installed and the real control plane built
-(`make controlplane`). The files come out the same to the byte when nothing changed; `data/README.md` tells what is in
-each.
+Run by `python tools/extract` with Kubewright installed and the real control plane built (`make controlplane`). The
+files come out the same to the byte when nothing changed; `data/README.md` tells what is in each.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -23,6 +22,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -30,6 +30,9 @@ from typing import Final
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
 from kubewright.testing.certificates import Authority
+
+_BARE: Final = ("etcd", "kube-apiserver")
+_CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler", "kwok")
 
 _READY_WITHIN: Final = 60.0
 _STOPPED_WITHIN: Final = 15.0
@@ -45,20 +48,21 @@ kill -KILL 0
 """Waits for a line. Where its input ends without one, the test process died: ends the group, removes the folder."""
 
 
-def find_binaries() -> Path:
-    """The folder with kube-apiserver, etcd and the others.
+def find_binaries(*names: str) -> Path:
+    """The folder that has the binaries `names`: `KUBEBUILDER_ASSETS` where that is set, else what was built.
 
-    `KUBEBUILDER_ASSETS` where it is set, else what `make controlplane` built. Raises ConfigError when there is none.
+    Raises ConfigError when one is missing.
     """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright", "controlplane", "current")
     folder = Path(assets) if assets else cache / "bin"
-    missing = [name for name in ("etcd", "kube-apiserver") if not (folder / name).is_file()]
+    missing = [name for name in names if not (folder / name).is_file()]
     if missing:
-        way_out = (
-            "correct KUBEBUILDER_ASSETS" if assets else "run `make controlplane` (needs Go), or set KUBEBUILDER_ASSETS"
+        where = "KUBEBUILDER_ASSETS names another folder" if assets else "KUBEBUILDER_ASSETS is not set"
+        raise ConfigError(
+            f"no real control plane: {folder} has no {', no '.join(missing)} ({where}). "
+            "`make controlplane` builds all it needs and prints the folder; it needs Go"
         )
-        raise ConfigError(f"no real control plane: {folder} has no {' and no '.join(missing)}; {way_out}")
     return folder.resolve()
 
 
@@ -104,7 +108,7 @@ class RealControlPlane:
         return self._write_kubeconfig(f"{secrets.token_hex(4)}.kubeconfig", credentials)
 
     async def __aenter__(self) -> RealControlPlane:
-        self._binaries = find_binaries()
+        self._binaries = find_binaries(*_BARE, *(_CONTROLLERS if self._controllers else ()))
         self._folder = Path(tempfile.mkdtemp(prefix="kubewright-"))
         self._watchdog = _start_watchdog(self._folder)
         try:
@@ -237,15 +241,17 @@ class RealControlPlane:
 
     async def _stop(self) -> None:
         """End everything, the latest first, and remove the folder."""
-        for process in reversed(self._processes.values()):
-            process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.to_thread(process.wait, _STOPPED_WITHIN)
-            except subprocess.TimeoutExpired:
+        try:
+            for process in reversed(self._processes.values()):
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    await asyncio.to_thread(process.wait, _STOPPED_WITHIN)
+        finally:
+            for process in self._processes.values():
                 process.kill()
                 process.wait()
-        shutil.rmtree(self._folder)
-        self._watchdog.communicate(b"done\n")
+            shutil.rmtree(self._folder)
+            self._watchdog.communicate(b"done\n")
 
     def _write(self, name: str, content: bytes) -> Path:
         path = self._folder / name
