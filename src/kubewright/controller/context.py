@@ -7,11 +7,16 @@ from typing import Generic, TypeVar
 from kubewright.cache.client import CachedClient
 from kubewright.client.client import Propagation
 from kubewright.client.lists import Labels, ObjectList
-from kubewright.client.patch import Patch
+from kubewright.client.patch import MergePatch, Patch
 from kubewright.controller.events import EventRecorder
 from kubewright.controller.log import StructuredLogger
+from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.reconcile import Request
-from kubewright.models import Model, Object
+from kubewright.machinery.errors import NotFound
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.patch import create_merge_patch
+from kubewright.models import Object, Struct
+from kubewright.models.codec import plain
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
@@ -24,28 +29,55 @@ class Context(Generic[T]):
     kinds that have namespaces.
     """
 
-    request: Request
-    attempt: int
-    """1 for a first try; one more for each failure in a row before it."""
-    client: CachedClient
-    """For what the methods here do not cover."""
-    events: EventRecorder
-    log: StructuredLogger
-    """Carries the controller's and the object's name."""
+    __slots__ = ("_kind", "_logger", "_object", "_owns", "_status", "attempt", "client", "events", "request")
+
+    def __init__(
+        self,
+        kind: type[T],
+        request: Request,
+        obj: T | None,
+        *,
+        attempt: int,
+        owns: frozenset[type[Object]],
+        client: CachedClient,
+        events: EventRecorder,
+        logger: StructuredLogger,
+    ) -> None:
+        self.request = request
+        self.attempt = attempt
+        """1 for a first try; one more for each failure in a row before it."""
+        self.client = client
+        """For what the methods here do not cover."""
+        self.events = events
+        self._kind = kind
+        self._object = obj
+        self._owns = owns
+        self._logger = logger
+        self._status: JSONObject = {}
+        """As the server has it; the object's own may be changed by whoever holds the object."""
+        if "status" in kind.__api__.subresources and obj is not None:
+            self._status = plain(getattr(obj, "status", None)) or {}
+
+    @property
+    def log(self) -> StructuredLogger:
+        """Carries the controller's and the object's name."""
+        return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
 
     @property
     def object(self) -> T:
         """The object, fresh from the cache and the caller's own. Raises NotFound when it is gone (see `gone`)."""
-        raise NotImplementedError
+        if self._object is None:
+            raise NotFound(f'{self._kind.__api__.kind} "{self.request}" is gone; look at ctx.gone first')
+        return self._object
 
     @property
     def gone(self) -> bool:
         """The object does not exist any more. Only seen by controllers with `deleted=True`."""
-        raise NotImplementedError
+        return self._object is None
 
     async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
         """The object of that name. Raises NotFound."""
-        raise NotImplementedError
+        return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
 
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
@@ -54,38 +86,59 @@ class Context(Generic[T]):
 
         `namespace=""` is every namespace.
         """
-        raise NotImplementedError
+        owner = self.object.metadata.uid if owned else None
+        found = await self.client.list(kind, namespace=self._namespace(kind, namespace), labels=labels, owner=owner)
+        if owned:
+            found.items = [each for each in found.items if is_controlled_by(each, self.object)]
+        return found
 
     async def create(self, obj: U) -> U:
-        """Create a child (see `apply` on owners). Raises AlreadyExists, Invalid."""
-        raise NotImplementedError
+        """Create `obj`. Of a kind in `owns`, it gets this object as its owner. Raises AlreadyExists, Invalid."""
+        self._adopt(obj)
+        return await self.client.create(obj)
 
     async def apply(self, obj: U) -> U:
-        """Bring `obj` about: created if need be, its fields set, fields no longer stated removed. Gives it as it then is.
+        """Bring `obj` about: create it if need be, set its fields, remove those that are no longer stated.
 
-        Server-side apply with force. An object of a kind in `owns` gets this object as its controlling owner.
+        Server-side apply with force; gives the object as it then is. Of a kind in `owns`, it gets this object as its
+        controlling owner.
 
-        Guarantees
-            Sends nothing when the cached object has every field stated here, with that value and owned by this
-            program's field manager, and the manager owns no field beyond them.
-        Not guaranteed
-            That nothing is sent when the API server stores a value in another spelling than the one stated (`1000m`
-            for `1`), or fills in defaults inside lists that it treats as one value: such an apply goes out once for
-            each change of the object, and changes nothing.
+        What would change nothing is not sent; see `CachedClient` for what that can tell.
         """
-        raise NotImplementedError
+        self._adopt(obj)
+        return await self.client.apply(obj)
 
     async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
         """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
-        raise NotImplementedError
+        return await self.client.patch(target, patch, subresource=subresource)
 
     async def delete(self, target: Object, *, propagation: Propagation | None = None) -> None:
         """Delete `target`, that one and no namesake made since. One that is gone already is fine."""
-        raise NotImplementedError
+        try:
+            await self.client.delete(target, propagation=propagation)
+        except NotFound:
+            return
 
-    async def update_status(self, status: Model) -> None:
-        """Make `status` the object's status; sends nothing when it is already.
+    async def update_status(self, status: Struct) -> None:
+        """Make `status` the object's status. Sends what differs, and nothing when nothing does.
 
-        The status as a whole is this controller's: a field that is left out of it is removed.
+        The status as a whole is this controller's: a field that is left out of it is removed. Raises NotFound when the
+        object went away, Invalid.
         """
-        raise NotImplementedError
+        wanted: JSONObject = plain(status)
+        difference = create_merge_patch(self._status, wanted)
+        if difference:
+            await self.client.patch(self.object, MergePatch({"status": difference}), subresource="status")
+            self._status = wanted
+
+    def _adopt(self, obj: Object) -> None:
+        meta = obj.metadata
+        if not meta.namespace and self.request.namespace and obj.__api__.namespaced:
+            meta.namespace = self.request.namespace
+        if type(obj) in self._owns:
+            set_controller_reference(self.object, obj)
+
+    def _namespace(self, kind: type[Object], given: str | None) -> str | None:
+        if given is not None or not kind.__api__.namespaced:
+            return given or None
+        return self.request.namespace

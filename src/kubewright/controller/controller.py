@@ -12,31 +12,33 @@ Follows controller-runtime's pkg/builder.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from kubewright.cache.informer import IndexFunction
+from kubewright.cache.store import IndexFunction
 from kubewright.controller.context import Context
 from kubewright.controller.handlers import MapFunction
 from kubewright.controller.predicates import Predicate
 from kubewright.controller.queue import Backoff
+from kubewright.controller.rbac import READ, WRITE, rule, rules_for
 from kubewright.controller.reconcile import Result
 from kubewright.controller.sources import Source
+from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
 
 T = TypeVar("T", bound=Object)
-T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
 
 ReconcileFunction: TypeAlias = Callable[[Context[T]], Awaitable[Result | None]]
 
 
-class Reconciler(Protocol[T_contra]):
+class Reconciler(Protocol[T]):
     """A reconciler with state of its own. With a finalizer it has `finalize(ctx)` as well, of the same shape."""
 
-    async def reconcile(self, ctx: Context[T_contra]) -> Result | None: ...  # type: ignore[type-var]
+    async def reconcile(self, ctx: Context[T]) -> Result | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,18 @@ class Controller(Generic[T]):
 
     def rbac_rules(self) -> list[PolicyRule]:
         """The rules that this controller needs in the namespaces it works in, and no more."""
-        raise NotImplementedError
+        return [
+            *rules_for(self.kind, self.finalizer is not None),
+            *(rule(kind, WRITE) for kind in (*self.owns, *self.writes)),
+            *(rule(kind, READ) for kind in (*(watch.kind for watch in self.watches), *self.reads)),
+            *self.rules,
+        ]
+
+    @property
+    def cached(self) -> list[type[Object]]:
+        """The kinds that are kept in the cache for this controller."""
+        kinds: tuple[type[Object], ...] = (self.kind, *self.owns, *(watch.kind for watch in self.watches), *self.reads)
+        return list(dict.fromkeys(kinds))
 
 
 def controller(
@@ -111,4 +124,50 @@ def controller(
 
     Raises ConfigError for what can't be meant.
     """
-    raise NotImplementedError
+    if workers < 1:
+        raise ConfigError(f"controller for {kind.__name__}: workers={workers}; at least one must work")
+
+    def declare(reconciler: ReconcileFunction[T] | Reconciler[T]) -> Controller[T]:
+        work, cleanup = _functions(reconciler, finalize)
+        if (finalizer is None) != (cleanup is None):
+            raise ConfigError(
+                f"controller for {kind.__name__}: a finalizer and what is done before it is taken off go together; "
+                f'give both finalizer="..." and finalize=, or neither'
+            )
+        return Controller(
+            kind=kind,
+            reconcile=work,
+            name=name or kind.__api__.kind.lower(),
+            owns=tuple(owns),
+            watches=tuple(watches),
+            sources=tuple(sources),
+            reads=tuple(reads),
+            writes=tuple(writes),
+            rules=tuple(rules),
+            predicate=predicate,
+            indexers=dict(indexers or {}),
+            workers=workers,
+            timeout=timeout,
+            backoff=backoff or Backoff(),
+            finalizer=finalizer,
+            finalize=cleanup,
+            deleted=deleted,
+        )
+
+    return declare
+
+
+def _functions(
+    reconciler: ReconcileFunction[T] | Reconciler[T], finalize: ReconcileFunction[T] | None
+) -> tuple[ReconcileFunction[T], ReconcileFunction[T] | None]:
+    """The reconcile function and the finalize function of what the decorator was put on."""
+    if isinstance(reconciler, type):
+        raise ConfigError(f"{reconciler.__name__} is a class; a controller is made of an instance of it")
+    work = cast("ReconcileFunction[T]", getattr(reconciler, "reconcile", reconciler))
+    cleanup: ReconcileFunction[T] | None = finalize or getattr(reconciler, "finalize", None)
+    for function in filter(None, (work, cleanup)):
+        if not inspect.iscoroutinefunction(function):
+            raise ConfigError(
+                f"{getattr(function, '__qualname__', function)} is not an async function; a reconcile is one"
+            )
+    return work, cleanup

@@ -51,7 +51,7 @@ def _of_updates(differs: Callable[[Entry[Any], Entry[Any]], bool]) -> Predicate:
 
 
 generation_changed = _of_updates(lambda old, new: old.generation != new.generation or old.deleting != new.deleting)
-"""The desired state changed, or deletion was asked for. Not for kinds without a generation: none of their updates passes."""
+"""The desired state changed, or deletion was asked for. Not for kinds without a generation: it sees no update there."""
 
 labels_changed = _of_updates(lambda old, new: old.labels != new.labels)
 

@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -120,10 +120,10 @@ class WorkQueue:
     def take(self) -> Hand:
         """The next request that is due: `async with queue.take() as request`. Leaving the block gives it back.
 
-        Left by an exception, the request comes again after its backoff: `backoff.delay(failures)`. Left without one, its
-        failures are forgotten. Raises `QueueClosed` on entry once the queue is closed.
+        Left by an exception, the request comes again after its backoff: `backoff.delay(failures)`. Left without one,
+        its failures are forgotten. Raises `QueueClosed` on entry once the queue is closed.
         """
-        return Hand(self)
+        return Hand(self._next, self._give_back)
 
     def failures(self, request: Request) -> int:
         """How often in a row the work on `request` ended by an exception."""
@@ -259,21 +259,22 @@ class WorkQueue:
 class Hand:
     """One request in hand, from `WorkQueue.take`."""
 
-    __slots__ = ("_queue", "_request")
+    __slots__ = ("_give_back", "_next", "_request")
 
-    def __init__(self, queue: WorkQueue) -> None:
-        self._queue = queue
+    def __init__(self, next: Callable[[], Awaitable[Request]], give_back: Callable[[Request, bool], None]) -> None:
+        self._next = next
+        self._give_back = give_back
         self._request: Request | None = None
 
     async def __aenter__(self) -> Request:
-        self._request = await self._queue._next()
+        self._request = await self._next()
         return self._request
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._request is not None:
-            self._queue._give_back(self._request, error is not None)
+            self._give_back(self._request, error is not None)
 
 
 def _merged(waiting: _Entry | None, request: Request, priority: int, due: float) -> _Entry:

@@ -1,1 +1,6 @@
 """Runs controllers as one process: life cycle, leader election, health, metrics, events."""
+
+from kubewright.manager.leader import LeaderElection
+from kubewright.manager.manager import Manager
+
+__all__ = ["LeaderElection", "Manager"]

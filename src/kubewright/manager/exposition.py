@@ -1,0 +1,108 @@
+"""The metrics of a manager as Prometheus reads them. Imported at the first scrape: prometheus-client takes a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+if TYPE_CHECKING:
+    from kubewright.manager.metrics import ControllerMetrics, Histogram, Metrics
+
+
+def families(metrics: Metrics) -> Iterator[Metric]:
+    """One family for each name of controller-runtime's that applies."""
+    yield from _reconciles(metrics.controllers)
+    yield from _queues(metrics.controllers)
+    requests = CounterMetricFamily(
+        "rest_client_requests", "Number of HTTP requests, by status code, method and host.",
+        labels=("code", "method", "host"),
+    )  # fmt: skip
+    for labels, count in metrics.requests.items():
+        requests.add_metric(labels, count)
+    yield requests
+    if metrics.leading is not None:
+        leading = GaugeMetricFamily("leader_election_master_status", "1 while this process leads.", labels=("name",))
+        leading.add_metric((metrics.name,), float(metrics.leading))
+        yield leading
+
+
+def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    prefix = "controller_runtime_"
+    total = CounterMetricFamily(
+        f"{prefix}reconcile", "Number of reconciles, by how they ended.", labels=("controller", "result")
+    )
+    for each in controllers:
+        for outcome, count in each.outcomes.items():
+            total.add_metric((each.name, outcome.value), count)
+    yield total
+    counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+        "reconcile_errors": ("Number of reconciles that failed.", lambda each: each.errors),
+        "terminal_reconcile_errors": ("Number of reconciles that failed for good.", lambda each: each.terminal_errors),
+        "reconcile_panics": ("Number of reconciles that failed by a mistake in the code.", lambda each: each.panics),
+        "reconcile_timeouts": ("Number of reconciles that took too long.", lambda each: each.timeouts),
+    }
+    for name, (text, count_of) in counters.items():
+        counter = CounterMetricFamily(prefix + name, text, labels=("controller",))
+        for each in controllers:
+            counter.add_metric((each.name,), count_of(each))
+        yield counter
+    gauges: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+        "max_concurrent_reconciles": ("How many reconciles may run at once.", lambda each: each.workers),
+        "active_workers": ("How many reconciles run.", lambda each: len(_in_hand(each))),
+    }
+    for name, (text, value_of) in gauges.items():
+        gauge = GaugeMetricFamily(prefix + name, text, labels=("controller",))
+        for each in controllers:
+            gauge.add_metric((each.name,), value_of(each))
+        yield gauge
+    seconds = HistogramMetricFamily(
+        f"{prefix}reconcile_time_seconds", "Seconds a reconcile took.", labels=("controller",)
+    )
+    for each in controllers:
+        _add(seconds, (each.name,), each.reconcile_seconds)
+    yield seconds
+
+
+def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    labels = ("name", "controller")
+    counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+        "adds": ("Number of requests asked for.", lambda each: each.adds),
+        "retries": ("Number of requests that came again after a failure.", lambda each: each.retries),
+    }
+    for name, (text, count_of) in counters.items():
+        counter = CounterMetricFamily(f"workqueue_{name}", text, labels=labels)
+        for each in controllers:
+            counter.add_metric((each.name, each.name), count_of(each))
+        yield counter
+    gauges: dict[str, tuple[str, Callable[[ControllerMetrics], float]]] = {
+        "depth": ("Requests that are due and wait.", lambda each: each.queue.depth if each.queue else 0),
+        "unfinished_work_seconds": ("Seconds of work in hand, added up.", lambda each: sum(_in_hand(each))),
+        "longest_running_processor_seconds": (
+            "Seconds that the longest work in hand has taken.",
+            lambda each: max(_in_hand(each), default=0.0),
+        ),
+    }
+    for name, (text, value_of) in gauges.items():
+        gauge = GaugeMetricFamily(f"workqueue_{name}", text, labels=labels)
+        for each in controllers:
+            gauge.add_metric((each.name, each.name), value_of(each))
+        yield gauge
+    histograms: dict[str, tuple[str, Callable[[ControllerMetrics], Histogram]]] = {
+        "queue_duration_seconds": ("Seconds a request waited after it was due.", lambda each: each.queue_seconds),
+        "work_duration_seconds": ("Seconds a request was worked on.", lambda each: each.work_seconds),
+    }
+    for name, (text, histogram_of) in histograms.items():
+        family = HistogramMetricFamily(f"workqueue_{name}", text, labels=labels)
+        for each in controllers:
+            _add(family, (each.name, each.name), histogram_of(each))
+        yield family
+
+
+def _in_hand(each: ControllerMetrics) -> list[float]:
+    return list(each.queue.in_hand()) if each.queue else []
+
+
+def _add(family: HistogramMetricFamily, labels: tuple[str, ...], histogram: Histogram) -> None:
+    family.add_metric(labels, histogram.buckets(), histogram.sum)

@@ -1,0 +1,98 @@
+"""What is looked at before anything runs: are the kinds served, and may we do what the controllers declare.
+
+Found here it is one clear line; found later it would be a cache that never syncs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kubewright.client.client import Client
+from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
+from kubewright.models import Object
+from kubewright.models.rbac import PolicyRule
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One verb on one resource, in one namespace (None: in all)."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None
+
+    def __str__(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{where}"
+
+
+async def check_kinds(client: Client, kinds: Iterable[type[Object]], namespace: str | None) -> None:
+    """Raises ConfigError for kinds that the server does not have; ConnectionFailed when it can't say."""
+    kinds = list(kinds)
+    served = await asyncio.gather(*(_is_served(client, kind, namespace) for kind in kinds))
+    missing = [kind.__api__ for kind, is_there in zip(kinds, served, strict=True) if not is_there]
+    if missing:
+        names = ", ".join(f"{api.plural}.{api.group}/{api.version}" for api in missing)
+        raise ConfigError(
+            f"the API server does not serve {names}: install the CustomResourceDefinition (kubewright install, or "
+            f"kubectl apply -f config/crd) and start again"
+        )
+
+
+async def _is_served(client: Client, kind: type[Object], namespace: str | None) -> bool:
+    try:
+        await client.list_page(kind, limit=1, namespace=namespace if kind.__api__.namespaced else None)
+    except NotFound:
+        return False
+    except Forbidden:  # the check of the rules says it better, and says all of it
+        return True
+    return True
+
+
+async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
+    """What of `rules` the server would not let us do, by its own word (SelfSubjectAccessReview)."""
+    asked = list(dict.fromkeys(each for rule in rules for each in _permissions(rule, namespace)))
+    answers = await asyncio.gather(*(_is_allowed(client, each) for each in asked))
+    return [each for each, allowed in zip(asked, answers, strict=True) if not allowed]
+
+
+def described(missing: Sequence[Permission]) -> str:
+    """One line that says what is missing and what to do."""
+    return (
+        f"RBAC: not allowed to {', '.join(map(str, missing))}: apply the role that follows from the controllers "
+        f"(kubewright generate writes config/rbac/role.yaml) and bind it to this user or ServiceAccount"
+    )
+
+
+def _permissions(rule: PolicyRule, namespace: str | None) -> Iterable[Permission]:
+    for group in rule.api_groups:
+        for resource in rule.resources:
+            for verb in rule.verbs:
+                if not rule.resource_names:  # a rule for certain names can't be asked for in general
+                    yield Permission(verb, group, resource, namespace)
+
+
+async def _is_allowed(client: Client, permission: Permission) -> bool:
+    from kubewright.apis.authorization.v1 import (
+        ResourceAttributes,
+        SelfSubjectAccessReview,
+        SelfSubjectAccessReviewSpec,
+    )
+
+    resource, _, subresource = permission.resource.partition("/")
+    attributes = ResourceAttributes(
+        verb=permission.verb,
+        group=permission.group,
+        resource=resource,
+        subresource=subresource or None,
+        namespace=permission.namespace,
+    )
+    review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=attributes))
+    try:
+        answer = await client.create(review)
+    except Forbidden:  # who may not even ask is told when it matters
+        return True
+    return answer.status is not None and answer.status.allowed

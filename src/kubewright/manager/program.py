@@ -1,0 +1,122 @@
+"""A Manager as a program: its flags, its logs, its signals, its exit status.
+
+The flags are those of kubebuilder's managers, so that its manifests work; their defaults are the Manager's options.
+Exit status: 0 after a graceful stop, 1 after a failure, which is one line in the log, 2 for wrong flags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kubewright.client.config import Config
+from kubewright.controller.log import get_logger
+from kubewright.machinery.errors import ConfigError, KubewrightError
+from kubewright.manager import logs
+
+if TYPE_CHECKING:
+    from kubewright.manager.manager import Manager
+
+
+def run_program(manager: Manager, arguments: Sequence[str] | None = None) -> None:
+    """Run `manager` as its flags say, then end the process."""
+    flags = _parser(manager).parse_args(arguments)
+    logs.configure(flags.log_format, flags.log_level)
+    log = get_logger("kubewright.manager")
+    try:
+        _configure(manager, flags)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_run(manager))
+    except KubewrightError as error:
+        log.error("Cannot go on", error=str(error))
+        sys.exit(1)
+
+
+async def _run(manager: Manager) -> None:
+    _stop_on_signals(manager)
+    freezing = asyncio.create_task(_freeze_when_ready(manager))
+    try:
+        await manager.run()
+    finally:
+        freezing.cancel()
+
+
+async def _freeze_when_ready(manager: Manager) -> None:
+    """Take what was loaded by then out of the collector's rounds: it stays for ever."""
+    await manager.wait_ready()
+    gc.collect()
+    gc.freeze()
+
+
+def _stop_on_signals(manager: Manager) -> None:
+    """The first SIGTERM or SIGINT asks for a graceful stop, the second ends the process at once."""
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(1)
+        asked = True
+        manager.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # Windows, PyPy
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _configure(manager: Manager, flags: argparse.Namespace) -> None:
+    if flags.metrics_secure:
+        raise ConfigError(
+            "--metrics-secure is not supported; leave it out and keep the metrics port inside the cluster, or switch "
+            "it off with --metrics-bind-address=0"
+        )
+    if flags.kubeconfig or flags.context:
+        manager.config = Config.from_kubeconfig(flags.kubeconfig or None, context=flags.context or None)
+    if flags.leader_elect is not None:
+        manager.leader_election = flags.leader_elect and (manager.leader_election or True)
+    manager.namespace = flags.namespace or manager.namespace
+    manager.health_address = flags.health_probe_bind_address
+    manager.metrics_address = flags.metrics_bind_address
+
+
+def _parser(manager: Manager) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=manager.name, description=f"The operator {manager.name}.", allow_abbrev=False)
+    switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _boolean, "metavar": "true|false"}
+    parser.add_argument("--leader-elect", default=None, help="work only while holding the Lease", **switch)
+    parser.add_argument(
+        "--health-probe-bind-address", default=manager.health_address, metavar="ADDRESS", help="of /healthz and /readyz"
+    )
+    parser.add_argument(
+        "--metrics-bind-address", default=manager.metrics_address, metavar="ADDRESS", help='of /metrics; "0" for none'
+    )
+    parser.add_argument(
+        "--metrics-secure", default=False, help="serve metrics over HTTPS to authorized users", **switch
+    )
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="where the API server is and who we are")
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument("--namespace", default="", help="work in this namespace alone")
+    parser.add_argument("--log-format", choices=("console", "json"), default=None)
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    return parser
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("true", "1", "t"):
+        return True
+    if text.lower() in ("false", "0", "f"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")

@@ -1,0 +1,53 @@
+"""The manager's own small servers: probes and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from kubewright.http.message import Handler, Request, Response
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager.metrics import Metrics
+
+OFF: Final = "0"
+"""The address of a server that is not wanted."""
+
+
+@asynccontextmanager
+async def serving(handler: Handler, address: str, option: str) -> AsyncGenerator[int, None]:
+    """Serve `handler` at `host:port` (no host: every interface) as long as the block lasts; gives the port, 0 when off.
+
+    Raises ConfigError for an address that is none or is taken; `option` is what the message calls it.
+    """
+    if address in (OFF, ""):
+        yield 0
+        return
+    from kubewright.http.server import Server
+
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ConfigError(f'{option} {address!r} is not an address; write "host:port", ":port", or "0" for none')
+    server = Server(handler, host=host.strip("[]"), port=int(port))
+    try:
+        await server.start()
+    except ConfigError as error:
+        raise ConfigError(f"{option} {address!r}: {error}") from error
+    try:
+        yield server.port
+    finally:
+        await server.close()
+
+
+class Scrapes:
+    """Answers Prometheus."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    async def handle(self, request: Request) -> Response:
+        """A `Handler` for `/metrics`."""
+        if request.path != "/metrics":
+            return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+        content_type, body = self._metrics.render(request.headers.get("accept", ""))
+        return Response(200, {"content-type": content_type}, body)
