@@ -11,10 +11,11 @@ Follows k8s.io/apimachinery/pkg/apis/meta/v1.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
+from kubewright.machinery.time import truncate
 from kubewright.models.markers import (
     INT_OR_STRING,
     QUANTITY,
@@ -25,8 +26,12 @@ from kubewright.models.markers import (
     Minimum,
     MinLength,
     Pattern,
+    PreserveUnknownFields,
 )
 from kubewright.models.struct import Struct, field
+
+if TYPE_CHECKING:
+    from kubewright.models.resource import Object
 
 Time: TypeAlias = datetime
 """A moment to the second (metav1.Time). Aware; `machinery.time.truncate` gives it as the server keeps it."""
@@ -42,6 +47,12 @@ Int32: TypeAlias = Annotated[int, Format("int32")]
 
 Int64: TypeAlias = Annotated[int, Format("int64")]
 """A whole number that has to fit into 64 bits."""
+
+RawExtension: TypeAlias = Annotated[dict[str, Any], PreserveUnknownFields()]
+"""An object of any shape, kept as it is (runtime.RawExtension)."""
+
+JSON: TypeAlias = Annotated[Any, PreserveUnknownFields()]
+"""Any value at all, kept as it is (apiextensions JSON)."""
 
 
 class MicroTime(datetime):
@@ -107,7 +118,8 @@ class ListMeta(Struct):
 
 
 class LabelSelectorRequirement(Struct):
-    """One condition on a label; `values` for `In` and `NotIn` only."""
+    """A label selector requirement is a selector that contains values, a key, and an operator that
+    relates the key and values."""
 
     key: str
     """key is the label key that the selector applies to."""
@@ -190,3 +202,53 @@ class DeleteOptions(Struct):
     preconditions: Preconditions | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
     dry_run: list[str] = []
+
+
+def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference:
+    """The reference that makes `owner` the owner of an object, and with `controller` the one that manages it.
+
+    `owner` has been read from the server: it has a uid. It blocks `owner`'s deletion in the foreground, as
+    controller-runtime's SetControllerReference does.
+    """
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=controller or None,
+        block_owner_deletion=controller or None,
+    )
+
+
+def set_condition(
+    conditions: list[Condition],
+    type: str,
+    status: Literal["True", "False", "Unknown"],
+    *,
+    reason: str,
+    message: str = "",
+    observed_generation: int | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Set the condition of that type, and tell whether anything changed.
+
+    The time of transition moves only when the status does (k8s.io/apimachinery/pkg/api/meta.SetStatusCondition), so
+    that setting what is there already makes no new object to write.
+    """
+    held = next((each for each in conditions if each.type == type), None)
+    moment = held.last_transition_time if held and held.status == status else truncate(now or datetime.now(UTC))
+    wanted = Condition(
+        type=type,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=observed_generation,
+        last_transition_time=moment,
+    )
+    if held == wanted:
+        return False
+    if held is None:
+        conditions.append(wanted)
+    else:
+        conditions[conditions.index(held)] = wanted
+    return True

@@ -30,7 +30,7 @@ from kubewright.models.markers import Marker
 from kubewright.models.struct import Struct, StructType
 from kubewright.models.types import Nested, schema_of
 
-_FIELD: Final[type[Any]] = type(cast("Any", msgspec.field()))
+_FIELD: Final[Any] = msgspec.field(default=None).__class__
 _METACLASSES: Final = frozenset({__name__, "kubewright.models.custom"})
 
 

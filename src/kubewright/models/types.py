@@ -19,6 +19,7 @@ import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
+from kubewright.models.docs import class_doc
 from kubewright.models.markers import Marker
 from kubewright.models.meta import MicroTime, ObjectMeta
 from kubewright.models.struct import Struct
@@ -100,7 +101,7 @@ def schema_of(annotation: Any, where: str, nested: Nested, *, null_is_absent: bo
     schema = dict(shape.keywords) if shape else _plain(found.type, where, nested)
     for marker in found.markers:
         if not marker.shape:
-            _apply(marker, schema, where)
+            apply(marker, schema, where)
     if found.admits_none and not null_is_absent:
         schema["nullable"] = True
     _check_open(found, schema, where)
@@ -123,7 +124,8 @@ def _plain(kind: Any, where: str, nested: Nested) -> JSONObject:
     if origin is Literal:
         return _choice(args, where)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return _choice(tuple(each.value for each in kind), where)
+        described = {"description": text} if (text := class_doc(kind)) else {}
+        return {**_choice(tuple(each.value for each in kind), where), **described}
     if isinstance(kind, type) and issubclass(kind, Struct):
         if hasattr(kind, "__api__"):
             raise ModelError(
@@ -142,7 +144,8 @@ def _choice(values: tuple[Any, ...], where: str) -> JSONObject:
     raise ModelError(f"{where}: the values to choose from are strings, or integers, all of one type")
 
 
-def _apply(marker: Marker, schema: JSONObject, where: str) -> None:
+def apply(marker: Marker, schema: JSONObject, where: str) -> None:
+    """Put what `marker` says into a schema. Raises ModelError when it says nothing of that type."""
     kind = schema.get("type", "value of any type")
     if marker.types and kind not in marker.types:
         wanted = " or ".join(sorted(marker.types))

@@ -1,0 +1,137 @@
+"""The CustomResourceDefinition of a custom resource, as controller-gen would write it for the same type in Go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright.machinery.errors import ModelError
+from kubewright.machinery.json import JSONObject
+from kubewright.models.custom import CustomResource, PrintColumn, Scale
+from kubewright.models.schema import struct_schema
+
+_CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
+_API_VERSION: Final = f"""\
+APIVersion defines the versioned schema of this representation of an object.
+Servers should convert recognized schemas to the latest internal value, and
+may reject unrecognized values.
+More info: {_CONVENTIONS}#resources"""
+
+_KIND: Final = f"""\
+Kind is a string value representing the REST resource this object represents.
+Servers may infer this from the endpoint the client submits requests to.
+Cannot be updated.
+In CamelCase.
+More info: {_CONVENTIONS}#types-kinds"""
+
+
+def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
+    """The CRD of one kind; `classes` are its versions.
+
+    Raises ModelError when they are not versions of one kind, or when not exactly one of them is the storage version.
+    """
+    _check(classes)
+    api = classes[0].__api__
+    names: JSONObject = {
+        "kind": api.kind,
+        "listKind": f"{api.kind}List",
+        "plural": api.plural,
+        "singular": api.singular,
+    }
+    if api.short_names:
+        names["shortNames"] = list(api.short_names)
+    if api.categories:
+        names["categories"] = list(api.categories)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{api.plural}.{api.group}"},
+        "spec": {
+            "group": api.group,
+            "names": names,
+            "scope": "Namespaced" if api.namespaced else "Cluster",
+            "versions": [_version(cls) for cls in sorted(classes, key=lambda cls: cls.__api__.version)],
+        },
+    }
+
+
+def _check(classes: tuple[type[CustomResource], ...]) -> None:
+    if not classes:
+        raise ModelError("a CRD has at least one version: give the class of a custom resource")
+    first = classes[0]
+    for cls in classes[1:]:
+        for what in ("group", "kind", "plural", "singular", "namespaced", "short_names", "categories"):
+            ours, theirs = getattr(first.__api__, what), getattr(cls.__api__, what)
+            if ours != theirs:
+                raise ModelError(
+                    f"{cls.__name__} is no version of {first.__name__}: {what} is {theirs!r} and not {ours!r}; "
+                    "all versions of a kind say the same"
+                )
+    versions = [cls.__api__.version for cls in classes]
+    if len(set(versions)) < len(versions):
+        raise ModelError(f"{first.__name__}: two classes are the same version ({', '.join(versions)})")
+    stored = [cls.__api__.version for cls in classes if cls.__served_as__.storage]
+    if len(stored) != 1:
+        raise ModelError(
+            f"{first.__name__}: one version is the one that is stored, and {', '.join(stored) or 'none'} would be; "
+            "write storage=False in the class arguments of the others"
+        )
+    if not any(cls.__served_as__.served for cls in classes):
+        raise ModelError(f"{first.__name__}: no version is served; leave out served=False for one of them")
+
+
+def _version(cls: type[CustomResource]) -> JSONObject:
+    served = cls.__served_as__
+    out: JSONObject = {
+        "name": cls.__api__.version,
+        "schema": {"openAPIV3Schema": _root_schema(cls)},
+        "served": served.served,
+        "storage": served.storage,
+    }
+    if served.columns:
+        out["additionalPrinterColumns"] = [_column(each) for each in served.columns]
+    if served.deprecated:
+        out["deprecated"] = True
+        if isinstance(served.deprecated, str):
+            out["deprecationWarning"] = served.deprecated
+    if served.selectable_fields:
+        out["selectableFields"] = [{"jsonPath": path} for path in served.selectable_fields]
+    subresources: JSONObject = {}
+    if "status" in cls.__api__.subresources:
+        subresources["status"] = {}
+    if served.scale:
+        subresources["scale"] = _scale(served.scale)
+    if subresources:
+        out["subresources"] = subresources
+    return out
+
+
+def _root_schema(cls: type[CustomResource]) -> JSONObject:
+    schema = struct_schema(cls)
+    properties: JSONObject = schema["properties"]
+    properties["metadata"] = {"type": "object"}
+    if "status" in properties:
+        properties["status"].pop("default", None)  # a status says what was observed, and by default nothing was
+    schema["properties"] = {
+        "apiVersion": {"type": "string", "description": _API_VERSION},
+        "kind": {"type": "string", "description": _KIND},
+        **properties,
+    }
+    return schema
+
+
+def _column(column: PrintColumn) -> JSONObject:
+    pairs = {
+        "description": column.description,
+        "format": column.format,
+        "jsonPath": column.json_path,
+        "name": column.name,
+        "priority": column.priority,
+        "type": column.type,
+    }
+    return {key: value for key, value in pairs.items() if value}
+
+
+def _scale(scale: Scale) -> JSONObject:
+    paths = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
+    return {**paths, "labelSelectorPath": scale.selector} if scale.selector else paths
