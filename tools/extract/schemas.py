@@ -35,8 +35,14 @@ def state_defaults(schemas: JSONObject, observed: Mapping[tuple[str, str], objec
 
 
 def _without_prose(schema: JSONObject) -> JSONObject:
-    """A copy without descriptions and without the defaults that only say what Go's zero value is."""
+    """A copy without descriptions and without the defaults that only say what Go's zero value is.
+
+    Of those, `{}` on a reference tells that Go holds the struct itself, not a pointer to one: that is kept, as
+    `x-kubewright-inline`.
+    """
     bare: JSONObject = {}
+    if schema.get("default") == {} and "allOf" in schema:
+        bare["x-kubewright-inline"] = True
     for key, value in schema.items():
         if key in PROSE or (key == "default" and not value):
             continue
