@@ -88,7 +88,8 @@ class _Compiler:
         decode = _struct_decoder(node.go_type, fields)
         self._structs[id(node.properties)] = decode
         for key, child in node.properties.items():
-            fields[key] = self._field(child, optional=key not in node.required)
+            # An empty managedFields is a request to forget them.
+            fields[key] = self._field(child, optional=key not in node.required and key != "managedFields")
         return decode
 
     def _field(self, node: Node, *, optional: bool) -> _Field:

@@ -1,7 +1,8 @@
 """A schema as a tree of nodes: what the compilers of this package read, whatever dialect it was written in.
 
 Built-in kinds come as OpenAPI v3 components that refer to each other (and, in CustomResourceDefinition, to
-themselves, so the tree may be a graph). Custom kinds come as one structural schema without references. What the two
+themselves, so the tree may be a graph), with `x-kubewright-inline` where Go holds a struct itself and no pointer to
+one (published documents say so by a `default` of `{}`). Custom kinds come as one structural schema without references. What the two
 say in common (shape, defaults, merge behaviour) is in the nodes; a custom kind's value validation stays in `spec`,
 as it was written.
 """
@@ -55,6 +56,8 @@ class Node:
     required: frozenset[str] = frozenset()
     default: object = NO_DEFAULT
     nullable: bool = False
+    inline: bool = False
+    """A struct that Go holds inside another, not by pointer: it is always there, if empty."""
     preserve: bool = False
     """Unknown fields are kept."""
     embedded: bool = False
@@ -112,6 +115,8 @@ class Components:
         facts = _merge_facts(schema)
         if "default" in schema:
             facts["default"] = schema["default"]
+        if schema.get("x-kubewright-inline"):
+            facts["inline"] = True
         return replace(shared, **facts) if facts else shared
 
     def _fill(self, node: Node, schema: JSONObject) -> None:
@@ -162,6 +167,15 @@ def from_structural(schema: JSONObject, metadata: Node) -> Node:
     if is_object(items):
         node.items = from_structural(items, metadata)
     return node
+
+
+def inline_structs(node: Node) -> JSONObject:
+    """An empty value of a built-in kind's struct, with the empty structs that Go holds inside it."""
+    return {
+        key: inline_structs(child)
+        for key, child in node.properties.items()
+        if child.inline and child.properties
+    }
 
 
 def _merge_facts(schema: JSONObject) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.schema.decode import Decoder, compile_decoder
 from kubewright.schema.default import Defaulter, compile_defaulter
 from kubewright.schema.meta import object_meta, type_meta
-from kubewright.schema.node import Components, Node, from_structural
+from kubewright.schema.node import Components, Node, from_structural, inline_structs
 from kubewright.schema.validation import Validator, compile_validator
 
 
@@ -68,6 +68,11 @@ class Schema:
         that compare with the old value are checked.
         """
         return self._validate(obj, old) if self._validate is not None else []
+
+    @cached_property
+    def empty(self) -> JSONObject:
+        """The object of this kind that says nothing, with the structs that Go holds inside it. Not to be changed."""
+        return inline_structs(self.root)
 
     @cached_property
     def _decode(self) -> Decoder:

@@ -1,0 +1,191 @@
+"""Sets of fields, as `managedFields` holds them.
+
+A set is a tree, in memory the same as in FieldsV1: each key is one element of a path (`f:spec`, `k:{"name":"web"}`,
+`v:"x"`, `.` for the place itself), an empty tree below it says that the field is in the set and nothing below is. So
+reading and writing `managedFields` costs nothing, and set operations are walks over two trees side by side. Trees are
+never changed once they are part of a set; operations share what they can.
+
+Follows sigs.k8s.io/structured-merge-diff/fieldpath.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final, TypeAlias, cast
+
+from kubewright.machinery.json import JSONObject
+
+Tree: TypeAlias = dict[str, "Tree"]
+SELF: Final = "."
+"""The key for the place itself, beside keys for what is below it."""
+_LEAF: Final[Tree] = {}
+
+
+class FieldSet:
+    """An immutable set of fields. Compares by what is in it, and is false when empty."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree: Tree | None = None) -> None:
+        self.tree: Tree = tree if tree is not None else {}
+
+    @classmethod
+    def of_paths(cls, *paths: str) -> FieldSet:
+        """The set of these fields, each named by its way through the objects: `metadata.labels`."""
+        found = cls()
+        for path in paths:
+            tree: Tree = {}
+            for name in reversed(path.split(".")):
+                tree = {f"f:{name}": tree}
+            found |= cls(tree)
+        return found
+
+    @classmethod
+    def from_fields_v1(cls, fields: JSONObject) -> FieldSet:
+        """The set in an entry of `managedFields`. The object becomes the set's own."""
+        return cls(cast("Tree", fields))
+
+    def to_fields_v1(self) -> JSONObject:
+        """As `managedFields` has it, sorted. The object may be shared with the set."""
+        return cast("JSONObject", _sorted(self.tree))
+
+    def __or__(self, other: FieldSet) -> FieldSet:
+        if not self.tree or not other.tree:
+            return self if self.tree else other
+        return FieldSet(_union(self.tree, other.tree))
+
+    def __sub__(self, other: FieldSet) -> FieldSet:
+        """The fields of this one that are not in the other; a field goes alone, what is below it stays."""
+        return self if not other.tree or not self.tree else FieldSet(_difference(self.tree, other.tree) or {})
+
+    def __and__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(_intersection(self.tree, other.tree) or {}) if self.tree and other.tree else FieldSet()
+
+    def without(self, other: FieldSet) -> FieldSet:
+        """The fields of this one that are neither in the other nor below a field that is."""
+        return self if not other.tree or not self.tree else FieldSet(_cut(self.tree, other.tree) or {})
+
+    def __bool__(self) -> bool:
+        return bool(self.tree)
+
+    def __eq__(self, other: object) -> bool:
+        return self.tree == other.tree if isinstance(other, FieldSet) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # sets are compared, not looked up
+
+    def __iter__(self) -> Iterator[str]:
+        """The fields as error messages name them: `.spec.containers[name="web"].image`."""
+        for path in _paths(self.tree):
+            yield "".join(_shown(element) for element in path)
+
+    def __contains__(self, path: str) -> bool:
+        """Whether a field, named as iteration names it, is in the set."""
+        return path in iter(self)
+
+    def __repr__(self) -> str:
+        return f"FieldSet({', '.join(self)})"
+
+
+def is_member(tree: Tree) -> bool:
+    """Whether the place that `tree` hangs from is in the set."""
+    return not tree or SELF in tree
+
+
+def with_member(tree: Tree) -> Tree:
+    """`tree`, with the place that it hangs from in the set."""
+    return tree if is_member(tree) else {SELF: _LEAF, **tree}
+
+
+def _without_member(tree: Tree) -> Tree | None:
+    return {key: below for key, below in tree.items() if key != SELF} or None
+
+
+def _settled(tree: Tree) -> Tree | None:
+    """A tree that was put together: None when nothing is in it, a leaf when only its own place is."""
+    if not tree:
+        return None
+    return _LEAF if len(tree) == 1 and SELF in tree else tree
+
+
+def _union(left: Tree, right: Tree) -> Tree:
+    if not left:
+        return with_member(right)
+    if not right:
+        return with_member(left)
+    out = dict(left)
+    for key, below in right.items():
+        mine = out.get(key)
+        out[key] = below if mine is None else _union(mine, below)
+    return out
+
+
+def _difference(left: Tree, right: Tree) -> Tree | None:
+    if not left:
+        return None if is_member(right) else left
+    if not right:
+        return _without_member(left)
+    out: Tree = {}
+    for key, below in left.items():
+        theirs = right.get(key)
+        if theirs is None:
+            if key != SELF:
+                out[key] = below
+            else:
+                out[SELF] = _LEAF
+        elif key != SELF and (rest := _difference(below, theirs)) is not None:
+            out[key] = rest
+    return _settled(out)
+
+
+def _intersection(left: Tree, right: Tree) -> Tree | None:
+    if not left:
+        return _LEAF if is_member(right) else None
+    if not right:
+        return _LEAF if is_member(left) else None
+    out: Tree = {}
+    for key, below in left.items():
+        theirs = right.get(key)
+        if theirs is not None and (common := _intersection(below, theirs)) is not None:
+            out[key] = common
+    return _settled(out)
+
+
+def _cut(left: Tree, right: Tree) -> Tree | None:
+    out: Tree = {}
+    for key, below in left.items():
+        theirs = right.get(key)
+        if theirs is None:
+            out[key] = below
+        elif not is_member(theirs) and (rest := _cut(below, theirs) if below else below) is not None:
+            out[key] = rest
+    return _settled(out)
+
+
+def _sorted(tree: Tree) -> Tree:
+    return {key: _sorted(tree[key]) if tree[key] else _LEAF for key in sorted(tree)}
+
+
+def _paths(tree: Tree) -> Iterator[tuple[str, ...]]:
+    for key in sorted(tree):
+        if key == SELF:
+            continue
+        below = tree[key]
+        if is_member(below):
+            yield (key,)
+        for rest in _paths(below):
+            yield (key, *rest)
+
+
+def _shown(element: str) -> str:
+    kind, _, text = element.partition(":")
+    match kind:
+        case "f":
+            return f".{text}"
+        case "k":
+            keys = json.loads(text)
+            return f"[{','.join(f'{key}={json.dumps(value)}' for key, value in keys.items())}]"
+        case "v":
+            return f"[={text}]"
+        case _:
+            return f"[{text}]"
