@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kubewright.cache.entry import Entry, ObjectKey
+from kubewright.cache.ownership import would_change
 from kubewright.machinery.json import JSONObject, equal, is_array, is_object
 
 Applier: TypeAlias = tuple[str, str | None]
@@ -39,23 +40,41 @@ class LastApplied:
     def holds(self, entry: Entry[Any], applier: Applier, configuration: bytes) -> bool:
         """Whether applying `configuration` would leave the object of `entry` as it is.
 
-        So it is when it is the last that was applied, which settles who owns what, and when nobody has changed the
-        object since, or all that it says is still there."""
+        So it is when it is the last that was applied and nobody has changed the object since. Beyond that the object's
+        managedFields tell. Where the cache has none (`Scope.keep_managed_fields`), it holds as long as it is the last
+        that was applied and all that it says is still there; what others added to an atomic map is not seen then."""
         last = self._applied.get(entry.key, {}).get(applier)
-        if last is None or last.uid != entry.uid or last.digest != _digest(configuration):
+        digest = _digest(configuration)
+        same = last is not None and last.uid == entry.uid and last.digest == digest
+        if last is not None and same and last.version == entry.resource_version:
+            return True
+        live = msgspec.json.decode(entry.data, type=JSONObject)
+        wanted = _counting(entry, applier[1], configuration)
+        if "managedFields" not in live["metadata"]:
+            return same and _says(live, wanted)
+        if would_change(wanted, live, *applier):
             return False
-        return last.version == entry.resource_version or _says(entry.data, configuration)
+        self.remember(entry.key, applier, configuration, entry.uid, entry.resource_version)
+        return True
+
+
+def _counting(entry: Entry[Any], subresource: str | None, configuration: bytes) -> JSONObject:
+    """What of `configuration` the server looks at."""
+    wanted = msgspec.json.decode(configuration, type=JSONObject)
+    if subresource is None and "status" in entry.kind.__api__.subresources:
+        wanted.pop("status", None)
+    elif subresource == "status":
+        wanted = {key: value for key, value in wanted.items() if key in ("apiVersion", "kind", "metadata", "status")}
+    return wanted
 
 
 def _digest(configuration: bytes) -> bytes:
     return blake2b(configuration, digest_size=16).digest()
 
 
-def _says(data: bytes, configuration: bytes) -> bool:
-    wanted = msgspec.json.decode(configuration, type=JSONObject)
-    for header in ("apiVersion", "kind"):  # items of a list come without
-        wanted.pop(header, None)
-    return _covers(msgspec.json.decode(data), wanted)
+def _says(live: JSONObject, wanted: JSONObject) -> bool:
+    # Items of a list come without apiVersion and kind.
+    return _covers(live, {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")})
 
 
 def _covers(live: object, wanted: object) -> bool:

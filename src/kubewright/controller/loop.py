@@ -253,8 +253,8 @@ class _TimedOut(DeadlineExceeded):
 def _unwrapped(error: Exception) -> Exception:
     """What a task group's only failure was."""
     while isinstance(error, ExceptionGroup):
-        group = cast("ExceptionGroup[Exception]", error)
-        if len(group.exceptions) > 1:
-            return group
-        error = group.exceptions[0]
+        first, *others = cast("ExceptionGroup[Exception]", error).exceptions
+        if others:
+            break
+        error = first
     return error
