@@ -82,6 +82,7 @@ def schema_ref(gvk: GroupVersionKind) -> str:
     return f"#/components/schemas/{_schemas()['kinds'][f'{gvk.api_version}/{gvk.kind}']}"
 
 
+@cache
 def columns(gvr: GroupVersionResource) -> tuple[Column, ...]:
     """The columns of a built-in resource's Table, in order. KeyError for a resource that cannot be listed."""
     return tuple(Column(*column) for column in _columns()[f"{gvr.group_version}/{gvr.resource}"])

@@ -25,23 +25,20 @@ _INLINE: Final = 4
 _PACKED: Final = 5
 _OCCURS: Final = {"": _UNLESS_ZERO, "=": _ALWAYS, "*": _REPEATED, "{": _MAP, "+": _INLINE}
 
+_BYTES: Final = wire.BYTES
 _DOUBLE: Final = Struct("<d")
-_NUMBERS: Final = {"int": wire.VARINT, "bool": wire.VARINT, "double": wire.FIXED64}
-"""Types whose values have no length before them, and their wire types."""
 
 
-class _Sized(NamedTuple):
-    """A field whose value has its length before it. Without `decode` it is a string."""
+class _Reader(NamedTuple):
+    """How to read a field of one tag.
+
+    A value that has its length before it is read by `decode(content)`, without `decode` as a string; any other by
+    `decode(data, position)`, which gives the value and the position after it.
+    """
 
     name: str
     occurs: int
-    decode: Callable[[bytes], Any] | None
-
-
-class _Number(NamedTuple):
-    name: str
-    occurs: int
-    type: str
+    decode: Callable[..., Any] | None
 
 
 class _Writer(NamedTuple):
@@ -83,8 +80,7 @@ class Message:
     def __init__(self, rows: Sequence[Row], messages: Messages) -> None:
         self._rows = rows
         self._messages = messages
-        self._sized: dict[int, _Sized] = {}
-        self._numbers: dict[int, _Number] = {}
+        self._readers: dict[int, _Reader] = {}
         self._writers: list[_Writer] = []
 
     def decode(self, data: bytes) -> JSONObject:
@@ -92,27 +88,31 @@ class Message:
         if not self._writers:
             self._compile()
         out: JSONObject = {}
-        sized, end, position = self._sized, len(data), 0
+        readers, end, position = self._readers, len(data), 0
         while position < end:
             tag = data[position]
             position += 1
             if tag > 0x7F:
                 tag, position = wire.read_varint(data, position - 1)
-            field = sized.get(tag)
-            if field is None:
-                position = self._decode_number(data, position, tag, out)
+            reader = readers.get(tag)
+            if reader is None:
+                position = wire.skip(data, position, tag, end)
                 continue
-            size = data[position]
-            position += 1
-            if size > 0x7F:
-                size, position = wire.read_varint(data, position - 1)
-            stop = position + size
-            if stop > end:
-                raise wire.Truncated
-            name, occurs, decode = field
-            content = data[position:stop]
-            value: Any = content.decode("utf-8", "replace") if decode is None else decode(content)
-            position = stop
+            name, occurs, decode = reader
+            value: Any
+            if tag & 7 == _BYTES:
+                size = data[position]
+                position += 1
+                if size > 0x7F:
+                    size, position = wire.read_varint(data, position - 1)
+                content = data[position : position + size]
+                position += size
+                if position > end:
+                    raise wire.Truncated
+                value = content.decode("utf-8", "replace") if decode is None else decode(content)
+            else:
+                assert decode is not None
+                value, position = decode(data, position)
             if occurs == _UNLESS_ZERO:
                 if value:
                     out[name] = value
@@ -157,23 +157,11 @@ class Message:
                 out += tag + encode(value)
         return bytes(out)
 
-    def _decode_number(self, data: bytes, position: int, tag: int, out: JSONObject) -> int:
-        """Read a number, or skip a field that is not known; the position after it."""
-        field = self._numbers.get(tag)
-        if field is None:
-            return wire.skip(data, position, tag, len(data))
-        value, position = _read_number(data, position, field.type)
-        if field.occurs == _REPEATED:
-            out.setdefault(field.name, []).append(value)
-        elif value or field.occurs == _ALWAYS:
-            out[field.name] = value
-        return position
-
     def _compile(self) -> None:
         for number, name, kind, label in self._rows:
             occurs = _OCCURS[label]
             if kind in _NUMBERS:
-                self._add_number(number, name, kind, occurs)
+                self._add_number(number, name, occurs, _NUMBERS[kind])
             elif occurs == _MAP:
                 self._add_sized(number, name, occurs, _entry(self._messages.codec(kind)))
             elif occurs == _UNLESS_ZERO and kind not in ("string", "bytes"):
@@ -184,47 +172,60 @@ class Message:
 
     def _add_sized(self, number: int, name: str, occurs: int, codec: Codec) -> None:
         decode = None if codec.decode is _decode_string else codec.decode
-        self._sized[number << 3 | wire.BYTES] = _Sized(name, occurs, decode)
+        self._readers[number << 3 | _BYTES] = _Reader(name, occurs, decode)
         encode = codec.encode if occurs == _INLINE else _behind_size(codec.encode)
         self._writers.append(_Writer(name, occurs, wire.tag(number, wire.BYTES), encode))
 
-    def _add_number(self, number: int, name: str, kind: str, occurs: int) -> None:
-        self._numbers[number << 3 | _NUMBERS[kind]] = _Number(name, occurs, kind)
+    def _add_number(self, number: int, name: str, occurs: int, kind: _NumberKind) -> None:
+        self._readers[number << 3 | kind.wire_type] = _Reader(name, occurs, kind.read)
         if occurs == _REPEATED:  # packed or not is the writer's choice
-            self._sized[number << 3 | wire.BYTES] = _Sized(name, _PACKED, _unpack(kind))
-        self._writers.append(_Writer(name, occurs, wire.tag(number, _NUMBERS[kind]), _ENCODE_NUMBER[kind]))
+            self._readers[number << 3 | _BYTES] = _Reader(name, _PACKED, _unpack(kind))
+        self._writers.append(_Writer(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
 
 
-def _read_number(data: bytes, position: int, kind: str) -> tuple[float, int]:
-    if kind == "double":
-        if position + 8 > len(data):
-            raise wire.Truncated
-        return _DOUBLE.unpack_from(data, position)[0], position + 8
+class _NumberKind(NamedTuple):
+    """A type whose values have no length before them."""
+
+    wire_type: int
+    read: Callable[[bytes, int], tuple[float, int]]
+    encode: Callable[[Any], bytes]
+
+
+def _read_int(data: bytes, position: int) -> tuple[int, int]:
     value = data[position]
     if value < 0x80:
-        position += 1
-    else:
-        value, position = wire.read_varint(data, position)
-        value = wire.signed(value)
-    return (bool(value) if kind == "bool" else value), position
+        return value, position + 1
+    value, position = wire.read_varint(data, position)
+    return wire.signed(value), position
 
 
-def _unpack(kind: str) -> Callable[[bytes], list[float]]:
+def _read_bool(data: bytes, position: int) -> tuple[bool, int]:
+    value, position = wire.read_varint(data, position)
+    return value != 0, position
+
+
+def _read_double(data: bytes, position: int) -> tuple[float, int]:
+    if position + _DOUBLE.size > len(data):
+        raise wire.Truncated
+    return _DOUBLE.unpack_from(data, position)[0], position + _DOUBLE.size
+
+
+def _unpack(kind: _NumberKind) -> Callable[[bytes], list[float]]:
     def decode(data: bytes) -> list[float]:
         values: list[float] = []
         position = 0
         while position < len(data):
-            value, position = _read_number(data, position, kind)
+            value, position = kind.read(data, position)
             values.append(value)
         return values
 
     return decode
 
 
-_ENCODE_NUMBER: Final[Mapping[str, Callable[[Any], bytes]]] = {
-    "int": wire.varint,
-    "bool": wire.varint,
-    "double": _DOUBLE.pack,
+_NUMBERS: Final = {
+    "int": _NumberKind(wire.VARINT, _read_int, wire.varint),
+    "bool": _NumberKind(wire.VARINT, _read_bool, wire.varint),
+    "double": _NumberKind(wire.FIXED64, _read_double, _DOUBLE.pack),
 }
 
 
