@@ -5,13 +5,14 @@ Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/po
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core import podspec
 from kubewright.apiserver.registry.lookup import existing, success
+from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action, Connection, View
 from kubewright.http.message import Request, Response
 from kubewright.machinery import time
@@ -72,6 +73,23 @@ class Binding(Action):
         set_condition(pod, {"type": "PodScheduled", "status": "True"}, time.format(registry.clock.now()))
         if not attributes.dry_run:
             registry.commit(pod)
+
+
+class BindingStrategy(Strategy):
+    """`bindings`, the older door to the same: the Pod is the one that the Binding names."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    @property
+    def action(self) -> Action | None:
+        return _NamedBinding(resources=self._resources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NamedBinding(Binding):
+    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
+        return super().create(body, replace(attributes, name=(body.get("metadata") or {}).get("name") or ""))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""ReplicaSets. Follows k8s.io/kubernetes pkg/registry/apps/replicaset and pkg/apis/apps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry.apps import workload
+from kubewright.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
+
+
+class ReplicaSetStrategy(Strategy):
+    selectable_fields = ("status.replicas",)
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("replicas", 1)
+        workload.default_template(spec)
+        obj.setdefault("status", {}).setdefault("replicas", 0)
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        faults = checks.non_negative("spec.replicas", spec.get("replicas"))
+        faults += checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        faults += workload.selector_faults(spec.get("selector"), "deployment")
+        return faults + workload.template_faults(spec, "ReplicaSet")
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        counts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return workload.status_faults(obj.get("status") or {}, *counts)
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}

@@ -1,0 +1,47 @@
+"""Strategies of the core group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kubewright.apiserver.registry.core.allocation import Allocations
+from kubewright.apiserver.registry.core.claims import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
+from kubewright.apiserver.registry.core.data import ConfigMapStrategy, SecretStrategy
+from kubewright.apiserver.registry.core.endpoints import EndpointsStrategy
+from kubewright.apiserver.registry.core.events import EventStrategy
+from kubewright.apiserver.registry.core.limits import LimitRangeStrategy, ResourceQuotaStrategy
+from kubewright.apiserver.registry.core.namespace import NamespaceStrategy
+from kubewright.apiserver.registry.core.node import NodeStrategy
+from kubewright.apiserver.registry.core.pod import PodStrategy
+from kubewright.apiserver.registry.core.podsubresources import BindingStrategy
+from kubewright.apiserver.registry.core.replication import PodTemplateStrategy, ReplicationControllerStrategy
+from kubewright.apiserver.registry.core.service import ServiceStrategy
+from kubewright.apiserver.registry.core.serviceaccount import ServiceAccountStrategy
+from kubewright.apiserver.registry.strategy import Strategy
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.server import APIServer
+
+
+def strategies(server: APIServer) -> Mapping[str, Strategy]:
+    resources, options = server.resources, server.options
+    allocations = Allocations(resources, options.service_cidr, options.node_ports)
+    return {
+        "bindings": BindingStrategy(resources),
+        "configmaps": ConfigMapStrategy(),
+        "endpoints": EndpointsStrategy(),
+        "events": EventStrategy(),
+        "limitranges": LimitRangeStrategy(),
+        "namespaces": NamespaceStrategy(),
+        "nodes": NodeStrategy(),
+        "persistentvolumeclaims": PersistentVolumeClaimStrategy(),
+        "persistentvolumes": PersistentVolumeStrategy(),
+        "pods": PodStrategy(resources),
+        "podtemplates": PodTemplateStrategy(),
+        "replicationcontrollers": ReplicationControllerStrategy(),
+        "resourcequotas": ResourceQuotaStrategy(),
+        "secrets": SecretStrategy(),
+        "serviceaccounts": ServiceAccountStrategy(server),
+        "services": ServiceStrategy(allocations),
+    }

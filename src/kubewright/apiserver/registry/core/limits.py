@@ -1,0 +1,77 @@
+"""LimitRanges and ResourceQuotas. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry.plain import PlainStrategy, UpsertStrategy
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.admission.attributes import Attributes
+
+
+class LimitRangeStrategy(UpsertStrategy):
+    def default(self, obj: JSONObject) -> None:
+        for item in (obj.get("spec") or {}).get("limits") or ():
+            if item.get("type") == "Container":
+                limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+                requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+                if limits:
+                    item["default"] = limits
+                if requests:
+                    item["defaultRequest"] = requests
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        seen: set[str] = set()
+        for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
+            path, kind = f"spec.limits[{index}]", item.get("type") or ""
+            faults += checks.named(f"{path}.type", kind, names.qualified_name)
+            if kind in seen:
+                faults.append(duplicate(f"{path}.type", kind))
+            seen.add(kind)
+            if kind == "Pod":
+                why = "may not be specified when `type` is 'Pod'"
+                faults += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
+            faults += _order_faults(path, item)
+        return faults
+
+
+class ResourceQuotaStrategy(PlainStrategy):
+    delete_answers_object = True
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("spec", {})
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        for name, value in (obj["spec"].get("hard") or {}).items():
+            path = f"spec.hard[{name}]"
+            faults += checks.named(path, name, names.qualified_name)
+            faults += checks.quantity(path, value)
+        return faults
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
+
+
+def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
+    """Each resource's minimum, default request, default and maximum must come in that order."""
+    faults: list[FieldError] = []
+    bounds = ("min", "defaultRequest", "default", "max")
+    for low_at, low in enumerate(bounds):
+        for high in bounds[low_at + 1 :]:
+            for name, value in (item.get(low) or {}).items():
+                limit = (item.get(high) or {}).get(name)
+                if limit is not None and Quantity.of(value) > Quantity.of(limit):
+                    why = f"{low} value {value} is greater than {high} value {limit}"
+                    faults.append(invalid(f"{path}.{low}[{name}]", str(value), why))
+    return faults

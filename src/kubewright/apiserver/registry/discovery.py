@@ -1,0 +1,82 @@
+"""Strategies of discovery.k8s.io: EndpointSlices. Follows k8s.io/kubernetes pkg/apis/discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry.core.podspec import ip_address
+from kubewright.apiserver.registry.strategy import Strategy
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, not_supported, required, too_many
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.server import APIServer
+
+_ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_MAX_ENDPOINTS: Final = 1000
+_MAX_ADDRESSES: Final = 100
+_MAX_PORTS: Final = 20000
+
+
+def strategies(server: APIServer) -> Mapping[str, Strategy]:
+    return {"endpointslices": EndpointSliceStrategy()}
+
+
+class EndpointSliceStrategy(Strategy):
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("endpoints", None)
+        obj.setdefault("ports", None)
+        for port in obj.get("ports") or ():
+            port.setdefault("name", "")
+            port.setdefault("protocol", "TCP")
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults = [] if obj.get("addressType") in _ADDRESS_TYPES else [_address_type_fault(obj.get("addressType") or "")]
+        endpoints, ports = obj.get("endpoints") or [], obj.get("ports") or []
+        if len(endpoints) > _MAX_ENDPOINTS:
+            return [*faults, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
+        for index, endpoint in enumerate(endpoints):
+            faults += _endpoint_faults(f"endpoints[{index}]", endpoint, obj.get("addressType") or "")
+        if len(ports) > _MAX_PORTS:
+            return [*faults, too_many("ports", len(ports), _MAX_PORTS)]
+        return faults + _port_faults(ports)
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("addressType", obj.get("addressType"), old.get("addressType"))
+
+
+def _address_type_fault(given: str) -> FieldError:
+    return not_supported("addressType", given, _ADDRESS_TYPES) if given else required("addressType")
+
+
+def _endpoint_faults(path: str, endpoint: JSONObject, kind: str) -> list[FieldError]:
+    addresses = endpoint.get("addresses") or []
+    if not addresses:
+        return [required(f"{path}.addresses", "must contain at least 1 address")]
+    if len(addresses) > _MAX_ADDRESSES:
+        return [too_many(f"{path}.addresses", len(addresses), _MAX_ADDRESSES)]
+    faults: list[FieldError] = []
+    for index, address in enumerate(addresses):
+        at = f"{path}.addresses[{index}]"
+        faults += checks.named(at, address, names.dns1123_subdomain) if kind == "FQDN" else ip_address(at, address)
+    if endpoint.get("hostname"):
+        faults += checks.named(f"{path}.hostname", endpoint["hostname"], names.dns1123_label)
+    return faults
+
+
+def _port_faults(ports: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        at, name = f"ports[{index}]", port.get("name") or ""
+        if name:
+            faults += checks.named(f"{at}.name", name, names.dns1123_label)
+        if name in seen:
+            faults.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        faults += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+    return faults

@@ -1,0 +1,21 @@
+"""Strategies of events.k8s.io, whose Events are those of the core group in another form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kubewright.apiserver.registry.conversion import Conversion, VersionedPlural
+from kubewright.apiserver.registry.core.events import NewerEventStrategy, from_core, to_core
+from kubewright.apiserver.registry.strategy import Strategy
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.server import APIServer
+
+CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
+    ("v1", "events"): Conversion("events", "v1", to_core, from_core)
+}
+
+
+def strategies(server: APIServer) -> Mapping[str, Strategy]:
+    return {"events": NewerEventStrategy()}
