@@ -18,10 +18,20 @@ What `APIServer` puts together, and where each part comes from:
 
 from __future__ import annotations
 
+from kubewright.apiserver import admission, apiextensions, authentication, authorization
+from kubewright.apiserver.admission.attributes import AdmissionPlugin
 from kubewright.apiserver.authentication import Authentication
 from kubewright.apiserver.authorization.rbac import RBAC
+from kubewright.apiserver.bootstrap import create_missing
+from kubewright.apiserver.endpoints.metrics import Metrics
+from kubewright.apiserver.endpoints.paths import PathEndpoints
+from kubewright.apiserver.endpoints.pipeline import Pipeline
+from kubewright.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright.apiserver.options import ServerOptions
+from kubewright.apiserver.registry import builtin
 from kubewright.apiserver.registry.resourceset import ResourceSet
+from kubewright.apiserver.storage.log import SQLiteLog
+from kubewright.apiserver.storage.store import Store
 from kubewright.http.message import Request, Response
 
 
@@ -31,20 +41,41 @@ class APIServer:
     Guarantees
         A write that was answered is seen by every later read and by every watch.
         Revisions rise by one with each commit; watches see commits in that order, none twice, none left out.
+
+    Raises ConfigError when the data folder cannot be used, or is in use.
     """
 
-    options: ServerOptions
-    resources: ResourceSet
     authentication: Authentication
     authorizer: RBAC
 
+    def __init__(self, options: ServerOptions | None = None) -> None:
+        self.options = options or ServerOptions()
+        log = SQLiteLog(self.options.data) if self.options.data is not None else None
+        self._store = Store(history=self.options.history, log=log)
+        self._admission: list[AdmissionPlugin] = []
+        self.resources = ResourceSet(self._store, self._admission, self.options.clock)
+        self.authentication = authentication.build(self)
+        self.authorizer = authorization.build(self)
+        builtin.install(self)
+        self._admission.extend(admission.build(self))
+        apiextensions.install(self)
+        metrics = Metrics(self.resources)
+        self._pipeline = Pipeline(
+            self.authentication,
+            self.authorizer,
+            ResourceEndpoints(self.resources, self.options.clock),
+            PathEndpoints(self.resources, metrics, self.options.issuer, self.authentication.key_set),
+            metrics,
+        )
+
     async def start(self) -> None:
-        """Load what was kept, install the built-in kinds, create what every cluster holds."""
-        raise NotImplementedError
+        """Create what every cluster holds and this one does not yet."""
+        create_missing(self.resources)
 
     async def handle(self, request: Request) -> Response:
-        raise NotImplementedError
+        """Answer a request. Never raises: what goes wrong is an answer too."""
+        return await self._pipeline.handle(request)
 
     async def close(self) -> None:
         """End watches, and write what is left to write."""
-        raise NotImplementedError
+        await self._store.close()

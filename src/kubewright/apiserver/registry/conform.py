@@ -11,19 +11,28 @@ from kubewright.machinery.errors import BadRequest, DecodeError
 from kubewright.machinery.json import JSONObject
 
 
+class Nonconforming(BadRequest):
+    """A document that cannot be read as its kind. `why` is the fault alone, as it is told of a patch."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
 def conform(resource: Resource, obj: JSONObject, options: WriteOptions) -> None:
     """Drop unknown fields, bring values into their canonical form, and set defaults, in place.
 
-    Raises BadRequest for a value that cannot be read as its type, and for unknown or duplicate fields under Strict.
+    Raises Nonconforming for a value that cannot be read as its type, and for unknown or duplicate fields under Strict.
     """
     try:
         unknown = resource.schema.prune(obj)
     except DecodeError as error:
         text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise BadRequest(text) from error
+        raise Nonconforming(text, str(error)) from error
     faults = options.faults + [f'unknown field "{path}"' for path in unknown]
     if faults and options.field_validation == "Strict":
-        raise BadRequest(f"strict decoding error: {', '.join(faults)}")
+        text = f"strict decoding error: {', '.join(faults)}"
+        raise Nonconforming(text, text)
     if options.field_validation == "Warn":
         options.warnings.extend(faults)
     resource.schema.default(obj)

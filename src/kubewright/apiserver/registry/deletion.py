@@ -30,9 +30,7 @@ def is_kept(resource: Resource, obj: JSONObject) -> bool:
     """Whether finalizers, grace or the kind itself keep an object that is being deleted."""
     metadata = obj["metadata"]
     return bool(
-        metadata.get("finalizers")
-        or metadata.get("deletionGracePeriodSeconds")
-        or resource.strategy.keeps_deleted(obj)
+        metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds") or resource.strategy.keeps_deleted(obj)
     )
 
 

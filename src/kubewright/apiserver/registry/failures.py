@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubewright.apiserver.registry.resource import Resource
-from kubewright.machinery.errors import AlreadyExists, Conflict, Invalid, NotFound, ServerTimeout, StatusCause, StatusDetails
+from kubewright.machinery.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerTimeout,
+    StatusCause,
+    StatusDetails,
+)
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 

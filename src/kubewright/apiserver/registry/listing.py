@@ -132,10 +132,14 @@ def _check(options: ListOptions) -> None:
     faults: list[FieldError] = []
     if match:
         if options.continue_token:
-            faults.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+            faults.append(
+                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+            )
         if not version:
             faults.append(
-                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
+                forbidden(
+                    "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
+                )
             )
         if match not in ("Exact", "NotOlderThan"):
             faults.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
@@ -161,7 +165,9 @@ def _decode_token(text: str) -> tuple[int, str]:
     except ValueError as error:
         raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
     if token.v != "meta.k8s.io/v1":
-        raise BadRequest(f'invalid continue token: continue key is not valid: server does not recognize this encoded version "{token.v}"')
+        raise BadRequest(
+            f'invalid continue token: continue key is not valid: server does not recognize this encoded version "{token.v}"'
+        )
     return token.rv, token.start.removeprefix("/").removesuffix("\0")
 
 

@@ -94,7 +94,7 @@ def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
 def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
     """Faults of the change from `old`."""
     faults: list[FieldError] = []
-    for field in ("name", "namespace", "uid", "creationTimestamp"):
+    for field in ("name", "namespace", "uid"):
         if (metadata.get(field) or "") != (old.get(field) or ""):
             faults.append(invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable"))
     if old.get("deletionTimestamp"):
@@ -128,9 +128,7 @@ def _label_faults(metadata: JSONObject) -> list[FieldError]:
 def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
     annotations = _strings(metadata.get("annotations"))
     faults = [
-        invalid("metadata.annotations", key, text)
-        for key in annotations
-        for text in names.qualified_name(key.lower())
+        invalid("metadata.annotations", key, text) for key in annotations for text in names.qualified_name(key.lower())
     ]
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         detail = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"

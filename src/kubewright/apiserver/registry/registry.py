@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kubewright.apiserver.admission.attributes import AdmissionPlugin, Attributes, Operation
 from kubewright.apiserver.registry import metadata as meta
 from kubewright.apiserver.registry.conform import conform
 from kubewright.apiserver.registry.deletion import Deletion, Fate, is_kept
 from kubewright.apiserver.registry.failures import (
-    already_exists,
     conflict,
     invalid_object,
     modified,
@@ -57,7 +57,7 @@ class Registry:
         self.resource = resource
         self.store = store
         self.clock = clock
-        self._admission = admission
+        self.admission = admission
 
     # Reading
 
@@ -67,6 +67,9 @@ class Registry:
         if entry is None:
             raise not_found(self.resource, name)
         return entry
+
+    def has(self, name: str, namespace: str = "") -> bool:
+        return self.store.get(self.resource.storage, key_of(namespace, name)) is not None
 
     def read(self, name: str, namespace: str = "") -> JSONObject | None:
         """The object, decoded afresh in this registry's version; None where there is none."""
@@ -110,7 +113,7 @@ class Registry:
         if not applied:
             self._own_fields(None, obj, "", options)
         attributes = self._attributes("CREATE", obj, None, "", options)
-        for plugin in self._admission:
+        for plugin in self.admission:
             plugin.admit(attributes)
         if strategy.has_generation:
             metadata["generation"] = 1
@@ -120,7 +123,7 @@ class Registry:
         faults += strategy.validate(obj)
         if faults:
             raise invalid_object(resource, metadata, faults)
-        for plugin in self._admission:
+        for plugin in self.admission:
             plugin.validate(attributes)
         options.warnings.extend(strategy.warnings(obj, None))
         self._find_free_name(metadata, generated)
@@ -131,12 +134,12 @@ class Registry:
     def _find_free_name(self, metadata: JSONObject, generated: bool) -> None:
         """A generated name that is taken is made anew; one that was given is refused."""
         for _ in range(_GENERATE_ATTEMPTS):
-            if not self._exists(metadata["name"], metadata.get("namespace", "")):
+            if not self.has(metadata["name"], metadata.get("namespace", "")):
                 return
             if not generated:
                 break
             meta.generate_name(metadata)
-        raise already_exists(self.resource, metadata["name"])
+        raise alreadyhas(self.resource, metadata["name"])
 
     # Updating
 
@@ -146,10 +149,10 @@ class Registry:
         Raises NotFound, Conflict (resourceVersion or uid are not the stored ones), Invalid, Forbidden, BadRequest.
         """
         metadata = self._addressed(obj, name, namespace)
-        if self.resource.strategy.allow_create_on_update and not self._exists(name, namespace):
+        if self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
             return Outcome(self.create(obj, namespace, options), created=True)
         self._refuse_unconditional(metadata)
-        return Outcome(self.transform(name, lambda _: obj, namespace, "", options))
+        return Outcome(self.transform(name, partial(self._replace, obj), namespace, "", options))
 
     def update_view(
         self, name: str, subresource: str, view: JSONObject, namespace: str = "", options: WriteOptions | None = None
@@ -158,7 +161,7 @@ class Registry:
         metadata = self._addressed(view, name, namespace)
         if self.view(subresource).kind is None:
             self._refuse_unconditional(metadata)
-        return self.transform(name, lambda _: view, namespace, subresource, options)
+        return self.transform(name, partial(self._replace, view), namespace, subresource, options)
 
     def apply(
         self,
@@ -174,7 +177,7 @@ class Registry:
         """
         options = options or WriteOptions()
         self._addressed(config, name, namespace)
-        if not subresource and not self._exists(name, namespace):
+        if not subresource and not self.has(name, namespace):
             obj = self._merge_applied(None, config, subresource, options)
             conform(self.resource, obj, options)
             return Outcome(self._create(obj, options, applied=True), created=True)
@@ -234,7 +237,7 @@ class Registry:
         new["metadata"] = dict(new.get("metadata") or {})
         conform(resource, new, options)
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
-        self._check_preconditions(metadata, old_metadata)
+        self._refuse_stale(metadata, old_metadata)
         faults = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
         if resource.has_status and not subresource:
@@ -242,12 +245,12 @@ class Registry:
         if not applied:
             self._own_fields(old, new, subresource, options)
         attributes = self._attributes("UPDATE", new, old, subresource, options)
-        for plugin in self._admission:
+        for plugin in self.admission:
             plugin.admit(attributes)
         faults += self._prepare(new, old, attributes)
         if faults:
             raise invalid_object(resource, metadata, faults)
-        for plugin in self._admission:
+        for plugin in self.admission:
             plugin.validate(attributes)
         options.warnings.extend(resource.strategy.warnings(new, old))
         if not options.dry_run and not (new == old and equal(new, old)):
@@ -288,21 +291,26 @@ class Registry:
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_object(self.resource, metadata, [fault])
 
-    def _check_preconditions(self, metadata: JSONObject, old: JSONObject) -> None:
-        """Refuse a write that was made of another state, or for another object of the same name."""
-        uid = metadata.setdefault("uid", old["uid"])
-        if uid != old["uid"]:
+    def _replace(self, obj: JSONObject, present: JSONObject) -> JSONObject:
+        """`obj`, unless its uid says that it is meant for another object of the same name."""
+        uid, old = obj["metadata"].get("uid"), present["metadata"]
+        if uid and uid != old["uid"]:
+            key = key_of(old.get("namespace", ""), old["name"])
             why = (
-                "StorageError: invalid object, Code: 4, "
-                f"Key: /registry/{self.resource.plural}/{key_of(old.get('namespace', ''), old['name'])}, "
+                f"StorageError: invalid object, Code: 4, Key: /registry/{self.resource.plural}/{key}, "
                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
                 f"UID in precondition: {uid}, UID in object meta: {old['uid']}"
             )
             raise conflict(self.resource, old["name"], why)
+        return obj
+
+    def _refuse_stale(self, metadata: JSONObject, old: JSONObject) -> None:
+        """Refuse a write that was made of another state."""
         version = metadata.get("resourceVersion") or old["resourceVersion"]
         if version != old["resourceVersion"]:
             raise modified(self.resource, old["name"])
         metadata["resourceVersion"] = version
+        metadata.setdefault("uid", old["uid"])
 
     # Deleting
 
@@ -321,12 +329,12 @@ class Registry:
             options=options.raw,
             warnings=options.warnings,
         )
-        for plugin in self._admission:
+        for plugin in self.admission:
             plugin.admit(attributes)
         deletion = Deletion(self.resource, obj, options, self.clock.now())
         deletion.check_preconditions()
         self.resource.strategy.before_delete(obj, attributes)
-        for plugin in self._admission:
+        for plugin in self.admission:
             plugin.validate(attributes)
         fate = deletion.mark()
         if options.dry_run:
@@ -354,12 +362,7 @@ class Registry:
         data, fields = to_stored(resource, obj), resource.strategy.fields(obj)
         self.store.put(resource.storage, key, data, metadata.get("labels") or _NO_LABELS, fields)
 
-    def _exists(self, name: str, namespace: str) -> bool:
-        return self.store.get(self.resource.storage, key_of(namespace, name)) is not None
-
-    def _own_fields(
-        self, old: JSONObject | None, new: JSONObject, subresource: str, options: WriteOptions
-    ) -> None:
+    def _own_fields(self, old: JSONObject | None, new: JSONObject, subresource: str, options: WriteOptions) -> None:
         ownership.update(
             old,
             new,

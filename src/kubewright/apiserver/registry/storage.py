@@ -53,15 +53,8 @@ class StorageClassStrategy(DeletedAsObject):
         return faults
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
-        for field in ("parameters", "provisioner", "reclaimPolicy"):
-            if not checks.same(obj.get(field), old.get(field)):
-                why = (
-                    "updates to parameters are forbidden."
-                    if field == "parameters"
-                    else f"updates to {field} are forbidden."
-                )
-                faults.append(forbidden(field, why))
-        return faults + checks.immutable(
-            "volumeBindingMode", obj.get("volumeBindingMode"), old.get("volumeBindingMode")
-        )
+        fixed = ("parameters", "provisioner", "reclaimPolicy")
+        changed = (field for field in fixed if not checks.same(obj.get(field), old.get(field)))
+        faults = [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
+        now, before = obj.get("volumeBindingMode"), old.get("volumeBindingMode")
+        return faults + checks.immutable("volumeBindingMode", now, before)

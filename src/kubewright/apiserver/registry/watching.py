@@ -15,7 +15,7 @@ import random
 from collections.abc import Hashable, Iterator
 from typing import Protocol
 
-from kubewright.apiserver.registry.listing import Matcher, matcher, parse_revision
+from kubewright.apiserver.registry.listing import matcher, parse_revision
 from kubewright.apiserver.registry.objects import key_of, with_resource_version
 from kubewright.apiserver.registry.options import WatchOptions
 from kubewright.apiserver.registry.resource import Resource
@@ -50,9 +50,7 @@ class Frames(Protocol):
 class Watch:
     """One watch, as a response's body: an iterator of chunks, each of one or more whole frames. Close it when done."""
 
-    def __init__(
-        self, store: Store, resource: Resource, options: WatchOptions, frames: Frames, clock: Clock
-    ) -> None:
+    def __init__(self, store: Store, resource: Resource, options: WatchOptions, frames: Frames, clock: Clock) -> None:
         _check(options)
         self._store = store
         self._frames = frames

@@ -114,7 +114,7 @@ def _lets_unready_go(budget: JSONObject) -> bool:
         return True
     status = budget.get("status") or {}
     desired = status.get("desiredHealthy", 0)
-    return desired > 0 and status.get("currentHealthy", 0) >= desired
+    return bool(desired > 0 and status.get("currentHealthy", 0) >= desired)
 
 
 def _too_many(cause: str) -> TooManyRequests:

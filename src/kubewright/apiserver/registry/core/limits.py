@@ -1,4 +1,4 @@
-"""LimitRanges and ResourceQuotas. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and pkg/apis/core/validation."""
+"""LimitRanges and ResourceQuotas. Follows k8s.io/kubernetes pkg/apis/core (v1/defaults.go and validation)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,63 @@
+"""What a request is about, read from its path and method alone.
+
+Follows apiserver's pkg/endpoints/request/requestinfo.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """A request's target. Without a `resource` it is a path, such as `/healthz` or a discovery document."""
+
+    path: str
+    verb: str
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""
+    """What follows the subresource: the path to proxy to."""
+
+
+def parse(method: str, path: str, *, watch: bool) -> RequestInfo:
+    """Read a path. `watch` is whether the query asks for a watch."""
+    if "%" in path:
+        path = unquote(path)
+    parts = [part for part in path.split("/") if part]
+    if len(parts) >= 3 and parts[0] == "api":
+        return _resource(method, path, "", parts[1], parts[2:], watch)
+    if len(parts) >= 4 and parts[0] == "apis":
+        return _resource(method, path, parts[1], parts[2], parts[3:], watch)
+    return RequestInfo(path, method.lower())
+
+
+def _resource(method: str, path: str, group: str, version: str, parts: list[str], watch: bool) -> RequestInfo:
+    if parts[0] == "watch" and len(parts) > 1:
+        parts, watch = parts[1:], True
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    resource, name, subresource = (parts + ["", ""])[:3]
+    return RequestInfo(
+        path, _verb(method, name, watch), group, version, namespace, resource, name, subresource, "/".join(parts[3:])
+    )
+
+
+def _verb(method: str, name: str, watch: bool) -> str:
+    verb = _VERBS.get(method, "")
+    if name:
+        return "watch" if verb == "get" and watch else verb
+    if verb == "get":
+        return "watch" if watch else "list"
+    return "deletecollection" if verb == "delete" else verb
