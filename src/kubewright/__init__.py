@@ -1,1 +1,119 @@
-"""Kubewright: build, test and run Kubernetes operators in Python."""
+"""Kubewright: build, test and run Kubernetes operators in Python.
+
+    from kubewright import Context, CustomResource, Manager, Model, Result, controller
+
+    models        your API as classes, and the CRD, RBAC and YAML that follow from them
+    apis          the built-in kinds: `from kubewright.apis.apps.v1 import Deployment`
+    client        talks to an API server: configuration, every verb, watches
+    cache         a local copy of objects, kept in step; reads see your own writes
+    controller    turns events into reconciles
+    manager       runs controllers: leader election, health, metrics, events
+    testing       an embedded control plane, and a pytest plugin
+    cli           the command `kubewright`: init, create, generate, up, run, install, ...
+    machinery     what all share: errors, kinds, selectors, patches, quantities, time
+
+`apiserver` and `controlplane` are the embedded control plane, `schema` and `http` what it and the SDK stand on. A name
+imported from here is imported from its package when it is first used; `import kubewright` loads nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kubewright.cache import Cache as Cache
+    from kubewright.cache import Informer as Informer
+    from kubewright.client import Client as Client
+    from kubewright.client import Config as Config
+    from kubewright.client import ObjectList as ObjectList
+    from kubewright.client import Unstructured as Unstructured
+    from kubewright.controller import Backoff as Backoff
+    from kubewright.controller import Context as Context
+    from kubewright.controller import Controller as Controller
+    from kubewright.controller import Reconciler as Reconciler
+    from kubewright.controller import Request as Request
+    from kubewright.controller import Result as Result
+    from kubewright.controller import Watch as Watch
+    from kubewright.controller import controller as controller
+    from kubewright.machinery.errors import AlreadyExists as AlreadyExists
+    from kubewright.machinery.errors import APIError as APIError
+    from kubewright.machinery.errors import Conflict as Conflict
+    from kubewright.machinery.errors import Invalid as Invalid
+    from kubewright.machinery.errors import KubewrightError as KubewrightError
+    from kubewright.machinery.errors import ModelError as ModelError
+    from kubewright.machinery.errors import NotFound as NotFound
+    from kubewright.machinery.errors import TerminalError as TerminalError
+    from kubewright.manager import Manager as Manager
+    from kubewright.models import CustomResource as CustomResource
+    from kubewright.models import Model as Model
+    from kubewright.models import Object as Object
+    from kubewright.models import PrintColumn as PrintColumn
+    from kubewright.models import Scale as Scale
+    from kubewright.models import field as field
+    from kubewright.models.markers import Default as Default
+    from kubewright.models.markers import EmbeddedResource as EmbeddedResource
+    from kubewright.models.markers import Enum as Enum
+    from kubewright.models.markers import Example as Example
+    from kubewright.models.markers import Format as Format
+    from kubewright.models.markers import Immutable as Immutable
+    from kubewright.models.markers import ListMapKey as ListMapKey
+    from kubewright.models.markers import ListType as ListType
+    from kubewright.models.markers import MapType as MapType
+    from kubewright.models.markers import Maximum as Maximum
+    from kubewright.models.markers import MaxItems as MaxItems
+    from kubewright.models.markers import MaxLength as MaxLength
+    from kubewright.models.markers import MaxProperties as MaxProperties
+    from kubewright.models.markers import Minimum as Minimum
+    from kubewright.models.markers import MinItems as MinItems
+    from kubewright.models.markers import MinLength as MinLength
+    from kubewright.models.markers import MinProperties as MinProperties
+    from kubewright.models.markers import MultipleOf as MultipleOf
+    from kubewright.models.markers import Pattern as Pattern
+    from kubewright.models.markers import PreserveUnknownFields as PreserveUnknownFields
+    from kubewright.models.markers import Title as Title
+    from kubewright.models.markers import XValidation as XValidation
+    from kubewright.models.meta import Condition as Condition
+    from kubewright.models.meta import Int32 as Int32
+    from kubewright.models.meta import Int64 as Int64
+    from kubewright.models.meta import IntOrString as IntOrString
+    from kubewright.models.meta import MicroTime as MicroTime
+    from kubewright.models.meta import ObjectMeta as ObjectMeta
+    from kubewright.models.meta import OwnerReference as OwnerReference
+    from kubewright.models.meta import Quantity as Quantity
+    from kubewright.models.meta import Time as Time
+    from kubewright.models.meta import owner_reference as owner_reference
+    from kubewright.models.meta import set_condition as set_condition
+
+_EXPORTS: Final[dict[str, str]] = {
+    "kubewright.cache": "Cache Informer",
+    "kubewright.client": "Client Config ObjectList Unstructured",
+    "kubewright.controller": "Backoff Context Controller Reconciler Request Result Watch controller",
+    "kubewright.machinery.errors": (
+        "AlreadyExists APIError Conflict Invalid KubewrightError ModelError NotFound TerminalError"
+    ),
+    "kubewright.manager": "Manager",
+    "kubewright.models": "CustomResource Model Object PrintColumn Scale field",
+    "kubewright.models.markers": (
+        "Default EmbeddedResource Enum Example Format Immutable ListMapKey ListType MapType Maximum MaxItems "
+        "MaxLength MaxProperties Minimum MinItems MinLength MinProperties MultipleOf Pattern "
+        "PreserveUnknownFields Title XValidation"
+    ),
+    "kubewright.models.meta": (
+        "Condition Int32 Int64 IntOrString MicroTime ObjectMeta OwnerReference Quantity Time owner_reference "
+        "set_condition"
+    ),
+}
+_HOMES: Final = {name: module for module, names in _EXPORTS.items() for name in names.split()}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

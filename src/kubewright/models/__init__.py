@@ -1,4 +1,14 @@
-"""Typed API objects (Model, CustomResource), and the CRDs, RBAC and manifests that follow from them."""
+"""Typed API objects (Model, CustomResource), and the CRDs, RBAC and manifests that follow from them.
+
+model       Model: a structure of a user's API, checked      custom    CustomResource: a kind, PrintColumn, Scale
+markers     constraints and the like, for Annotated          meta      meta/v1: ObjectMeta, Condition, Quantity, ...
+struct      Struct, field: any structure of an API           resource  Object, APIResource: any kind
+codec       objects from and to JSON                         yaml      documents from and to YAML
+crd         the CustomResourceDefinition of a kind           rbac      rules and roles
+"""
+
+from msgspec import UNSET as UNSET
+from msgspec import UnsetType as UnsetType
 
 from kubewright.models.custom import CustomResource as CustomResource
 from kubewright.models.custom import PrintColumn as PrintColumn
