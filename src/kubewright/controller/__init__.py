@@ -1,5 +1,8 @@
 """Turns events into reconciles: work queue, sources, predicates, handlers, controller."""
 
+import sys
+from types import ModuleType
+
 from kubewright.controller.context import Context
 from kubewright.controller.controller import Controller, Reconciler, Watch, controller
 from kubewright.controller.queue import Backoff, QueueClosed, WorkQueue
@@ -19,3 +22,12 @@ __all__ = [
     "WorkQueue",
     "controller",
 ]
+
+
+class _Package(ModuleType):
+    """Makes `from kubewright import controller` good for the decorator, also when this package is loaded already."""
+
+    __call__ = staticmethod(controller)
+
+
+sys.modules[__name__].__class__ = _Package
