@@ -21,20 +21,18 @@ import logging
 import random
 from collections.abc import Collection, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from kubewright.cache.entry import Entry, EntryDecoder, ObjectKey
+from kubewright.cache.recovery import Recovery
 from kubewright.client.client import Client
 from kubewright.client.lists import raw_pages
 from kubewright.client.rest import Query
 from kubewright.client.watch import Bookmark, RawEvent
 from kubewright.machinery.errors import (
-    APIError,
     BadRequest,
-    DeadlineExceeded,
     DecodeError,
     Gone,
     Invalid,
@@ -56,19 +54,6 @@ SLACK: Final = 30.0
 PAGE_SIZE: Final = 500
 
 _log = logging.getLogger("kubewright.cache")
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """The wait after each failure in a row, in seconds: `base`, twice that, and so on up to `limit`, give or take a
-    half."""
-
-    base: float = 0.5
-    limit: float = 30.0
-
-    def delay(self, failures: int) -> float:
-        """The wait after `failures`, at least one."""
-        return min(self.base * 2.0 ** min(failures - 1, 30), self.limit) * (0.5 + random.random())
 
 
 class Change(NamedTuple, Generic[T]):
@@ -115,15 +100,13 @@ class Reflector(Generic[T]):
         self._path = path
         self._selection = selection
         self._decoder = decoder
-        self._backoff = Backoff()
+        self._recovery = Recovery()
         self._version: int | None = None
         """Where to go on; None when all has to be listed first."""
         self._listing: dict[ObjectKey, Entry[T]] | None = None
         """What has come of a streamed list that is not complete."""
         self._streams_lists = True
         self._progressed = False
-        self._failures = 0
-        self._silences = 0
 
     async def run(self) -> None:
         """Go on until cancelled."""
@@ -138,9 +121,7 @@ class Reflector(Generic[T]):
             except Exception as error:  # noqa: BLE001 - a watch that ends would leave everyone who relies on it blind
                 _log.exception("Following %s failed unexpectedly", self._endpoint.resource)
                 failure = error
-            if self._progressed or self._clock.monotonic() - started > self._backoff.limit:
-                self._failures = 0
-            await self._recover(failure)
+            await self._recover(failure, self._clock.monotonic() - started)
 
     async def _follow(self) -> None:
         """List if need be, then watch until the stream ends."""
@@ -158,25 +139,15 @@ class Reflector(Generic[T]):
             await self._list()
         await self._watch()
 
-    async def _recover(self, failure: Exception | None) -> None:
-        """Get over the end of a stream: decide where to go on, and when."""
-        self._failures += 1
-        if isinstance(failure, DeadlineExceeded) and not self._progressed:
-            self._silences += 1
-        else:
-            self._silences = 0
-        if isinstance(failure, Gone) or self._silences > 1:
-            # A server that was put back to an older state says nothing at all to who asks for what comes after the
-            # future.
+    async def _recover(self, failure: Exception | None, lasted: float) -> None:
+        """Get over the end of a stream."""
+        delay, relist = self._recovery.step(failure, progressed=self._progressed, lasted=lasted)
+        if relist:
             self._version = None
-        if self._failures == 1 and (failure is None or isinstance(failure, Gone)):
-            return
-        delay = self._backoff.delay(self._failures)
         if failure is not None:
-            if isinstance(failure, APIError):
-                delay = max(delay, failure.retry_after or 0.0)
             self._sink.failed(failure)
-            _log.warning("Cannot follow %s: %s; trying again in %.1f s", self._endpoint.resource, failure, delay)
+            level = logging.WARNING if delay else logging.INFO
+            _log.log(level, "Cannot follow %s: %s; trying again in %.1f s", self._endpoint.resource, failure, delay)
         await self._clock.sleep(delay)
 
     async def _list(self) -> None:

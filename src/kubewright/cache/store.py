@@ -134,7 +134,7 @@ class Store(Generic[T]):
         """Say that this version of an object is no good, once."""
         if entry.key not in self._reported:
             self._reported.add(entry.key)
-            _log.warning("Skipping %s %s: %s", entry.kind.__api__.kind, entry.key, error)
+            _log.warning("Skipping an object that is not of its kind: %s", error)
 
     def _index(self, entry: Entry[T]) -> None:
         for name, function in self._indexers.items():

@@ -1,0 +1,63 @@
+"""What to do when a stream has ended: go on from where it was or list anew, and how long to wait before."""
+
+from __future__ import annotations
+
+import random
+from typing import Final, NamedTuple
+
+from kubewright.machinery.errors import APIError, DeadlineExceeded, Gone
+
+BASE: Final = 0.5
+"""Seconds to wait after a failure, give or take a half; after each further one in a row, twice as many."""
+
+LIMIT: Final = 30.0
+"""The longest wait in seconds, give or take a half; who has gone on for longer than this starts from `BASE` again."""
+
+_MAX_DOUBLINGS: Final = 16
+
+
+class Step(NamedTuple):
+    """How to go on."""
+
+    delay: float
+    """Seconds to wait before."""
+    relist: bool
+    """From a new list, for where the stream was is of no use."""
+
+
+class Recovery:
+    """Remembers how the last attempts ended. One that brought nothing new does not make up for the failures before
+    it."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._expiries = 0
+        self._silences = 0
+
+    def step(self, failure: Exception | None, *, progressed: bool, lasted: float) -> Step:
+        """How to go on after an attempt of `lasted` seconds that ended by `failure`, or by the server's will if None.
+
+        `progressed`: it brought changes that had not been seen.
+        """
+        if progressed or lasted > LIMIT:
+            self._failures = self._expiries = 0
+        if progressed or not isinstance(failure, DeadlineExceeded):
+            self._silences = 0
+        self._failures += 1
+        if failure is None:
+            return Step(0.0 if self._failures == 1 else self._backoff(), False)
+        if isinstance(failure, Gone):
+            self._expiries += 1
+            return Step(0.0 if self._expiries == 1 else self._backoff(), True)
+        if isinstance(failure, DeadlineExceeded):
+            self._silences += 1
+        delay = self._backoff()
+        if isinstance(failure, APIError):
+            delay = max(delay, failure.retry_after or 0.0)
+        # A server that was put back to an older state says nothing to who asks for what comes after a version that it
+        # has not reached: two silences in a row are taken for that.
+        return Step(delay, self._silences > 1)
+
+    def _backoff(self) -> float:
+        wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)
+        return min(wait, LIMIT) * (0.5 + random.random())

@@ -1,0 +1,475 @@
+"""An informer keeps up with its server, whatever happens to the connection between them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from kubewright.cache import Event, Informer, ObjectKey
+from kubewright.client import Client
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import DeadlineExceeded
+
+from .harness import (
+    Server,
+    Stream,
+    Widget,
+    added,
+    bookmark,
+    deleted,
+    error,
+    modified,
+    settle,
+    widget,
+)
+
+
+class Diary:
+    """What an informer told, a line an event."""
+
+    def __init__(self, informer: Informer[Widget]) -> None:
+        self.lines: list[str] = []
+        self.events: list[Event[Widget]] = []
+        informer.add_handler(on_add=self._note, on_update=self._note, on_delete=self._note)
+
+    def _note(self, event: Event[Widget]) -> None:
+        entry = event.new or event.old
+        assert entry is not None
+        self.events.append(event)
+        self.lines.append(f"{event.type} {event.key.name}@{entry.resource_version}")
+
+    def take(self) -> list[str]:
+        taken, self.lines = self.lines, []
+        return taken
+
+
+@pytest.fixture
+async def informer(client: Client) -> AsyncIterator[Informer[Widget]]:
+    informer = Informer(client, Widget)
+    yield informer
+    await informer.stop()
+
+
+@pytest.fixture
+def diary(informer: Informer[Widget]) -> Diary:
+    return Diary(informer)
+
+
+async def synced(
+    informer: Informer[Widget], server: Server, *documents: dict[str, object], version: int = 10
+) -> Stream:
+    """Start the informer on a server that has these objects; gives the watch that goes on from there."""
+    informer.start()
+    stream = (await server.call()).stream()
+    stream.send(*map(added, documents), bookmark(version, ends_list=True))
+    await informer.wait_synced()
+    return stream
+
+
+# ---- the first list
+
+
+async def test_a_list_is_streamed_and_goes_over_into_the_watch(
+    server: Server, informer: Informer[Widget], diary: Diary
+) -> None:
+    informer.start()
+    call = await server.call()
+    assert call.path == "/apis/example.com/v1/widgets"
+    assert call.streams_list
+    assert call.query["resourceVersionMatch"] == "NotOlderThan"
+    stream = call.stream()
+    stream.send(added(widget("a", 3)), added(widget("b", 5)))
+    await settle()
+    assert not informer.synced, "the list is not complete before its bookmark"
+    stream.send(bookmark(9, ends_list=True), modified(widget("a", 11)))
+    await informer.wait_synced()
+    await settle()
+    assert diary.lines == ["add a@3", "add b@5", "update a@11"]
+    assert [event.initial for event in diary.events] == [True, True, False]
+    assert server.idle
+
+
+async def test_a_server_that_streams_no_lists_is_asked_for_pages(
+    server: Server, informer: Informer[Widget], diary: Diary
+) -> None:
+    informer.start()
+    (await server.call()).fail(422, "Invalid", "sendInitialEvents is forbidden for watch")
+    first = await server.call()
+    assert first.query == {"limit": "500"}
+    first.answer({"metadata": {"resourceVersion": "9", "continue": "more"}, "items": [widget("a", 3)]})
+    second = await server.call()
+    assert second.query == {"limit": "500", "continue": "more"}
+    second.answer({"metadata": {"resourceVersion": "9"}, "items": [widget("b", 5)]})
+    watch = await server.call()
+    assert watch.watches
+    assert not watch.streams_list
+    assert watch.query["resourceVersion"] == "9"
+    assert diary.lines == ["add a@3", "add b@5"]
+
+
+async def test_a_list_whose_token_expires_is_taken_again_in_one_piece(
+    server: Server, informer: Informer[Widget], diary: Diary
+) -> None:
+    informer.start()
+    (await server.call()).fail(400, "BadRequest")
+    (await server.call()).answer({"metadata": {"resourceVersion": "9", "continue": "m"}, "items": [widget("a", 3)]})
+    (await server.call()).fail(410, "Expired")
+    whole = await server.call()
+    assert "limit" not in whole.query
+    whole.answer({"metadata": {"resourceVersion": "12"}, "items": [widget("b", 11)]})
+    await informer.wait_synced()
+    assert diary.lines == ["add b@11"]
+
+
+async def test_a_stream_that_ends_before_its_list_is_complete_counts_for_nothing(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    informer.start()
+    stream = (await server.call()).stream()
+    stream.send(added(widget("a", 3)))
+    stream.end()
+    await settle()
+    assert not informer.synced
+    assert diary.lines == []
+    again = await server.call()
+    assert not again.watches, "a server that ends such a stream is asked for pages"
+
+
+async def test_handlers_added_later_are_told_what_is_there(server: Server, informer: Informer[Widget]) -> None:
+    await synced(informer, server, widget("b", 3), widget("a", 4))
+    late = Diary(informer)
+    assert late.lines == ["add a@4", "add b@3"]
+
+
+async def test_a_handler_that_is_removed_is_told_nothing_more(server: Server, informer: Informer[Widget]) -> None:
+    told: list[str] = []
+    registration = informer.add_handler(on_add=lambda event: told.append(event.key.name))
+    stream = await synced(informer, server, widget("a", 3))
+    registration.remove()
+    registration.remove()
+    stream.send(added(widget("b", 11)))
+    await settle()
+    assert told == ["a"]
+
+
+async def test_a_handler_that_raises_keeps_no_event_from_the_others(server: Server, informer: Informer[Widget]) -> None:
+    def fail(event: Event[Widget]) -> None:
+        raise RuntimeError("a bug")
+
+    informer.add_handler(on_add=fail)
+    diary = Diary(informer)
+    stream = await synced(informer, server, widget("a", 3))
+    stream.send(added(widget("b", 11)))
+    await settle()
+    assert diary.lines == ["add a@3", "add b@11"]
+
+
+# ---- events
+
+
+async def test_events_are_told_in_their_order_however_the_stream_is_cut(
+    server: Server, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server)
+    whole = Stream.encode(added(widget("a", 11)), modified(widget("a", 12)), deleted(widget("a", 13)))
+    for position in range(0, len(whole), 7):
+        stream.send_bytes(whole[position : position + 7])
+    await settle()
+    assert diary.lines == ["add a@11", "update a@12", "delete a@13"]
+    assert informer.lister.get("a", "d") is None
+
+
+async def test_an_object_that_was_replaced_by_a_namesake_is_told_as_gone_first(
+    server: Server, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server, widget("a", 3, uid="old"))
+    stream.send(modified(widget("a", 11, uid="new")))
+    await settle()
+    assert diary.lines == ["add a@3", "delete a@3", "add a@11"]
+
+
+async def test_an_object_that_cannot_be_read_is_reported_and_stops_nothing(
+    server: Server, informer: Informer[Widget], diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = await synced(informer, server)
+    stream.send(added({"metadata": {"name": ["a list"]}}), added(widget("b", 12)))
+    await settle()
+    assert diary.lines == ["add b@12"]
+    assert "widgets.example.com" in caplog.text
+
+
+async def test_an_object_that_is_not_of_its_kind_is_kept_raw_and_left_out_of_lists(
+    server: Server, informer: Informer[Widget], diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = widget("bad", 3)
+    bad["spec"] = {"size": "big"}
+    await synced(informer, server, bad, widget("good", 4))
+    for _ in range(2):
+        assert [each.metadata.name for each in informer.lister.list()] == ["good"]
+    entry = informer.lister.entry(ObjectKey("d", "bad"))
+    assert entry is not None
+    assert b'"big"' in entry.data
+    assert caplog.text.count("d/bad") == 1
+    assert "spec.size" in caplog.text
+
+
+async def test_managed_fields_are_left_out_unless_asked_for(server: Server, client: Client) -> None:
+    fields = [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}]
+    document = widget("a", 3, managedFields=fields, labels={"app": "web"})
+    for keep in (False, True):
+        informer = Informer(client, Widget, keep_managed_fields=keep)
+        await synced(informer, server, document)
+        entry = informer.lister.entry(ObjectKey("d", "a"))
+        assert entry is not None
+        assert (b"managedFields" in entry.data) == keep
+        assert entry.decode().spec.size == 0
+        assert entry.labels == {"app": "web"}
+        await informer.stop()
+
+
+async def test_what_a_read_gives_is_the_callers_own(server: Server, informer: Informer[Widget]) -> None:
+    await synced(informer, server, widget("a", 3, size=1))
+    mine = informer.lister.get("a", "d")
+    assert mine is not None
+    mine.spec.size = 99
+    again = informer.lister.get("a", "d")
+    assert again is not None
+    assert again.spec.size == 1
+
+
+# ---- streams that end
+
+
+async def test_a_stream_that_the_server_ends_is_resumed_where_it_ended(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server, widget("a", 3), version=10)
+    stream.send(modified(widget("a", 11)), bookmark(25))
+    await settle()
+    stream.end()
+    resumed = await server.call()
+    assert resumed.watches
+    assert not resumed.streams_list
+    assert resumed.query["resourceVersion"] == "25"
+    assert stream.closed
+
+
+async def test_a_lost_connection_loses_no_event(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server, widget("a", 3), version=10)
+    stream.send(modified(widget("a", 11)))
+    stream.reset()
+    await settle()
+    assert server.idle, "it waits a moment before it comes again"
+    await clock.advance(1)
+    resumed = await server.call()
+    assert resumed.query["resourceVersion"] == "11"
+    resumed.stream().send(deleted(widget("a", 12)))
+    await settle()
+    assert diary.lines == ["add a@3", "update a@11", "delete a@12"]
+
+
+async def test_a_silent_stream_is_given_up_for_a_new_one(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server, widget("a", 3), version=10)
+    await clock.advance(79)
+    assert server.idle
+    await clock.advance(3)
+    resumed = await server.call()
+    assert resumed.query["resourceVersion"] == "10"
+    assert stream.closed
+
+
+async def test_bookmarks_keep_a_quiet_stream_alive(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    stream = await synced(informer, server)
+    for minute in range(4):
+        await clock.advance(60)
+        stream.send(bookmark(100 + minute))
+        await settle()
+    assert server.idle
+    assert not stream.closed
+
+
+async def test_a_stream_that_overruns_its_time_is_left(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    stream = await synced(informer, server)
+    for minute in range(11):
+        await clock.advance(60)
+        stream.send(bookmark(100 + minute))
+        await settle()
+    assert stream.closed, "it was asked to last 10 minutes at most"
+    assert (await server.call()).watches
+
+
+async def test_a_server_that_was_put_back_to_an_older_state_is_listed_anew(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    """It says nothing at all to who asks for what comes after a version that it has not reached."""
+    await synced(informer, server, widget("a", 3), widget("b", 900), version=1000)
+    await clock.advance(82)
+    (await server.call()).stream()
+    await clock.advance(85)
+    anew = await server.call()
+    assert anew.streams_list
+    assert "resourceVersion" not in anew.query
+    anew.stream().send(added(widget("a", 3)), bookmark(7, ends_list=True))
+    await settle()
+    assert diary.take() == ["add a@3", "add b@900", "delete b@900"]
+
+
+# ---- 410 Gone
+
+
+@pytest.mark.parametrize("as_event", [True, False], ids=["as an ERROR event", "as the answer's status"])
+async def test_what_was_deleted_behind_a_410_is_found(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary, as_event: bool
+) -> None:
+    stream = await synced(informer, server, widget("a", 3), widget("b", 4), widget("c", 5), version=10)
+    diary.take()
+    stream.end()
+    resumed = await server.call()
+    if as_event:
+        resumed.stream().send(error(410, "Expired", "too old resource version: 10 (4000)"))
+    else:
+        resumed.fail(410, "Expired", "too old resource version: 10 (4000)")
+    await clock.advance(1)
+    anew = await server.call()
+    assert anew.streams_list
+    anew.stream().send(
+        added(widget("a", 3)), added(widget("b", 4000)), added(widget("d", 3999)), bookmark(4001, ends_list=True)
+    )
+    await settle()
+    assert diary.lines == ["delete c@5", "update b@4000", "add d@3999"]
+    assert [event.initial for event in diary.events[-3:]] == [False, False, False]
+
+
+async def test_a_server_that_answers_410_to_everything_is_not_stormed(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    informer.start()
+    for _ in range(600):
+        while not server.idle:
+            call = await server.call()
+            stream = call.stream()
+            if call.streams_list:
+                stream.send(bookmark(10, ends_list=True))
+            stream.send(error(410, "Expired"))
+        await clock.advance(0.1)
+    assert server.received < 20, "requests in a minute"
+
+
+# ---- other failures
+
+
+async def test_an_error_event_that_is_no_410_is_survived(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server, widget("a", 3), version=10)
+    stream.send(modified(widget("a", 11)), error(500, "InternalError", "etcdserver: no leader"))
+    await settle()
+    assert diary.take() == ["add a@3", "update a@11"], "what came before the error counts"
+    assert "no leader" in str(informer.last_error)
+    await clock.advance(1)
+    resumed = await server.call()
+    assert resumed.query["resourceVersion"] == "11"
+    resumed.stream().send(modified(widget("a", 12)))
+    await settle()
+    assert diary.lines == ["update a@12"]
+    assert informer.last_error is None
+
+
+async def test_a_server_that_is_unavailable_is_asked_less_and_less_often(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    informer.start()
+    for _ in range(1800):
+        while not server.idle:
+            (await server.call()).fail(503, "ServiceUnavailable")
+        await clock.advance(0.1)
+    assert 8 <= server.received <= 25, "requests in three minutes"
+
+
+async def test_a_server_that_ends_every_stream_at_once_is_not_stormed(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    (await synced(informer, server)).end()
+    for _ in range(600):
+        while not server.idle:
+            (await server.call()).stream().end()
+        await clock.advance(0.1)
+    assert server.received < 20, "requests in a minute"
+
+
+async def test_retry_after_is_honoured(server: Server, clock: VirtualClock, informer: Informer[Widget]) -> None:
+    informer.start()
+    (await server.call()).fail(429, "TooManyRequests", retry_after=17)
+    await clock.advance(16.9)
+    assert server.idle
+    await clock.advance(0.2)
+    await server.call()
+
+
+async def test_after_a_good_while_a_failure_is_a_first_one_again(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    informer.start()
+    for _ in range(8):
+        (await server.call()).lose()
+        await clock.advance(60)
+    stream = (await server.call()).stream()
+    stream.send(bookmark(10, ends_list=True), added(widget("a", 11)))
+    await settle()
+    stream.reset()
+    await clock.advance(1)
+    assert (await server.call()).query["resourceVersion"] == "11"
+
+
+async def test_stop_ends_the_stream_and_the_calls(server: Server, informer: Informer[Widget], diary: Diary) -> None:
+    stream = await synced(informer, server, widget("a", 3))
+    await informer.stop()
+    assert stream.closed
+    assert informer.lister.get("a", "d") is not None, "what it holds stays readable"
+
+
+# ---- a cache that does not fill
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message", "expected"),
+    [
+        (403, "Forbidden", 'User "op" cannot list resource "widgets"', "grant list and watch"),
+        (404, "NotFound", "the server could not find the requested resource", "CustomResourceDefinition"),
+    ],
+)
+async def test_a_copy_that_is_never_complete_says_what_stands_in_the_way(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], code: int, reason: str, message: str, expected: str
+) -> None:
+    informer.start()
+    (await server.call()).fail(code, reason, message)
+    await settle()
+    waiting = asyncio.ensure_future(informer.wait_synced(timeout=30))
+    await clock.advance(31)
+    with pytest.raises(DeadlineExceeded, match=r"widgets\.example\.com") as raised:
+        await waiting
+    assert expected in str(raised.value)
+
+
+async def test_a_resync_tells_each_object_again(server: Server, clock: VirtualClock, client: Client) -> None:
+    informer = Informer(client, Widget, resync=timedelta(minutes=1))
+    diary = Diary(informer)
+    stream = await synced(informer, server, widget("a", 3))
+    await clock.advance(59)
+    assert diary.take() == ["add a@3"]
+    await clock.advance(2)
+    assert diary.take() == ["update a@3"]
+    assert diary.events[-1].initial
+    stream.end()
+    await informer.stop()
+    await clock.advance(60)
+    assert diary.lines == []
