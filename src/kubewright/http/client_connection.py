@@ -164,7 +164,7 @@ class ClientConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
-            key = wire.text(name).lower()
+            key = wire.name(name)
             known = self._headers.get(key)
             self._headers[key] = wire.text(value) if known is None else f"{known}, {wire.text(value)}"
 

@@ -97,7 +97,7 @@ class RequestParser:
         if not self._in_head:
             return  # a trailer
         self._head_size += len(name) + len(value) + 4
-        key = wire.text(name).lower()
+        key = wire.name(name)
         headers = self._headers
         if key not in headers:
             headers[key] = wire.text(value)

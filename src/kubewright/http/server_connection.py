@@ -153,7 +153,8 @@ class ServerConnection(asyncio.Protocol):
                     await self._await_request()
                 entry = self._queue.popleft()
                 if isinstance(entry, Refused):
-                    self._write_whole("", _plain(entry.status, str(entry)))
+                    refusal = _plain(entry.status, str(entry))
+                    self._write_whole("", refusal, _own_lines(refusal))
                     await self._linger()
                 await self._answer(entry)
         except Exception:
@@ -161,8 +162,9 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
         finally:
             # What is still to be flushed may take as long as a client may not read.
-            self._deadline.set(self._limits.write_timeout)
-            self._transport.close()
+            if not self._lost:
+                self._deadline.set(self._limits.write_timeout)
+                self._transport.close()
 
     async def _await_request(self) -> None:
         if self._invitation:
@@ -181,29 +183,32 @@ class ServerConnection(asyncio.Protocol):
 
     async def _linger(self) -> NoReturn:
         self._deadline.set(_LINGER)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("the connection's end cancels what waits here")
 
     async def _answer(self, request: Request) -> None:
         try:
             response = await self._handler(request)
+            own = _own_lines(response)
         except asyncio.CancelledError:
             if self.ended.cancelling():
                 raise
             _logger.exception("%s %s: the handler was cancelled from within", request.method, request.target)
-            response = _plain(500, "internal server error")
+            response, own = _failed()
         except Exception:
             _logger.exception("%s %s: the handler failed", request.method, request.target)
-            response = _plain(500, "internal server error")
+            response, own = _failed()
         if isinstance(response.body, bytes):
-            self._write_whole(request.method, response)
+            self._write_whole(request.method, response, own)
             if not self._writable:
                 await self._drained()
         elif request.method == "HEAD" or wire.bodiless(response.status):
             await response.aclose()
-            self._transport.write(self._head(response, ""))
+            self._transport.write(self._head(response, own, ""))
         else:
-            await self._write_stream(request, response, response.body)
+            await self._write_stream(request, response, own, response.body)
 
     # Writing.
 
@@ -212,19 +217,18 @@ class ServerConnection(asyncio.Protocol):
         """Whether the connection closes when what was taken from the queue is answered."""
         return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
 
-    def _head(self, response: Response, framing: str) -> bytes:
-        own = wire.lines([pair for pair in response.headers.items() if pair[0] not in _FRAMING])
+    def _head(self, response: Response, own: str, framing: str) -> bytes:
         last = "connection: close\r\n" if self._is_last else ""
         date = _http_date(int(time.time()))
         return wire.encode(f"{wire.status_line(response.status)}{own}date: {date}\r\n{framing}{last}\r\n")
 
-    def _write_whole(self, method: str, response: Response) -> None:
+    def _write_whole(self, method: str, response: Response, own: str) -> None:
         body = response.body
         assert isinstance(body, bytes)
         if wire.bodiless(response.status):
-            self._transport.write(self._head(response, ""))
+            self._transport.write(self._head(response, own, ""))
             return
-        head = self._head(response, f"content-length: {len(body)}\r\n")
+        head = self._head(response, own, f"content-length: {len(body)}\r\n")
         if method == "HEAD":
             self._transport.write(head)
         elif len(body) <= _COALESCED:
@@ -232,10 +236,10 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._transport.writelines((head, body))
 
-    async def _write_stream(self, request: Request, response: Response, body: AsyncIterator[bytes]) -> None:
+    async def _write_stream(self, request: Request, response: Response, own: str, body: AsyncIterator[bytes]) -> None:
         chunked = not self._parser.old
         write = self._transport.write
-        write(self._head(response, "transfer-encoding: chunked\r\n" if chunked else ""))
+        write(self._head(response, own, "transfer-encoding: chunked\r\n" if chunked else ""))
         self._streaming = True
         try:
             if not self._finishing:
@@ -273,8 +277,18 @@ class ServerConnection(asyncio.Protocol):
         self._deadline.set(None)
 
 
+def _own_lines(response: Response) -> str:
+    """The headers that the handler set. ValueError when they cannot be sent."""
+    return wire.lines([pair for pair in response.headers.items() if pair[0] not in _FRAMING])
+
+
 def _plain(status: int, why: str) -> Response:
     return Response(status, {"content-type": "text/plain; charset=utf-8"}, f"{why}\n".encode())
+
+
+def _failed() -> tuple[Response, str]:
+    response = _plain(500, "internal server error")
+    return response, _own_lines(response)
 
 
 @lru_cache(maxsize=1)

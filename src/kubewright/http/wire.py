@@ -7,6 +7,7 @@ value that would break out of its line is refused, not escaped. Follows RFC 9110
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from http import HTTPStatus
 
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n" for each in HTTPStatus}
@@ -26,7 +27,7 @@ def status_line(status: int) -> str:
 
 def lines(headers: Iterable[tuple[str, str]]) -> str:
     """Headers, a line each. ValueError for a name or value that would break out of its line."""
-    parts = [f"{name}: {value}\r\n" for name, value in headers]
+    parts = [f"{key}: {value}\r\n" for key, value in headers]
     joined = "".join(parts)
     if joined.count("\n") != len(parts) or joined.count("\r") != len(parts) or "\0" in joined:
         raise ValueError(f"a line break or NUL in a header: {joined!r}")
@@ -45,8 +46,14 @@ def request_line(method: str, target: str) -> str:
 
 
 def text(data: bytes) -> str:
-    """A header's name or value as it is in `Request.headers` and `Response.headers`."""
+    """A header's value as it is in `Request.headers` and `Response.headers`."""
     return data.decode("utf-8", "surrogateescape")
+
+
+@lru_cache(maxsize=256)
+def name(data: bytes) -> str:
+    """A header's name as it is there. The same few come with every message."""
+    return text(data).lower()
 
 
 def chunk(data: bytes) -> bytes:
