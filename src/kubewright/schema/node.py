@@ -2,9 +2,9 @@
 
 Built-in kinds come as OpenAPI v3 components that refer to each other (and, in CustomResourceDefinition, to
 themselves, so the tree may be a graph), with `x-kubewright-inline` where Go holds a struct itself and no pointer to
-one (published documents say so by a `default` of `{}`). Custom kinds come as one structural schema without references. What the two
-say in common (shape, defaults, merge behaviour) is in the nodes; a custom kind's value validation stays in `spec`,
-as it was written.
+one (published documents say so by a `default` of `{}`). Custom kinds come as one structural schema without
+references. What the two say in common (shape, defaults, merge behaviour) is in the nodes; a custom kind's value
+validation stays in `spec`, as it was written.
 """
 
 from __future__ import annotations
@@ -171,11 +171,7 @@ def from_structural(schema: JSONObject, metadata: Node) -> Node:
 
 def inline_structs(node: Node) -> JSONObject:
     """An empty value of a built-in kind's struct, with the empty structs that Go holds inside it."""
-    return {
-        key: inline_structs(child)
-        for key, child in node.properties.items()
-        if child.inline and child.properties
-    }
+    return {key: inline_structs(child) for key, child in node.properties.items() if child.inline and child.properties}
 
 
 def _merge_facts(schema: JSONObject) -> dict[str, Any]:
