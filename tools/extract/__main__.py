@@ -23,6 +23,8 @@ from server import Server
 from kubewright.testing.realcontrolplane import RealControlPlane
 
 DATA = Path(__file__).resolve().parents[2] / "src" / "kubewright" / "apiserver" / "data"
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "created.json"
+"""What a real server makes of objects as they are sent, for the tests."""
 
 QUIET = (
     "ServiceAccount,LimitRanger,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,"
@@ -58,6 +60,9 @@ def extract(server: Server) -> None:
     for path, document in documents.items():
         write_bytes(f"openapi/{path.replace('/', '~')}.json", document)
     write("openapi.json", openapi.hashes(documents))
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in found.created)
+    conditional = json.dumps(found.conditional, indent=1)
+    GOLDEN.write_text(f'{{"conditional": {conditional},\n"created": [\n{lines}\n]}}\n')
 
 
 def report(conditional: list[str]) -> None:

@@ -7,6 +7,7 @@ values, depends on something else: no default can state it. Such fields are repo
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
 
 OF_EVERY_KIND = ("apiVersion", "kind", "metadata")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT")
+NOW = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ALIKE = {"io.k8s.api.core.v1.EphemeralContainer": "io.k8s.api.core.v1.Container"}
 """Schemas that no object can be created with, and the ones whose defaults they share."""
 
@@ -38,6 +41,8 @@ Place = tuple[str, str]
 class Defaults:
     unconditional: dict[Place, object]
     conditional: list[str]
+    created: list[JSONObject]
+    """Each sample as it was `sent` and as the server `made` it, with uids and times blotted out."""
 
 
 @dataclass
@@ -49,18 +54,21 @@ class _Sightings:
 def observe(server: Server, groups: list[JSONObject], schemas: JSONObject, kinds: Mapping[str, str]) -> Defaults:
     resources = _resources_by_kind(groups)
     sightings = _Sightings()
+    created: list[JSONObject] = []
     for sample in _samples():
         kind = f"{sample['apiVersion']}/{sample['kind']}"
         namespace = sample.get("metadata", {}).get("namespace")
         made = server.dry_run(resources[kind].path(namespace), sample)
         if GroupVersion.parse(sample["apiVersion"]).group in REVIEWS:
             made.pop("status", None)
+        else:
+            created.append({"sent": sample, "made": _blotted(made)})
         _Comparison(schemas, sightings).compare(kinds[kind], sample, made)
-    return _judge(sightings)
+    return _judge(sightings, created)
 
 
-def _judge(sightings: _Sightings) -> Defaults:
-    found = Defaults({}, [])
+def _judge(sightings: _Sightings, created: list[JSONObject]) -> Defaults:
+    found = Defaults({}, [], created)
     for place, values in sorted(sightings.added.items()):
         if place in sightings.left_out or any(value != values[0] for value in values) or TIME.search(str(values[0])):
             found.conditional.append(".".join(place))
@@ -69,6 +77,14 @@ def _judge(sightings: _Sightings) -> Defaults:
     for alike, name in ALIKE.items():
         found.unconditional |= {(alike, key): value for (n, key), value in found.unconditional.items() if n == name}
     return found
+
+
+def _blotted(made: JSONObject) -> JSONObject:
+    """Without what differs each time."""
+    made["metadata"].pop("managedFields", None)
+    text = UID.sub("<uid>", NOW.sub("<time>", json.dumps(made)))
+    blotted: JSONObject = json.loads(text)
+    return blotted
 
 
 def _without_nulls(value: object) -> object:
