@@ -10,6 +10,7 @@ from kubewright.schema.structural import Schema
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CORE = "io.k8s.api.core.v1."
+_INLINE = {"x-kubewright-inline": True}
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
 
@@ -102,8 +103,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "properties": {
             "apiVersion": _TEXT,
             "kind": _TEXT,
-            "metadata": _ref(_META + "ObjectMeta"),
-            "spec": _ref(_CORE + "Spec"),
+            "metadata": _ref(_META + "ObjectMeta", **_INLINE),
+            "spec": _ref(_CORE + "Spec", **_INLINE),
             "status": {"type": "object", "properties": {"replicas": {"type": "integer", "format": "int32"}}},
         },
     },
