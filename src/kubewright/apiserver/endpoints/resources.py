@@ -45,6 +45,8 @@ class ResourceEndpoints:
             if self._resources.has_group(info.group):
                 raise not_served()
             return answers.page_not_found()
+        if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
+            raise not_served()
         call = _Call(registry, request, info, user, self._clock)
         response = await call.subresource() if info.subresource else call.resource()
         if registry.resource.deprecation_warning:
@@ -62,6 +64,7 @@ class _Call:
         self._resource = registry.resource
         self._request = request
         self._info = info
+        self._namespace = info.namespace if registry.resource.namespaced else ""
         self._user = user
         self._clock = clock
         self._query = Query(request.query)
@@ -72,9 +75,9 @@ class _Call:
         check_encoding(self._accept)
         info, resource = self._info, self._resource
         method = _METHODS.get(info.verb)
-        namespaced = resource.namespaced and not info.namespace
+        everywhere = resource.namespaced and not self._namespace
         misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
-        if method is None or info.verb not in resource.verbs or misplaced or (namespaced and info.verb not in _ACROSS):
+        if method is None or info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ACROSS):
             raise _not_allowed()
         return method(self)
 
@@ -82,13 +85,13 @@ class _Call:
 
     def _get(self) -> Response:
         show = self._representation()
-        entry = self._registry.entry(self._info.name, self._info.namespace)
+        entry = self._registry.entry(self._info.name, self._namespace)
         parse_revision(self._query.text("resourceVersion"))
         return answers.document(200, show.one(served(self._resource, entry)), show.content_type)
 
     def _list(self) -> Response:
         show = self._representation()
-        options = parameters.list_options(self._query, self._info.namespace)
+        options = parameters.list_options(self._query, self._namespace)
         page = list_entries(self._registry.store, self._resource, options)
         return answers.document(200, show.page(page), show.content_type)
 
@@ -96,7 +99,7 @@ class _Call:
         show = self._representation()
         if show.content_type == PROTOBUF:
             raise NotAcceptable("only the following media types are accepted: application/json;stream=watch")
-        options = parameters.watch_options(self._query, self._info.namespace, self._info.name)
+        options = parameters.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
         response = answers.document(200, b"", show.content_type)
         response.body = watch
@@ -109,13 +112,13 @@ class _Call:
         action = self._resource.strategy.action
         if action is not None:
             return self._act(action, obj, options)
-        created = self._registry.create(obj, self._info.namespace, options)
+        created = self._registry.create(obj, self._namespace, options)
         return answers.document(201, show.one(created), show.content_type)
 
     def _update(self) -> Response:
         show = self._representation()
         options = self._write_options("UpdateOptions")
-        outcome = self._registry.update(self._info.name, self._decoded(options), self._info.namespace, options)
+        outcome = self._registry.update(self._info.name, self._decoded(options), self._namespace, options)
         return answers.document(201 if outcome.created else 200, show.one(outcome.object), show.content_type)
 
     def _patch(self) -> Response:
@@ -125,7 +128,7 @@ class _Call:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         options.warnings = self.warnings
-        obj = self._registry.delete(self._info.name, self._info.namespace, options)
+        obj = self._registry.delete(self._info.name, self._namespace, options)
         if self._resource.strategy.delete_answers_object or self._lives_on(obj, dry_run=options.dry_run):
             return answers.document(200, show.one(obj), show.content_type)
         return answers.json_document(200, self._deleted(obj))
@@ -134,7 +137,7 @@ class _Call:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(
-            self._registry.store, self._resource, parameters.list_options(self._query, self._info.namespace)
+            self._registry.store, self._resource, parameters.list_options(self._query, self._namespace)
         )
         for entry in page.entries:
             self._registry.delete(entry.name, entry.namespace, options)
@@ -163,16 +166,16 @@ class _Call:
     def _view(self, view: View) -> Response:
         info, show = self._info, self._representation(view)
         if info.verb == "get":
-            obj = self._registry.read(info.name, info.namespace)
+            obj = self._registry.read(info.name, self._namespace)
             if obj is None:
-                self._registry.entry(info.name, info.namespace)
+                self._registry.entry(info.name, self._namespace)
                 raise not_served()
             return answers.document(200, show.one(_as_shown(view, view.read(obj))), show.content_type)
         if info.verb == "patch":
             return self._patched(info.subresource, show, view)
         options = self._write_options("UpdateOptions")
         shown = self._decoded(options, view.kind)
-        shown = self._registry.update_view(info.name, info.subresource, shown, info.namespace, options)
+        shown = self._registry.update_view(info.name, info.subresource, shown, self._namespace, options)
         return answers.document(200, show.one(_as_shown(view, shown)), show.content_type)
 
     def _act(self, action: Action, obj: JSONObject, options: WriteOptions) -> Response:
@@ -195,7 +198,7 @@ class _Call:
             options = parameters.apply_options(self._query, self._request, self._user)
             options.warnings = self.warnings
             config = body.decode_apply(self._request.body, self._resource.gvk)
-            outcome = registry.apply(info.name, config, info.namespace, subresource, options)
+            outcome = registry.apply(info.name, config, self._namespace, subresource, options)
             return answers.document(201 if outcome.created else 200, show.one(outcome.object), show.content_type)
         parameters.refuse_force(self._query)
         options = self._write_options("PatchOptions")
@@ -207,7 +210,7 @@ class _Call:
             return patched[0]
 
         try:
-            obj = registry.transform(info.name, change, info.namespace, subresource, options)
+            obj = registry.transform(info.name, change, self._namespace, subresource, options)
         except Nonconforming as error:
             raise patching.nonconforming(error, patched[0]) from error
         return answers.document(200, show.one(_as_shown(view, obj)), show.content_type)
@@ -257,7 +260,7 @@ class _Call:
         return Attributes(
             operation="CONNECT" if operation == "CONNECT" else "CREATE",
             resource=self._resource,
-            namespace=self._info.namespace,
+            namespace=self._namespace,
             name=self._info.name,
             object=obj,
             subresource=self._info.subresource,
@@ -271,7 +274,7 @@ class _Call:
         """Whether a deleted object is still there, waiting for its finalizers or its grace."""
         if dry_run:
             return "deletionTimestamp" in obj["metadata"]
-        return self._registry.has(obj["metadata"]["name"], self._info.namespace)
+        return self._registry.has(obj["metadata"]["name"], self._namespace)
 
     def _deleted(self, obj: JSONObject) -> JSONObject:
         details = {"name": obj["metadata"]["name"], "group": self._resource.group, "kind": self._resource.plural}

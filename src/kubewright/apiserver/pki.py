@@ -1,0 +1,132 @@
+"""A certificate authority of the server's own: for its address, and for the users it writes kubeconfigs for.
+
+Keys are EC P-256, made in under a millisecond; everything is PEM.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_LIFETIME: Final = timedelta(days=3650)
+_BACKDATED: Final = timedelta(hours=1)
+"""Certificates begin earlier than now: clocks differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its private key, in PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class CertificateAuthority:
+    """Signs certificates. Made anew, or read from a folder in which one has been kept."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+        self._key = key
+        self._certificate = certificate
+
+    @classmethod
+    def create(cls, name: str = "kubewright-ca") -> CertificateAuthority:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=True,
+            crl_sign=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        builder = (
+            _builder(subject, subject, key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(usage, critical=True)
+        )
+        return cls(key, builder.sign(key, hashes.SHA256()))
+
+    @classmethod
+    def kept_in(cls, folder: Path) -> CertificateAuthority:
+        """The authority of a folder; made and written there when there is none. The key is readable by its owner only."""
+        key_file, certificate_file = folder / "ca.key", folder / "ca.crt"
+        if key_file.exists() and certificate_file.exists():
+            key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+            if not isinstance(key, ec.EllipticCurvePrivateKey):
+                raise ValueError(f"{key_file} is not the key of an elliptic curve; remove it to have one made")
+            return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
+        made = cls.create()
+        folder.mkdir(parents=True, exist_ok=True)
+        certificate_file.write_bytes(made.certificate)
+        with os.fdopen(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(_pem(made._key))
+        return made
+
+    @property
+    def certificate(self) -> bytes:
+        """What clients check the server by, and the server its clients."""
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def issue_server(self, addresses: Iterable[str]) -> KeyPair:
+        """A certificate for a server at `addresses`: names or IP addresses."""
+        return self._issue(
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")]),
+            ExtendedKeyUsageOID.SERVER_AUTH,
+            [_general_name(address) for address in addresses],
+        )
+
+    def issue_client(self, user: str, groups: Iterable[str] = ()) -> KeyPair:
+        """A certificate that is `user`'s, a member of `groups`: common name and organizations."""
+        organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+        subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+        return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, [])
+
+    def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, names: list[x509.GeneralName]) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(subject, self._certificate.subject, key).add_extension(
+            x509.ExtendedKeyUsage([usage]), critical=False
+        )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + _LIFETIME)
+    )
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _general_name(address: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(address))
+    except ValueError:
+        return x509.DNSName(address)
