@@ -11,7 +11,7 @@ numbers otherwise is refused with a DecodeError.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -22,8 +22,8 @@ from kubewright.machinery.errors import DecodeError
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
+V = TypeVar("V")
 
-_NO_LABELS: Final[Mapping[str, str]] = {}
 _MANAGED_FIELDS: Final = b'"managedFields":'
 
 
@@ -47,35 +47,21 @@ class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     controller: bool | None = None
 
 
-class Entry(Generic[T]):
+class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
     """One version of one object. Never changes; `decode` gives a fresh object each time."""
 
-    __slots__ = ("data", "deleting", "generation", "key", "kind", "labels", "owners", "resource_version", "uid")
+    kind: type[T]
 
-    def __init__(
-        self,
-        kind: type[T],
-        key: ObjectKey,
-        data: bytes,
-        *,
-        uid: str,
-        resource_version: int,
-        generation: int,
-        labels: Mapping[str, str],
-        owners: tuple[Owner, ...],
-        deleting: bool,
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.data = data
-        """The document as JSON."""
-        self.uid = uid
-        self.resource_version = resource_version
-        self.generation = generation
-        self.labels = labels
-        self.owners = owners
-        self.deleting = deleting
-        """Deletion was asked for; finalizers or a grace period still hold it."""
+    key: ObjectKey
+    uid: str
+    resource_version: int
+    generation: int
+    labels: Mapping[str, str]
+    owners: tuple[Owner, ...]
+    deleting: bool
+    """Deletion was asked for; finalizers or a grace period still hold it."""
+    data: bytes
+    """The document as JSON."""
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -118,8 +104,8 @@ class _Metadata(msgspec.Struct, gc=False, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    labels: dict[str, str] | None = None
-    owner_references: tuple[Owner, ...] | None = None
+    labels: msgspec.Raw = msgspec.Raw()
+    owner_references: msgspec.Raw = msgspec.Raw()
     deletion_timestamp: str | None = None
     managed_fields: msgspec.Raw = msgspec.Raw()
 
@@ -136,6 +122,29 @@ class _Annotated(msgspec.Struct, gc=False):
     metadata: _AnnotatedMetadata
 
 
+class _Shared(Generic[V]):
+    """Decodes small parts of documents that are the same in many: equal ones are one value, which nobody changes."""
+
+    _MANY: Final = 1024
+    """Values to remember. What is alike comes together: a list is in the order of names."""
+
+    def __init__(self, decode: Callable[[bytes], V | None], nothing: V) -> None:
+        self._decode = decode
+        self._nothing = nothing
+        self._known: dict[bytes, V] = {}
+
+    def value(self, raw: msgspec.Raw) -> V:
+        data = bytes(raw)
+        if not data:
+            return self._nothing
+        value = self._known.get(data)
+        if value is None:
+            if len(self._known) >= self._MANY:
+                self._known.clear()
+            value = self._known[data] = self._decode(data) or self._nothing
+        return value
+
+
 class EntryDecoder(Generic[T]):
     """Makes entries of the documents of one kind."""
 
@@ -143,28 +152,30 @@ class EntryDecoder(Generic[T]):
         self._kind = kind
         self._keep_managed_fields = keep_managed_fields
         self._decode = msgspec.json.Decoder(_Document).decode
+        self._labels = _Shared[Mapping[str, str]](msgspec.json.Decoder(dict[str, str] | None).decode, {})
+        self._owners = _Shared[tuple[Owner, ...]](msgspec.json.Decoder(tuple[Owner, ...] | None).decode, ())
 
     def decode(self, raw: msgspec.Raw) -> Entry[T]:
         """The entry of a document; copies it. Raises DecodeError when it has no metadata that makes sense."""
         data = bytes(raw)
         try:
             metadata = self._decode(data).metadata
-            version = int(metadata.resource_version or 0)
+            if metadata.managed_fields and not self._keep_managed_fields:
+                data = _without(data, bytes(metadata.managed_fields))
+            namespace = metadata.namespace
+            return Entry(
+                self._kind,
+                ObjectKey(sys.intern(namespace) if namespace else None, metadata.name),
+                metadata.uid,
+                int(metadata.resource_version or 0),
+                metadata.generation,
+                self._labels.value(metadata.labels),
+                self._owners.value(metadata.owner_references),
+                metadata.deletion_timestamp is not None,
+                data,
+            )
         except ValueError as error:  # msgspec's errors are ValueErrors too
             raise DecodeError(f"{self._kind.__api__.kind}: {error}: {data[:200]!r}") from error
-        if metadata.managed_fields and not self._keep_managed_fields:
-            data = _without(data, bytes(metadata.managed_fields))
-        return Entry(
-            self._kind,
-            ObjectKey(sys.intern(metadata.namespace) if metadata.namespace else None, metadata.name),
-            data,
-            uid=metadata.uid,
-            resource_version=version,
-            generation=metadata.generation,
-            labels=metadata.labels or _NO_LABELS,
-            owners=metadata.owner_references or (),
-            deleting=metadata.deletion_timestamp is not None,
-        )
 
 
 def _without(data: bytes, managed_fields: bytes) -> bytes:
