@@ -1,9 +1,9 @@
-"""Write `src/kubewright/apis`: the built-in kinds as typed classes, one module a stable group version.
+"""Write `src/kubewright/apis`: the built-in kinds as typed classes, one module a group version.
 
-    python tools/generate_apis.py <folder>
+    python tools/generate_apis.py [--check]
 
-The folder is `api/` of Kubernetes' sources, or any other that has the same documents of an API server in it:
-`openapi-spec/v3/*_openapi.json` and `discovery/aggregated_v2.json` (and `api__v1.json` for the core group).
+The facts come from the API server's catalog (`kubewright.apiserver.catalog`: OpenAPI documents and discovery of a real
+kube-apiserver). With `--check` nothing is written, and modules that are not what would be written are named.
 
 Rules of the translation, where the documents leave a choice:
 - Lists and maps are empty by default; optional scalars and structs, and all times (Go writes a zero one as null), None.
@@ -11,125 +11,129 @@ Rules of the translation, where the documents leave a choice:
   empty one is possible.
 - What an object consists of is typed; what may be anything (RawExtension, JSON) is plain data.
 - A name that is a keyword, or would hide a name that annotations need, ends with an underscore.
+- What server-side apply has to know of a list is in its annotation, for CRDs that embed these structs.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import keyword
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-TARGET = Path(__file__).parent.parent / "src" / "kubewright" / "apis"
-META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+from kubewright.apiserver import catalog
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
 
-SCALARS = {
+TARGET: Final = Path(__file__).parent.parent / "src" / "kubewright" / "apis"
+META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+TIMES: Final = (META + "Time", META + "MicroTime")
+PLAIN: Final = {
     META + "Time": "Time",
     META + "MicroTime": "MicroTime",
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "Quantity",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "IntOrString",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "RawExtension",
 }
 """Types of `models.meta` that are no structs."""
-TIMES = (META + "Time", META + "MicroTime")
-OBJECTS = {"io.k8s.apimachinery.pkg.runtime.RawExtension", META + "FieldsV1"}
-EMPTY = "an empty struct"
-RESERVED = {"int", "str", "bool", "float", "bytes", "list", "dict", "field", "object", "property"}
-
-
-@dataclass(frozen=True)
-class Resource:
-    """What discovery says of a kind."""
-
-    plural: str = ""
-    singular: str = ""
-    namespaced: bool = True
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
+RESERVED: Final = {"int", "str", "bool", "float", "bytes", "list", "dict", "field", "object", "property"}
+EMPTY: Final = "an empty struct"
 
 
 @dataclass
 class Module:
-    """A module to be written: a group version, its schemas by class name, and what they use of other modules."""
+    """A module to be written: a group version, its schemas by class name, and the names that it uses of others."""
 
-    group: str
-    version: str
-    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
-    from_meta: set[str] = field(default_factory=set)
-    from_groups: set[tuple[str, str]] = field(default_factory=set)
-    uses_objects: bool = False
-    uses_structs: bool = False
-    uses_any: bool = False
-    uses_field: bool = False
+    gv: GroupVersion
+    schemas: dict[str, dict[str, Any]]
+    uses: dict[str, set[str]] = field(default_factory=dict)
+    groups: set[tuple[str, str]] = field(default_factory=set)
 
-    @property
-    def package(self) -> str:
-        return package_of(self.group)
+    def use(self, module: str, name: str) -> str:
+        """Note that `name` of `module` is needed; gives it back."""
+        self.uses.setdefault(module, set()).add(name)
+        return name
+
+    def imports(self) -> str:
+        text = "from __future__ import annotations\n\n"
+        if typing := self.uses.pop("typing", None):
+            text += f"from typing import {', '.join(sorted(typing))}\n\n"
+        for package, version in sorted(self.groups):
+            text += f"from kubewright.apis.{package} import {version} as {package}_{version}\n"
+        for module, names in sorted(self.uses.items()):
+            text += f"from kubewright.models.{module} import {', '.join(sorted(names))}\n"
+        return text
 
 
 class Generator:
-    def __init__(self, schemas: dict[str, dict[str, Any]], resources: dict[tuple[str, str, str], Resource]) -> None:
-        self._schemas = schemas
-        self._resources = resources
+    """Turns the schemas and resources of an API server into the text of modules."""
 
-    def modules(self) -> Iterator[tuple[Module, str]]:
-        """Each module, and its text."""
-        group_versions = sorted({key[:2] for key in self._resources if re.fullmatch(r"v\d+", key[1])})
-        for group, version in group_versions:
-            module = Module(group, version)
-            prefix = re.compile(rf"(?:.*\.)?{package_of(group)}\.{version}\.(\w+)")
-            for name, schema in sorted(self._schemas.items()):
-                found = prefix.fullmatch(name)
-                if found and not name.startswith(META) and not is_list(schema) and name not in SCALARS:
-                    module.schemas[found[1]] = schema
-            body = "\n\n".join(self._class(module, name, schema) for name, schema in sorted(module.schemas.items()))
-            yield module, heading(module) + "\n\n" + body + "\n"
+    def __init__(self) -> None:
+        self._schemas: dict[str, dict[str, Any]] = {}
+        for gv in catalog.group_versions():
+            document = json.loads(catalog.openapi_v3(gv.path[1:]).json)
+            self._schemas |= document["components"]["schemas"]
+
+    def modules(self) -> Iterator[tuple[GroupVersion, str]]:
+        """Each group version, and the text of its module."""
+        for gv in catalog.group_versions():
+            prefix = re.compile(rf"(?:.*\.)?{package_of(gv)}\.{gv.version}\.(\w+)")
+            found = {match[1]: schema for name, schema in self._schemas.items() if (match := prefix.fullmatch(name))}
+            module = Module(gv, {name: schema for name, schema in sorted(found.items()) if not is_list(schema)})
+            classes = [self._class(module, name, schema) for name, schema in module.schemas.items()]
+            title = f'"""The kinds of `{gv}`. Generated by tools/generate_apis.py; do not edit."""\n\n'
+            yield gv, title + module.imports() + "\n\n" + "\n\n".join(classes)
 
     def _class(self, module: Module, name: str, schema: dict[str, Any]) -> str:
-        kind = self._kind(module, name, schema)
-        lines = [f"class {name}({'Object' if kind else 'Struct'}):"]
-        lines += docstring(schema.get("description", ""))
-        hidden: set[str] = set()
-        module.uses_structs |= kind is None
-        if kind:
-            lines += ["", f"    __api__ = {api_resource(module, name, kind)}", ""]
-            hidden = {"apiVersion", "kind", "metadata"}
-            module.uses_objects = True
-        required = set(schema.get("required", ()))
+        if not schema.get("properties") and schema.get("type") != "object":
+            return ""
+        kind = module.gv.group, module.gv.version, name
+        is_kind = is_object(schema, *kind)
+        base = module.use("resource", "Object") if is_kind else module.use("struct", "Struct")
+        lines = [f"class {name}({base}):", *docstring(schema.get("description", ""))]
+        if is_kind:
+            lines += ["", f"    __api__ = {api_resource(module, GroupVersionKind(*kind))}", ""]
+        required = schema.get("required", ())
         for wire, each in schema.get("properties", {}).items():
-            if wire not in hidden:
+            if not (is_kind and wire in ("apiVersion", "kind", "metadata")):
                 lines.append("    " + self._field(module, wire, each, wire in required))
                 lines += docstring(each.get("description", ""))
         return "\n".join(lines) + "\n"
-
-    def _kind(self, module: Module, name: str, schema: dict[str, Any]) -> Resource | None:
-        gvks = schema.get("x-kubernetes-group-version-kind", ())
-        is_kind = {"group": module.group, "version": module.version, "kind": name} in gvks
-        if not is_kind or "metadata" not in schema["properties"]:
-            return None
-        return self._resources.get((module.group, module.version, name), Resource())
 
     def _field(self, module: Module, wire: str, schema: dict[str, Any], required: bool) -> str:
         name = python_name(wire)
         annotation = self._annotation(module, schema)
         rename = "" if wire_name(name) == wire else f', name="{wire}"'
         default = self._default(wire, schema, required)
-        if default == "None" and annotation != "Any":
-            annotation += " | None"
+        kind = f"{annotation} | None" if default == "None" and annotation != "JSON" else annotation
         if default == EMPTY:
-            value = f" = field(default_factory=lambda: {annotation}(){rename})"
+            value = f"field(default_factory=lambda: {annotation}(){rename})"
         elif rename:
-            value = f" = field(default={default}{rename})" if default else f" = field({rename[2:]})"
+            value = f"field(default={default}{rename})" if default else f"field({rename[2:]})"
         else:
-            value = f" = {default}" if default else ""
-        module.uses_field |= "field(" in value
-        return f"{name}: {annotation}{value}"
+            value = default or ""
+        if value.startswith("field("):
+            module.use("struct", "field")
+        if markers := self._markers(module, schema):
+            kind = f"{module.use('typing', 'Annotated')}[{kind}, {', '.join(markers)}]"
+        return f"{name}: {kind} = {value}" if value else f"{name}: {kind}"
+
+    def _markers(self, module: Module, schema: dict[str, Any]) -> list[str]:
+        markers: list[str] = []
+        if (list_type := schema.get("x-kubernetes-list-type")) in ("map", "set"):
+            markers.append(f'{module.use("markers", "ListType")}("{list_type}")')
+        if keys := schema.get("x-kubernetes-list-map-keys"):
+            markers.append(f"{module.use('markers', 'ListMapKey')}({', '.join(map(json.dumps, keys))})")
+        if schema.get("default", "") not in ("", 0, {}):
+            markers.append(f"{module.use('markers', 'Default')}({schema['default']!r})")
+        return markers
 
     def _default(self, wire: str, schema: dict[str, Any], required: bool) -> str | None:
         """The default of a field as source text; None for a field that must be given."""
@@ -162,6 +166,8 @@ class Generator:
                 return "str"
             case "boolean", _:
                 return "bool"
+            case "integer", "int32" | "int64" as size:
+                return module.use("meta", str(size).title())
             case "integer", _:
                 return "int"
             case "number", _:
@@ -170,67 +176,47 @@ class Generator:
                 return f"list[{self._annotation(module, schema['items'])}]"
             case "object", _ if "additionalProperties" in schema:
                 return f"dict[str, {self._annotation(module, schema['additionalProperties'])}]"
+            case "object", _:
+                return module.use("meta", "RawExtension")
             case _:
-                module.uses_any = True
-                return "Any"
+                return module.use("meta", "JSON")
 
     def _class_name(self, module: Module, target: str) -> str:
-        if target in SCALARS:
-            module.from_meta.add(SCALARS[target])
-            return SCALARS[target]
-        if target in OBJECTS:
-            module.uses_any = True
-            return "dict[str, Any]"
-        schema = self._schemas[target]
-        if not schema.get("type"):
-            module.uses_any = True
-            return "Any"
-        name = target.rpartition(".")[2]
+        if target in PLAIN:
+            return module.use("meta", PLAIN[target])
+        if not self._schemas[target].get("type"):
+            return module.use("meta", "JSON")
+        *_, package, version, name = target.split(".")
         if target.startswith(META):
-            module.from_meta.add(name)
+            return module.use("meta", name)
+        if (package, version) == (package_of(module.gv), module.gv.version):
             return name
-        package, version = target.split(".")[-3:-1]
-        if (package, version) == (module.package, module.version):
-            return name
-        module.from_groups.add((package, version))
+        module.groups.add((package, version))
         return f"{package}_{version}.{name}"
 
 
-def by_value(wire: str, schema: dict[str, Any]) -> bool:
-    """Whether it is one of the fields that are never None: Go holds its struct by value."""
-    return schema.get("default") == {} and wire in ("metadata", "spec", "status")
-
-
-def heading(module: Module) -> str:
-    gv = f"{module.group}/{module.version}" if module.group else module.version
-    text = f'"""The kinds of `{gv}`. Generated by tools/generate_apis.py; do not edit."""\n\n'
-    text += "from __future__ import annotations\n\n"
-    if module.uses_any:
-        text += "from typing import Any\n\n"
-    for package, version in sorted(module.from_groups):
-        text += f"from kubewright.apis.{package} import {version} as {package}_{version}\n"
-    if module.from_meta:
-        text += f"from kubewright.models.meta import {', '.join(sorted(module.from_meta))}\n"
-    if module.uses_objects:
-        text += "from kubewright.models.resource import APIResource, Object\n"
-    from_struct = ["Struct"] * module.uses_structs + ["field"] * module.uses_field
-    if from_struct:
-        text += f"from kubewright.models.struct import {', '.join(from_struct)}\n"
-    return text
-
-
-def api_resource(module: Module, kind: str, facts: Resource) -> str:
-    args = [module.group, module.version, kind, facts.plural, facts.singular]
-    text = ", ".join(json.dumps(each) for each in args)
-    if not facts.namespaced:
-        text += ", namespaced=False"
-    for name in ("short_names", "categories", "subresources"):
-        if value := getattr(facts, name):
-            text += f", {name}={value!r}"
-    return f"APIResource({text})"
+def api_resource(module: Module, gvk: GroupVersionKind) -> str:
+    """The text of a kind's APIResource. One that is served as a subresource only has no plural."""
+    args = [gvk.group, gvk.version, gvk.kind]
+    facts = next((each for each in catalog.resources(gvk.group_version) if each.kind == gvk), None)
+    if facts is None:
+        args.append("")
+        more: dict[str, object] = {}
+    else:
+        args += [facts.resource.resource, facts.singular]
+        more = {
+            "namespaced": facts.namespaced,
+            "short_names": facts.short_names,
+            "categories": facts.categories,
+            "subresources": tuple(each.name for each in facts.subresources),
+        }
+    text = [json.dumps(each) for each in args]
+    text += [f"{name}={value!r}" for name, value in more.items() if value not in ((), True)]
+    return f"{module.use('resource', 'APIResource')}({', '.join(text)})"
 
 
 def docstring(description: str) -> list[str]:
+    """The first sentence of a description, as lines of source."""
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])|\n\s*\n", description.strip(), maxsplit=1)[0]
     text = " ".join(sentence.split()).replace("\\", "\\\\").replace('"""', "'''")
     if not text:
@@ -245,13 +231,22 @@ def reference(schema: dict[str, Any]) -> str | None:
     return chosen.rpartition("/")[2] if chosen else None
 
 
+def by_value(wire: str, schema: dict[str, Any]) -> bool:
+    """Whether it is one of the fields that are never None: Go holds its struct by value."""
+    return schema.get("default") == {} and wire in ("metadata", "spec", "status")
+
+
+def is_object(schema: dict[str, Any], group: str, version: str, kind: str) -> bool:
+    gvks = schema.get("x-kubernetes-group-version-kind", ())
+    return {"group": group, "version": version, "kind": kind} in gvks and "metadata" in schema["properties"]
+
+
 def is_list(schema: dict[str, Any]) -> bool:
-    metadata = schema.get("properties", {}).get("metadata", {})
-    return reference(metadata) == META + "ListMeta"
+    return reference(schema.get("properties", {}).get("metadata", {})) == META + "ListMeta"
 
 
-def package_of(group: str) -> str:
-    return group.split(".")[0] or "core"
+def package_of(gv: GroupVersion) -> str:
+    return gv.group.split(".")[0] or "core"
 
 
 def python_name(wire: str) -> str:
@@ -268,53 +263,40 @@ def wire_name(name: str) -> str:
     return first + "".join(each.title() for each in others)
 
 
-def read_schemas(folder: Path) -> dict[str, dict[str, Any]]:
-    schemas: dict[str, dict[str, Any]] = {}
-    for file in sorted((folder / "openapi-spec" / "v3").glob("*_openapi.json")):
-        schemas |= json.loads(file.read_text())["components"].get("schemas", {})
-    return schemas
-
-
-def read_resources(folder: Path) -> dict[tuple[str, str, str], Resource]:
-    """What is served, by group, version and kind."""
-    found: dict[tuple[str, str, str], Resource] = {}
-    for group in json.loads((folder / "discovery" / "aggregated_v2.json").read_text())["items"]:
-        for version in group["versions"]:
-            for each in version["resources"]:
-                kind = each["responseKind"]["kind"]
-                found[group["metadata"].get("name", ""), version["version"], kind] = Resource(
-                    each["resource"],
-                    each["singularResource"],
-                    each["scope"] == "Namespaced",
-                    tuple(each.get("shortNames", ())),
-                    tuple(each.get("categories", ())),
-                    tuple(sub["subresource"] for sub in each.get("subresources", ())),
-                )
-    core = json.loads((folder / "discovery" / "api__v1.json").read_text())["resources"]
-    for each in core:
-        if "/" not in each["name"]:
-            subresources = (other["name"] for other in core if other["name"].startswith(each["name"] + "/"))
-            found["", "v1", each["kind"]] = Resource(
-                each["name"],
-                each["singularName"],
-                each["namespaced"],
-                tuple(each.get("shortNames", ())),
-                tuple(each.get("categories", ())),
-                tuple(name.partition("/")[2] for name in subresources),
-            )
-    return found
-
-
-def main(folder: Path) -> None:
-    generator = Generator(read_schemas(folder), read_resources(folder))
-    for module, text in generator.modules():
-        package = TARGET / module.package
-        package.mkdir(exist_ok=True)
-        group = module.group or "the core group"
+def write(folder: Path) -> None:
+    """Write all modules below `folder`, formatted."""
+    for gv, text in Generator().modules():
+        package = folder / package_of(gv)
+        package.mkdir(parents=True, exist_ok=True)
+        group = f"`{gv.group}`" if gv.group else "the core group"
         (package / "__init__.py").write_text(f'"""The kinds of {group}, one module a version."""\n')
-        (package / f"{module.version}.py").write_text(text)
-    subprocess.run(["ruff", "format", "--config", "extend-exclude = []", "--no-force-exclude", str(TARGET)], check=True)
+        (package / f"{gv.version}.py").write_text(text)
+    ruff = Path(sys.executable).with_name("ruff")
+    subprocess.run([ruff, "format", "--quiet", "--isolated", "--line-length=120", folder], check=True)
+
+
+def differences() -> list[str]:
+    """The modules that are not what would be written, as lines of a diff."""
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory() as name:
+        made = Path(name)
+        write(made)
+        for path in sorted({each.relative_to(root) for root in (made, TARGET) for each in root.rglob("*/*.py")}):
+            old, new = (
+                (root / path).read_text().splitlines() if (root / path).exists() else [] for root in (TARGET, made)
+            )
+            lines += difflib.unified_diff(old, new, str(TARGET / path), "generated", lineterm="", n=1)
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--check"]:
+        lines = differences()
+        print("\n".join(lines[:200]))
+        return 1 if lines else 0
+    write(TARGET)
+    return 0
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Condition, LabelSelector
+from typing import Annotated
+
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Condition, Int32, Int64, LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -123,7 +126,7 @@ class MutatingAdmissionPolicySpec(Struct):
 
     failure_policy: str | None = None
     """failurePolicy defines how to handle failures for the admission policy."""
-    match_conditions: list[MatchCondition] = []
+    match_conditions: Annotated[list[MatchCondition], ListType("map"), ListMapKey("name")] = []
     """matchConditions is a list of conditions that must be met for a request to be validated."""
     match_constraints: MatchResources | None = None
     """matchConstraints specifies what resources this policy is designed to validate."""
@@ -150,7 +153,7 @@ class MutatingWebhook(Struct):
     failure_policy: str | None = None
     """failurePolicy defines how unrecognized errors from the admission endpoint are handled - allowed values are
     Ignore or Fail."""
-    match_conditions: list[MatchCondition] = []
+    match_conditions: Annotated[list[MatchCondition], ListType("map"), ListMapKey("name")] = []
     """matchConditions is a list of conditions that must be met for a request to be sent to this webhook."""
     match_policy: str | None = None
     """matchPolicy defines how the "rules" list is used to match incoming requests."""
@@ -170,7 +173,7 @@ class MutatingWebhook(Struct):
     """rules describes what operations on what resources/subresources the webhook cares about."""
     side_effects: str
     """sideEffects states whether this webhook has side effects."""
-    timeout_seconds: int | None = None
+    timeout_seconds: Int32 | None = None
     """timeoutSeconds specifies the timeout for this webhook."""
 
 
@@ -188,7 +191,7 @@ class MutatingWebhookConfiguration(Object):
         categories=("api-extensions",),
     )
 
-    webhooks: list[MutatingWebhook] = []
+    webhooks: Annotated[list[MutatingWebhook], ListType("map"), ListMapKey("name")] = []
     """webhooks is a list of webhooks and the affected resources and operations."""
 
 
@@ -270,7 +273,7 @@ class ServiceReference(Struct):
     """namespace is the namespace of the service."""
     path: str | None = None
     """path is an optional URL path which will be sent in any request to this service."""
-    port: int | None = None
+    port: Int32 | None = None
     """port is the port on the service that hosts the webhook."""
 
 
@@ -330,7 +333,7 @@ class ValidatingAdmissionPolicyBindingSpec(Struct):
     policy_name: str
     """policyName references a ValidatingAdmissionPolicy name which the ValidatingAdmissionPolicyBinding binds
     to."""
-    validation_actions: list[str] = []
+    validation_actions: Annotated[list[str], ListType("set")] = []
     """validationActions declares how Validations of the referenced ValidatingAdmissionPolicy are enforced."""
 
 
@@ -343,7 +346,7 @@ class ValidatingAdmissionPolicySpec(Struct):
     auditAnnotations is required."""
     failure_policy: str | None = None
     """failurePolicy defines how to handle failures for the admission policy."""
-    match_conditions: list[MatchCondition] = []
+    match_conditions: Annotated[list[MatchCondition], ListType("map"), ListMapKey("name")] = []
     """matchConditions is a list of conditions that must be met for a request to be validated."""
     match_constraints: MatchResources | None = None
     """matchConstraints specifies what resources this policy is designed to validate."""
@@ -351,16 +354,16 @@ class ValidatingAdmissionPolicySpec(Struct):
     """paramKind specifies the kind of resources used to parameterize this policy."""
     validations: list[Validation] = []
     """validations contain CEL expressions which is used to apply the validation."""
-    variables: list[Variable] = []
+    variables: Annotated[list[Variable], ListType("map"), ListMapKey("name")] = []
     """variables contain definitions of variables that can be used in composition of other expressions."""
 
 
 class ValidatingAdmissionPolicyStatus(Struct):
     """ValidatingAdmissionPolicyStatus represents the status of an admission validation policy."""
 
-    conditions: list[Condition] = []
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """conditions represent the latest available observations of a policy's current state."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """observedGeneration is the generation observed by the controller."""
     type_checking: TypeChecking | None = None
     """typeChecking contains the results of type checking for each expression."""
@@ -376,7 +379,7 @@ class ValidatingWebhook(Struct):
     failure_policy: str | None = None
     """failurePolicy defines how unrecognized errors from the admission endpoint are handled - allowed values are
     Ignore or Fail."""
-    match_conditions: list[MatchCondition] = []
+    match_conditions: Annotated[list[MatchCondition], ListType("map"), ListMapKey("name")] = []
     """matchConditions is a list of conditions that must be met for a request to be sent to this webhook."""
     match_policy: str | None = None
     """matchPolicy defines how the "rules" list is used to match incoming requests."""
@@ -393,7 +396,7 @@ class ValidatingWebhook(Struct):
     """rules describes what operations on what resources/subresources the webhook cares about."""
     side_effects: str
     """sideEffects states whether this webhook has side effects."""
-    timeout_seconds: int | None = None
+    timeout_seconds: Int32 | None = None
     """timeoutSeconds specifies the timeout for this webhook."""
 
 
@@ -411,7 +414,7 @@ class ValidatingWebhookConfiguration(Object):
         categories=("api-extensions",),
     )
 
-    webhooks: list[ValidatingWebhook] = []
+    webhooks: Annotated[list[ValidatingWebhook], ListType("map"), ListMapKey("name")] = []
     """webhooks is a list of webhooks and the affected resources and operations."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-from kubewright.models.meta import Time
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Int64, JSON, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -21,7 +22,7 @@ class CustomResourceColumnDefinition(Struct):
     produce the value for this column."""
     name: str
     """name is a human readable name for the column."""
-    priority: int | None = None
+    priority: Int32 | None = None
     """priority is an integer defining the relative importance of this column compared to others."""
     type: str
     """type is an OpenAPI type definition for this column."""
@@ -64,7 +65,7 @@ class CustomResourceDefinitionCondition(Struct):
     """lastTransitionTime last time the condition transitioned from one status to another."""
     message: str | None = None
     """message is a human-readable message indicating details about last transition."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """observedGeneration represents the .metadata.generation that the condition was set based upon."""
     reason: str | None = None
     """reason is a unique, one-word, CamelCase reason for the condition's last transition."""
@@ -116,9 +117,9 @@ class CustomResourceDefinitionStatus(Struct):
 
     accepted_names: CustomResourceDefinitionNames | None = None
     """acceptedNames are the names that are actually being used to serve discovery."""
-    conditions: list[CustomResourceDefinitionCondition] = []
+    conditions: Annotated[list[CustomResourceDefinitionCondition], ListType("map"), ListMapKey("type")] = []
     """conditions indicate state for particular aspects of a CustomResourceDefinition"""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """The generation observed by the CRD controller."""
     stored_versions: list[str] = []
     """storedVersions lists all versions of CustomResources that were ever persisted."""
@@ -190,40 +191,36 @@ class ExternalDocumentation(Struct):
     url: str | None = None
 
 
-class JSON(Struct):
-    """JSON represents any valid JSON value."""
-
-
 class JSONSchemaProps(Struct):
     """JSONSchemaProps is a JSON-Schema following Specification Draft 4 (http://json-schema.org/)."""
 
     ref: str | None = field(default=None, name="$ref")
     schema: str | None = field(default=None, name="$schema")
-    additional_items: Any = None
-    additional_properties: Any = None
+    additional_items: JSON = None
+    additional_properties: JSON = None
     all_of: list[JSONSchemaProps] = []
     any_of: list[JSONSchemaProps] = []
-    default: Any = None
+    default: JSON = None
     """default is a default value for undefined object fields."""
     definitions: dict[str, JSONSchemaProps] = {}
-    dependencies: dict[str, Any] = {}
+    dependencies: dict[str, JSON] = {}
     description: str | None = None
-    enum: list[Any] = []
-    example: Any = None
+    enum: list[JSON] = []
+    example: JSON = None
     exclusive_maximum: bool | None = None
     exclusive_minimum: bool | None = None
     external_docs: ExternalDocumentation | None = None
     format: str | None = None
     """format is an OpenAPI v3 format string."""
     id: str | None = None
-    items: Any = None
-    max_items: int | None = None
-    max_length: int | None = None
-    max_properties: int | None = None
+    items: JSON = None
+    max_items: Int64 | None = None
+    max_length: Int64 | None = None
+    max_properties: Int64 | None = None
     maximum: float | None = None
-    min_items: int | None = None
-    min_length: int | None = None
-    min_properties: int | None = None
+    min_items: Int64 | None = None
+    min_length: Int64 | None = None
+    min_properties: Int64 | None = None
     minimum: float | None = None
     multiple_of: float | None = None
     not_: JSONSchemaProps | None = None
@@ -251,21 +248,10 @@ class JSONSchemaProps(Struct):
     x_kubernetes_preserve_unknown_fields: bool | None = field(default=None, name="x-kubernetes-preserve-unknown-fields")
     """x-kubernetes-preserve-unknown-fields stops the API server decoding step from pruning fields which are not
     specified in the validation schema."""
-    x_kubernetes_validations: list[ValidationRule] = field(default=[], name="x-kubernetes-validations")
+    x_kubernetes_validations: Annotated[list[ValidationRule], ListType("map"), ListMapKey("rule")] = field(
+        default=[], name="x-kubernetes-validations"
+    )
     """x-kubernetes-validations describes a list of validation rules written in the CEL expression language."""
-
-
-class JSONSchemaPropsOrArray(Struct):
-    """JSONSchemaPropsOrArray represents a value that can either be a JSONSchemaProps or an array of
-    JSONSchemaProps."""
-
-
-class JSONSchemaPropsOrBool(Struct):
-    """JSONSchemaPropsOrBool represents JSONSchemaProps or a boolean value."""
-
-
-class JSONSchemaPropsOrStringArray(Struct):
-    """JSONSchemaPropsOrStringArray represents a JSONSchemaProps or a string array."""
 
 
 class SelectableField(Struct):
@@ -285,7 +271,7 @@ class ServiceReference(Struct):
     """namespace is the namespace of the service."""
     path: str | None = None
     """path is an optional URL path at which the webhook will be contacted."""
-    port: int | None = None
+    port: Int32 | None = None
     """port is an optional service port at which the webhook will be contacted."""
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Time
+from typing import Annotated
+
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -49,7 +52,7 @@ class APIServiceSpec(Struct):
     """CABundle is a PEM encoded CA bundle which will be used to validate an API server's serving certificate."""
     group: str | None = None
     """Group is the API group name this server hosts"""
-    group_priority_minimum: int
+    group_priority_minimum: Int32
     """GroupPriorityMinimum is the priority this group should have at least."""
     insecure_skip_tls_verify: bool | None = field(default=None, name="insecureSkipTLSVerify")
     """InsecureSkipTLSVerify disables TLS certificate verification when communicating with this server."""
@@ -57,14 +60,14 @@ class APIServiceSpec(Struct):
     """Service is a reference to the service for this API server."""
     version: str | None = None
     """Version is the API version this server hosts."""
-    version_priority: int
+    version_priority: Int32
     """VersionPriority controls the ordering of this API version inside of its group."""
 
 
 class APIServiceStatus(Struct):
     """APIServiceStatus contains derived information about an API server"""
 
-    conditions: list[APIServiceCondition] = []
+    conditions: Annotated[list[APIServiceCondition], ListType("map"), ListMapKey("type")] = []
     """Current service state of apiService."""
 
 
@@ -75,5 +78,5 @@ class ServiceReference(Struct):
     """Name is the name of the service"""
     namespace: str | None = None
     """Namespace is the namespace of the service"""
-    port: int | None = None
+    port: Int32 | None = None
     """If specified, the port on the service that hosting webhook."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.meta import IntOrString, LabelSelector, Time
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Int64, IntOrString, LabelSelector, RawExtension, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -15,9 +16,9 @@ class ControllerRevision(Object):
 
     __api__ = APIResource("apps", "v1", "ControllerRevision", "controllerrevisions", "controllerrevision")
 
-    data: dict[str, Any] | None = None
+    data: RawExtension | None = None
     """Data is the serialized representation of the state."""
-    revision: int
+    revision: Int64
     """Revision indicates the revision of the state represented by Data."""
 
 
@@ -59,10 +60,10 @@ class DaemonSetCondition(Struct):
 class DaemonSetSpec(Struct):
     """DaemonSetSpec is the specification of a daemon set."""
 
-    min_ready_seconds: int | None = None
+    min_ready_seconds: Int32 | None = None
     """The minimum number of seconds for which a newly created DaemonSet pod should be ready without any of its
     container crashing, for it to be considered available."""
-    revision_history_limit: int | None = None
+    revision_history_limit: Int32 | None = None
     """The number of old history to retain to allow rollback."""
     selector: LabelSelector
     """A label query over pods that are managed by the daemon set."""
@@ -75,29 +76,29 @@ class DaemonSetSpec(Struct):
 class DaemonSetStatus(Struct):
     """DaemonSetStatus represents the current status of a daemon set."""
 
-    collision_count: int | None = None
+    collision_count: Int32 | None = None
     """Count of hash collisions for the DaemonSet."""
-    conditions: list[DaemonSetCondition] = []
+    conditions: Annotated[list[DaemonSetCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a DaemonSet's current state."""
-    current_number_scheduled: int
+    current_number_scheduled: Int32
     """The number of nodes that are running at least 1 daemon pod and are supposed to run the daemon pod."""
-    desired_number_scheduled: int
+    desired_number_scheduled: Int32
     """The total number of nodes that should be running the daemon pod (including nodes correctly running the daemon
     pod)."""
-    number_available: int | None = None
+    number_available: Int32 | None = None
     """The number of nodes that should be running the daemon pod and have one or more of the daemon pod running and
     available (ready for at least spec.minReadySeconds)"""
-    number_misscheduled: int
+    number_misscheduled: Int32
     """The number of nodes that are running the daemon pod, but are not supposed to run the daemon pod."""
-    number_ready: int
+    number_ready: Int32
     """numberReady is the number of nodes that should be running the daemon pod and have one or more of the daemon
     pod running with a Ready Condition."""
-    number_unavailable: int | None = None
+    number_unavailable: Int32 | None = None
     """The number of nodes that should be running the daemon pod and have none of the daemon pod running and
     available (ready for at least spec.minReadySeconds)"""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """The most recent generation observed by the daemon set controller."""
-    updated_number_scheduled: int | None = None
+    updated_number_scheduled: Int32 | None = None
     """The total number of nodes that are running updated daemon pod"""
 
 
@@ -150,16 +151,16 @@ class DeploymentCondition(Struct):
 class DeploymentSpec(Struct):
     """DeploymentSpec is the specification of the desired behavior of the Deployment."""
 
-    min_ready_seconds: int | None = None
+    min_ready_seconds: Int32 | None = None
     """Minimum number of seconds for which a newly created pod should be ready without any of its container
     crashing, for it to be considered available."""
     paused: bool | None = None
     """Indicates that the deployment is paused."""
-    progress_deadline_seconds: int | None = None
+    progress_deadline_seconds: Int32 | None = None
     """The maximum time in seconds for a deployment to make progress before it is considered to be failed."""
-    replicas: int | None = None
+    replicas: Int32 | None = None
     """Number of desired pods."""
-    revision_history_limit: int | None = None
+    revision_history_limit: Int32 | None = None
     """The number of old ReplicaSets to retain to allow rollback."""
     selector: LabelSelector
     """Label selector for pods."""
@@ -172,24 +173,24 @@ class DeploymentSpec(Struct):
 class DeploymentStatus(Struct):
     """DeploymentStatus is the most recently observed status of the Deployment."""
 
-    available_replicas: int | None = None
+    available_replicas: Int32 | None = None
     """Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by this
     deployment."""
-    collision_count: int | None = None
+    collision_count: Int32 | None = None
     """Count of hash collisions for the Deployment."""
-    conditions: list[DeploymentCondition] = []
+    conditions: Annotated[list[DeploymentCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a deployment's current state."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """The generation observed by the deployment controller."""
-    ready_replicas: int | None = None
+    ready_replicas: Int32 | None = None
     """Total number of non-terminating pods targeted by this Deployment with a Ready Condition."""
-    replicas: int | None = None
+    replicas: Int32 | None = None
     """Total number of non-terminating pods targeted by this deployment (their labels match the selector)."""
-    terminating_replicas: int | None = None
+    terminating_replicas: Int32 | None = None
     """Total number of terminating pods targeted by this deployment."""
-    unavailable_replicas: int | None = None
+    unavailable_replicas: Int32 | None = None
     """Total number of unavailable pods targeted by this deployment."""
-    updated_replicas: int | None = None
+    updated_replicas: Int32 | None = None
     """Total number of non-terminating pods targeted by this deployment that have the desired template spec."""
 
 
@@ -240,10 +241,10 @@ class ReplicaSetCondition(Struct):
 class ReplicaSetSpec(Struct):
     """ReplicaSetSpec is the specification of a ReplicaSet."""
 
-    min_ready_seconds: int | None = None
+    min_ready_seconds: Int32 | None = None
     """Minimum number of seconds for which a newly created pod should be ready without any of its container
     crashing, for it to be considered available."""
-    replicas: int | None = None
+    replicas: Int32 | None = None
     """Replicas is the number of desired pods."""
     selector: LabelSelector
     """Selector is a label query over pods that should match the replica count."""
@@ -254,20 +255,20 @@ class ReplicaSetSpec(Struct):
 class ReplicaSetStatus(Struct):
     """ReplicaSetStatus represents the current status of a ReplicaSet."""
 
-    available_replicas: int | None = None
+    available_replicas: Int32 | None = None
     """The number of available non-terminating pods (ready for at least minReadySeconds) for this replica set."""
-    conditions: list[ReplicaSetCondition] = []
+    conditions: Annotated[list[ReplicaSetCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a replica set's current state."""
-    fully_labeled_replicas: int | None = None
+    fully_labeled_replicas: Int32 | None = None
     """The number of non-terminating pods that have labels matching the labels of the pod template of the
     replicaset."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """ObservedGeneration reflects the generation of the most recently observed ReplicaSet."""
-    ready_replicas: int | None = None
+    ready_replicas: Int32 | None = None
     """The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition."""
-    replicas: int
+    replicas: Int32
     """Replicas is the most recently observed number of non-terminating pods."""
-    terminating_replicas: int | None = None
+    terminating_replicas: Int32 | None = None
     """The number of terminating pods for this replica set."""
 
 
@@ -296,7 +297,7 @@ class RollingUpdateStatefulSetStrategy(Struct):
 
     max_unavailable: IntOrString | None = None
     """The maximum number of pods that can be unavailable during the update."""
-    partition: int | None = None
+    partition: Int32 | None = None
     """Partition indicates the ordinal at which the StatefulSet should be partitioned for updates."""
 
 
@@ -338,7 +339,7 @@ class StatefulSetCondition(Struct):
 class StatefulSetOrdinals(Struct):
     """StatefulSetOrdinals describes the policy used for replica ordinal assignment in this StatefulSet."""
 
-    start: int | None = None
+    start: Int32 | None = None
     """start is the number representing the first replica's index."""
 
 
@@ -357,7 +358,7 @@ class StatefulSetPersistentVolumeClaimRetentionPolicy(Struct):
 class StatefulSetSpec(Struct):
     """A StatefulSetSpec is the specification of a StatefulSet."""
 
-    min_ready_seconds: int | None = None
+    min_ready_seconds: Int32 | None = None
     """Minimum number of seconds for which a newly created pod should be ready without any of its container crashing
     for it to be considered available."""
     ordinals: StatefulSetOrdinals | None = None
@@ -368,9 +369,9 @@ class StatefulSetSpec(Struct):
     pod_management_policy: str | None = None
     """podManagementPolicy controls how pods are created during initial scale up, when replacing pods on nodes, or
     when scaling down."""
-    replicas: int | None = None
+    replicas: Int32 | None = None
     """replicas is the desired number of replicas of the given Template."""
-    revision_history_limit: int | None = None
+    revision_history_limit: Int32 | None = None
     """revisionHistoryLimit is the maximum number of revisions that will be maintained in the StatefulSet's revision
     history."""
     selector: LabelSelector
@@ -389,28 +390,28 @@ class StatefulSetSpec(Struct):
 class StatefulSetStatus(Struct):
     """StatefulSetStatus represents the current state of a StatefulSet."""
 
-    available_replicas: int | None = None
+    available_replicas: Int32 | None = None
     """Total number of available pods (ready for at least minReadySeconds) targeted by this statefulset."""
-    collision_count: int | None = None
+    collision_count: Int32 | None = None
     """collisionCount is the count of hash collisions for the StatefulSet."""
-    conditions: list[StatefulSetCondition] = []
+    conditions: Annotated[list[StatefulSetCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a statefulset's current state."""
-    current_replicas: int | None = None
+    current_replicas: Int32 | None = None
     """currentReplicas is the number of Pods created by the StatefulSet controller from the StatefulSet version
     indicated by currentRevision."""
     current_revision: str | None = None
     """currentRevision, if not empty, indicates the version of the StatefulSet used to generate Pods in the sequence
     [0,currentReplicas)."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """observedGeneration is the most recent generation observed for this StatefulSet."""
-    ready_replicas: int | None = None
+    ready_replicas: Int32 | None = None
     """readyReplicas is the number of pods created for this StatefulSet with a Ready Condition."""
-    replicas: int
+    replicas: Int32
     """replicas is the number of Pods created by the StatefulSet controller."""
     update_revision: str | None = None
     """updateRevision, if not empty, indicates the version of the StatefulSet used to generate Pods in the sequence
     [replicas-updatedReplicas,replicas)"""
-    updated_replicas: int | None = None
+    updated_replicas: Int32 | None = None
     """updatedReplicas is the number of Pods created by the StatefulSet controller from the StatefulSet version
     indicated by updateRevision."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Time
+from kubewright.models.meta import Int64, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -42,7 +42,7 @@ class SelfSubjectReviewStatus(Struct):
 class TokenRequest(Object):
     """TokenRequest requests a token for a given service account."""
 
-    __api__ = APIResource("authentication.k8s.io", "v1", "TokenRequest", "", "")
+    __api__ = APIResource("authentication.k8s.io", "v1", "TokenRequest", "")
 
     spec: TokenRequestSpec = field(default_factory=lambda: TokenRequestSpec())
     """spec holds information about the request being evaluated"""
@@ -57,7 +57,7 @@ class TokenRequestSpec(Struct):
     """audiences are the intendend audiences of the token."""
     bound_object_ref: BoundObjectReference | None = None
     """boundObjectRef is a reference to an object that the token will be bound to."""
-    expiration_seconds: int | None = None
+    expiration_seconds: Int64 | None = None
     """expirationSeconds is the requested duration of validity of the request."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Time
+from kubewright.models.meta import Int32, Int64, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -43,15 +43,15 @@ class HorizontalPodAutoscaler(Object):
 class HorizontalPodAutoscalerSpec(Struct):
     """specification of a horizontal pod autoscaler."""
 
-    max_replicas: int
+    max_replicas: Int32
     """maxReplicas is the upper limit for the number of pods that can be set by the autoscaler; cannot be smaller
     than MinReplicas."""
-    min_replicas: int | None = None
+    min_replicas: Int32 | None = None
     """minReplicas is the lower limit for the number of replicas to which the autoscaler can scale down."""
     scale_target_ref: CrossVersionObjectReference
     """reference to scaled resource; horizontal pod autoscaler will learn the current resource consumption and will
     set the desired number of pods by using its Scale subresource."""
-    target_cpu_utilization_percentage: int | None = field(default=None, name="targetCPUUtilizationPercentage")
+    target_cpu_utilization_percentage: Int32 | None = field(default=None, name="targetCPUUtilizationPercentage")
     """targetCPUUtilizationPercentage is the target average CPU utilization (represented as a percentage of
     requested CPU) over all the pods; if not specified the default autoscaling policy will be used."""
 
@@ -59,24 +59,24 @@ class HorizontalPodAutoscalerSpec(Struct):
 class HorizontalPodAutoscalerStatus(Struct):
     """current status of a horizontal pod autoscaler"""
 
-    current_cpu_utilization_percentage: int | None = field(default=None, name="currentCPUUtilizationPercentage")
+    current_cpu_utilization_percentage: Int32 | None = field(default=None, name="currentCPUUtilizationPercentage")
     """currentCPUUtilizationPercentage is the current average CPU utilization over all pods, represented as a
     percentage of requested CPU, e.g. 70 means that an average pod is using now 70% of its requested CPU."""
-    current_replicas: int
+    current_replicas: Int32
     """currentReplicas is the current number of replicas of pods managed by this autoscaler."""
-    desired_replicas: int
+    desired_replicas: Int32
     """desiredReplicas is the desired number of replicas of pods managed by this autoscaler."""
     last_scale_time: Time | None = None
     """lastScaleTime is the last time the HorizontalPodAutoscaler scaled the number of pods; used by the autoscaler
     to control how often the number of pods is changed."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """observedGeneration is the most recent generation observed by this autoscaler."""
 
 
 class Scale(Object):
     """Scale represents a scaling request for a resource."""
 
-    __api__ = APIResource("autoscaling", "v1", "Scale", "", "")
+    __api__ = APIResource("autoscaling", "v1", "Scale", "")
 
     spec: ScaleSpec = field(default_factory=lambda: ScaleSpec())
     """spec defines the behavior of the scale."""
@@ -87,14 +87,14 @@ class Scale(Object):
 class ScaleSpec(Struct):
     """ScaleSpec describes the attributes of a scale subresource."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     """replicas is the desired number of instances for the scaled object."""
 
 
 class ScaleStatus(Struct):
     """ScaleStatus represents the current status of a scale subresource."""
 
-    replicas: int
+    replicas: Int32
     """replicas is the actual number of observed instances of the scaled object."""
     selector: str | None = None
     """selector is the label query over pods that should match the replicas count."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import LabelSelector, Quantity, Time
+from typing import Annotated
+
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Int64, LabelSelector, Quantity, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct
 
@@ -67,11 +70,11 @@ class ExternalMetricStatus(Struct):
 class HPAScalingPolicy(Struct):
     """HPAScalingPolicy is a single policy which must hold true for a specified past interval."""
 
-    period_seconds: int
+    period_seconds: Int32
     """periodSeconds specifies the window of time for which the policy should hold true."""
     type: str
     """type is used to specify the scaling policy."""
-    value: int
+    value: Int32
     """value contains the amount of change which is permitted by the policy."""
 
 
@@ -83,7 +86,7 @@ class HPAScalingRules(Struct):
     """policies is a list of potential scaling polices which can be used during scaling."""
     select_policy: str | None = None
     """selectPolicy is used to specify which policy should be used."""
-    stabilization_window_seconds: int | None = None
+    stabilization_window_seconds: Int32 | None = None
     """stabilizationWindowSeconds is the number of seconds for which past recommendations should be considered while
     scaling up or scaling down."""
     tolerance: Quantity | None = None
@@ -143,12 +146,12 @@ class HorizontalPodAutoscalerSpec(Struct):
     behavior: HorizontalPodAutoscalerBehavior | None = None
     """behavior configures the scaling behavior of the target in both Up and Down directions (scaleUp and scaleDown
     fields respectively)."""
-    max_replicas: int
+    max_replicas: Int32
     """maxReplicas is the upper limit for the number of replicas to which the autoscaler can scale up."""
     metrics: list[MetricSpec] = []
     """metrics contains the specifications for which to use to calculate the desired replica count (the maximum
     replica count across all metrics will be used)."""
-    min_replicas: int | None = None
+    min_replicas: Int32 | None = None
     """minReplicas is the lower limit for the number of replicas to which the autoscaler can scale down."""
     scale_target_ref: CrossVersionObjectReference
     """scaleTargetRef points to the target resource to scale, and is used to the pods for which metrics should be
@@ -158,21 +161,21 @@ class HorizontalPodAutoscalerSpec(Struct):
 class HorizontalPodAutoscalerStatus(Struct):
     """HorizontalPodAutoscalerStatus describes the current status of a horizontal pod autoscaler."""
 
-    conditions: list[HorizontalPodAutoscalerCondition] = []
+    conditions: Annotated[list[HorizontalPodAutoscalerCondition], ListType("map"), ListMapKey("type")] = []
     """conditions is the set of conditions required for this autoscaler to scale its target, and indicates whether
     or not those conditions are met."""
     current_metrics: list[MetricStatus] = []
     """currentMetrics is the last read state of the metrics used by this autoscaler."""
-    current_replicas: int | None = None
+    current_replicas: Int32 | None = None
     """currentReplicas is current number of replicas of pods managed by this autoscaler, as last seen by the
     autoscaler."""
-    desired_replicas: int
+    desired_replicas: Int32
     """desiredReplicas is the desired number of replicas of pods managed by this autoscaler, as last calculated by
     the autoscaler."""
     last_scale_time: Time | None = None
     """lastScaleTime is the last time the HorizontalPodAutoscaler scaled the number of pods, used by the autoscaler
     to control how often the number of pods is changed."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """observedGeneration is the most recent generation observed by this autoscaler."""
 
 
@@ -232,7 +235,7 @@ class MetricStatus(Struct):
 class MetricTarget(Struct):
     """MetricTarget defines the target value, average value, or average utilization of a specific metric"""
 
-    average_utilization: int | None = None
+    average_utilization: Int32 | None = None
     """averageUtilization is the target value of the average of the resource metric across all relevant pods,
     represented as a percentage of the requested value of the resource for the pods."""
     average_value: Quantity | None = None
@@ -246,7 +249,7 @@ class MetricTarget(Struct):
 class MetricValueStatus(Struct):
     """MetricValueStatus holds the current value for a metric"""
 
-    average_utilization: int | None = None
+    average_utilization: Int32 | None = None
     """currentAverageUtilization is the current value of the average of the resource metric across all relevant
     pods, represented as a percentage of the requested value of the resource for the pods."""
     average_value: Quantity | None = None

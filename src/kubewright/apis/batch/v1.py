@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.meta import LabelSelector, ObjectMeta, Time
+from kubewright.models.markers import ListType
+from kubewright.models.meta import Int32, Int64, LabelSelector, ObjectMeta, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -33,15 +36,15 @@ class CronJobSpec(Struct):
 
     concurrency_policy: str | None = None
     """Specifies how to treat concurrent executions of a Job."""
-    failed_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: Int32 | None = None
     """The number of failed finished jobs to retain."""
     job_template: JobTemplateSpec
     """Specifies the job that will be created when executing a CronJob."""
     schedule: str
     """The schedule in Cron format, see https://en.wikipedia.org/wiki/Cron."""
-    starting_deadline_seconds: int | None = None
+    starting_deadline_seconds: Int64 | None = None
     """Optional deadline in seconds for starting the job if it misses scheduled time for any reason."""
-    successful_jobs_history_limit: int | None = None
+    successful_jobs_history_limit: Int32 | None = None
     """The number of successful finished jobs to retain."""
     suspend: bool | None = None
     """This flag tells the controller to suspend subsequent executions, it does not apply to already started
@@ -93,25 +96,25 @@ class JobCondition(Struct):
 class JobSpec(Struct):
     """JobSpec describes how the job execution will look like."""
 
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     """Specifies the duration in seconds relative to the startTime that the job may be continuously active before
     the system tries to terminate it; value must be positive integer."""
-    backoff_limit: int | None = None
+    backoff_limit: Int32 | None = None
     """Specifies the number of retries before marking this job failed."""
-    backoff_limit_per_index: int | None = None
+    backoff_limit_per_index: Int32 | None = None
     """Specifies the limit for the number of retries within an index before marking this index as failed."""
     completion_mode: str | None = None
     """completionMode specifies how Pod completions are tracked."""
-    completions: int | None = None
+    completions: Int32 | None = None
     """Specifies the desired number of successfully finished pods the job should be run with."""
     managed_by: str | None = None
     """ManagedBy field indicates the controller that manages a Job."""
     manual_selector: bool | None = None
     """manualSelector controls generation of pod labels and pod selectors."""
-    max_failed_indexes: int | None = None
+    max_failed_indexes: Int32 | None = None
     """Specifies the maximal number of failed indexes before marking the Job as failed, when backoffLimitPerIndex is
     set."""
-    parallelism: int | None = None
+    parallelism: Int32 | None = None
     """Specifies the maximum desired number of pods the job should run at any given time."""
     pod_failure_policy: PodFailurePolicy | None = None
     """Specifies the policy of handling failed pods."""
@@ -125,7 +128,7 @@ class JobSpec(Struct):
     """suspend specifies whether the Job controller should create Pods or not."""
     template: core_v1.PodTemplateSpec
     """Describes the pod that will be created when executing a job."""
-    ttl_seconds_after_finished: int | None = None
+    ttl_seconds_after_finished: Int32 | None = None
     """ttlSecondsAfterFinished limits the lifetime of a Job that has finished execution (either Complete or
     Failed)."""
 
@@ -133,7 +136,7 @@ class JobSpec(Struct):
 class JobStatus(Struct):
     """JobStatus represents the current state of a Job."""
 
-    active: int | None = None
+    active: Int32 | None = None
     """The number of pending and running pods which are not terminating (without a deletionTimestamp)."""
     completed_indexes: str | None = None
     """completedIndexes holds the completed indexes when .spec.completionMode = "Indexed" in a text format."""
@@ -141,18 +144,18 @@ class JobStatus(Struct):
     """Represents time when the job was completed."""
     conditions: list[JobCondition] = []
     """The latest available observations of an object's current state."""
-    failed: int | None = None
+    failed: Int32 | None = None
     """The number of pods which reached phase Failed."""
     failed_indexes: str | None = None
     """FailedIndexes holds the failed indexes when spec.backoffLimitPerIndex is set."""
-    ready: int | None = None
+    ready: Int32 | None = None
     """The number of active pods which have a Ready condition and are not terminating (without a
     deletionTimestamp)."""
     start_time: Time | None = None
     """Represents time when the job controller started processing a job."""
-    succeeded: int | None = None
+    succeeded: Int32 | None = None
     """The number of pods which reached phase Succeeded."""
-    terminating: int | None = None
+    terminating: Int32 | None = None
     """The number of pods which are terminating (in phase Pending or Running and have a deletionTimestamp)."""
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
     """uncountedTerminatedPods holds the UIDs of Pods that have terminated but the job controller hasn't yet
@@ -183,7 +186,7 @@ class PodFailurePolicyOnExitCodesRequirement(Struct):
     """Restricts the check for exit codes to the container with the specified name."""
     operator: str
     """Represents the relationship between the container exit code(s) and the specified values."""
-    values: list[int] = []
+    values: Annotated[list[Int32], ListType("set")] = []
     """Specifies the set of values."""
 
 
@@ -218,7 +221,7 @@ class SuccessPolicy(Struct):
 class SuccessPolicyRule(Struct):
     """SuccessPolicyRule describes rule for declaring a Job as succeeded."""
 
-    succeeded_count: int | None = None
+    succeeded_count: Int32 | None = None
     """succeededCount specifies the minimal required size of the actual set of the succeeded indexes for the Job."""
     succeeded_indexes: str | None = None
     """succeededIndexes specifies the set of indexes which need to be contained in the actual set of the succeeded
@@ -229,7 +232,7 @@ class UncountedTerminatedPods(Struct):
     """UncountedTerminatedPods holds UIDs of Pods that have terminated but haven't been accounted in Job status
     counters."""
 
-    failed: list[str] = []
+    failed: Annotated[list[str], ListType("set")] = []
     """failed holds UIDs of failed Pods."""
-    succeeded: list[str] = []
+    succeeded: Annotated[list[str], ListType("set")] = []
     """succeeded holds UIDs of succeeded Pods."""

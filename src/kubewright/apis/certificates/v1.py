@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Time
+from typing import Annotated
+
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -49,7 +52,7 @@ class CertificateSigningRequestCondition(Struct):
 class CertificateSigningRequestSpec(Struct):
     """CertificateSigningRequestSpec contains the certificate request."""
 
-    expiration_seconds: int | None = None
+    expiration_seconds: Int32 | None = None
     """expirationSeconds is the requested duration of validity of the issued certificate."""
     extra: dict[str, list[str]] = {}
     """extra contains extra attributes of the user that created the CertificateSigningRequest."""
@@ -73,5 +76,5 @@ class CertificateSigningRequestStatus(Struct):
 
     certificate: bytes | None = None
     """certificate is populated with an issued certificate by the signer after an Approved condition is present."""
-    conditions: list[CertificateSigningRequestCondition] = []
+    conditions: Annotated[list[CertificateSigningRequestCondition], ListType("map"), ListMapKey("type")] = []
     """conditions applied to the request."""

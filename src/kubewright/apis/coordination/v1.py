@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import MicroTime
+from kubewright.models.meta import Int32, MicroTime
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -23,9 +23,9 @@ class LeaseSpec(Struct):
     """acquireTime is a time when the current lease was acquired."""
     holder_identity: str | None = None
     """holderIdentity contains the identity of the holder of a current lease."""
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Int32 | None = None
     """leaseDurationSeconds is a duration that candidates for a lease need to wait to force acquire it."""
-    lease_transitions: int | None = None
+    lease_transitions: Int32 | None = None
     """leaseTransitions is the number of transitions of a lease between holders."""
     preferred_holder: str | None = None
     """PreferredHolder signals to a lease holder that the lease has a more optimal holder and should be given up."""

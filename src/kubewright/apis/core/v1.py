@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Condition, IntOrString, LabelSelector, MicroTime, ObjectMeta, Quantity, Time
+from typing import Annotated
+
+from kubewright.models.markers import Default, ListMapKey, ListType
+from kubewright.models.meta import (
+    Condition,
+    Int32,
+    Int64,
+    IntOrString,
+    LabelSelector,
+    MicroTime,
+    ObjectMeta,
+    Quantity,
+    Time,
+)
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -12,7 +25,7 @@ class AWSElasticBlockStoreVolumeSource(Struct):
 
     fs_type: str | None = None
     """fsType is the filesystem type of the volume that you want to mount."""
-    partition: int | None = None
+    partition: Int32 | None = None
     """partition is the partition in the volume that you want to mount."""
     read_only: bool | None = None
     """readOnly value true will force the readOnly setting in VolumeMounts."""
@@ -54,15 +67,15 @@ class AttachedVolume(Struct):
 class AzureDiskVolumeSource(Struct):
     """AzureDisk represents an Azure Data Disk mount on the host and bind mount to the pod."""
 
-    caching_mode: str | None = None
+    caching_mode: Annotated[str | None, Default("ReadWrite")] = None
     """cachingMode is the Host Caching mode: None, Read Only, Read Write."""
     disk_name: str
     """diskName is the Name of the data disk in the blob storage"""
     disk_uri: str = field(name="diskURI")
     """diskURI is the URI of data disk in the blob storage"""
-    fs_type: str | None = None
+    fs_type: Annotated[str | None, Default("ext4")] = None
     """fsType is Filesystem type to mount."""
-    kind: str | None = None
+    kind: Annotated[str | None, Default("Shared")] = None
     """kind expected values are Shared: multiple blob disks per storage account Dedicated: single blob disk per
     storage account Managed: azure managed data disk (only in managed availability set). defaults to shared"""
     read_only: bool | None = None
@@ -230,7 +243,7 @@ class CinderVolumeSource(Struct):
 class ClientIPConfig(Struct):
     """ClientIPConfig represents the configurations of Client IP based session affinity."""
 
-    timeout_seconds: int | None = None
+    timeout_seconds: Int32 | None = None
     """timeoutSeconds specifies the seconds of ClientIP type session sticky time."""
 
 
@@ -270,7 +283,7 @@ class ComponentStatus(Object):
         "", "v1", "ComponentStatus", "componentstatuses", "componentstatus", namespaced=False, short_names=("cs",)
     )
 
-    conditions: list[ComponentCondition] = []
+    conditions: Annotated[list[ComponentCondition], ListType("map"), ListMapKey("type")] = []
     """List of component conditions observed"""
 
 
@@ -340,7 +353,7 @@ class ConfigMapProjection(Struct):
 class ConfigMapVolumeSource(Struct):
     """Adapts a ConfigMap into a volume."""
 
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
     """defaultMode is optional: mode bits used to set permissions on created files by default."""
     items: list[KeyToPath] = []
     """items if unspecified, each key-value pair in the Data field of the referenced ConfigMap will be projected
@@ -358,7 +371,7 @@ class Container(Struct):
     """Arguments to the entrypoint."""
     command: list[str] = []
     """Entrypoint array."""
-    env: list[EnvVar] = []
+    env: Annotated[list[EnvVar], ListType("map"), ListMapKey("name")] = []
     """List of environment variables to set in the container."""
     env_from: list[EnvFromSource] = []
     """List of sources to populate environment variables in the container."""
@@ -372,7 +385,7 @@ class Container(Struct):
     """Periodic probe of container liveness."""
     name: str
     """Name of the container specified as a DNS_LABEL."""
-    ports: list[ContainerPort] = []
+    ports: Annotated[list[ContainerPort], ListType("map"), ListMapKey("containerPort", "protocol")] = []
     """List of ports to expose from the container."""
     readiness_probe: Probe | None = None
     """Periodic probe of container service readiness."""
@@ -399,9 +412,9 @@ class Container(Struct):
     """Indicate how the termination message should be populated."""
     tty: bool | None = None
     """Whether this container should allocate a TTY for itself, also requires 'stdin' to be true."""
-    volume_devices: list[VolumeDevice] = []
+    volume_devices: Annotated[list[VolumeDevice], ListType("map"), ListMapKey("devicePath")] = []
     """volumeDevices is the list of block devices to be used by the container."""
-    volume_mounts: list[VolumeMount] = []
+    volume_mounts: Annotated[list[VolumeMount], ListType("map"), ListMapKey("mountPath")] = []
     """Pod volumes to mount into the container's filesystem."""
     working_dir: str | None = None
     """Container's working directory."""
@@ -425,22 +438,22 @@ class ContainerImage(Struct):
     names: list[str] = []
     """Names by which this image is known. e.g. ["kubernetes.example/hyperkube:v1.0.7", "cloud-
     vendor.registry.example/cloud-vendor/hyperkube:v1.0.7"]"""
-    size_bytes: int | None = None
+    size_bytes: Int64 | None = None
     """The size of the image in bytes."""
 
 
 class ContainerPort(Struct):
     """ContainerPort represents a network port in a single container."""
 
-    container_port: int
+    container_port: Int32
     """Number of port to expose on the pod's IP address."""
     host_ip: str | None = field(default=None, name="hostIP")
     """What host IP to bind the external port to."""
-    host_port: int | None = None
+    host_port: Int32 | None = None
     """Number of port to expose on the host."""
     name: str | None = None
     """If specified, this must be an IANA_SVC_NAME and unique within the pod."""
-    protocol: str | None = None
+    protocol: Annotated[str | None, Default("TCP")] = None
     """Protocol for port."""
 
 
@@ -468,7 +481,7 @@ class ContainerRestartRuleOnExitCodes(Struct):
 
     operator: str
     """Represents the relationship between the container exit code(s) and the specified values."""
-    values: list[int] = []
+    values: Annotated[list[Int32], ListType("set")] = []
     """Specifies the set of values to check for container exit codes."""
 
 
@@ -495,7 +508,7 @@ class ContainerStateTerminated(Struct):
 
     container_id: str | None = field(default=None, name="containerID")
     """Container's ID in the format '<type>://<container_id>'"""
-    exit_code: int
+    exit_code: Int32
     """Exit status from the last termination of the container"""
     finished_at: Time | None = None
     """Time at which the container last terminated"""
@@ -503,7 +516,7 @@ class ContainerStateTerminated(Struct):
     """Message regarding the last termination of the container"""
     reason: str | None = None
     """(brief) reason from the last termination of the container"""
-    signal: int | None = None
+    signal: Int32 | None = None
     """Signal from the last termination of the container"""
     started_at: Time | None = None
     """Time at which previous execution of the container started"""
@@ -523,7 +536,7 @@ class ContainerStatus(Struct):
 
     allocated_resources: dict[str, Quantity] = {}
     """AllocatedResources represents the compute resources allocated for this container by the node."""
-    allocated_resources_status: list[ResourceStatus] = []
+    allocated_resources_status: Annotated[list[ResourceStatus], ListType("map"), ListMapKey("name")] = []
     """AllocatedResourcesStatus represents the status of various resources allocated for this Pod."""
     container_id: str | None = field(default=None, name="containerID")
     """ContainerID is the ID of the container in the format '<type>://<container_id>'."""
@@ -541,7 +554,7 @@ class ContainerStatus(Struct):
     resources: ResourceRequirements | None = None
     """Resources represents the compute resource requests and limits that have been successfully enacted on the
     running container after it has been started or has been successfully resized."""
-    restart_count: int
+    restart_count: Int32
     """RestartCount holds the number of times the container has been restarted."""
     started: bool | None = None
     """Started indicates whether the container has finished its postStart lifecycle hook and passed its startup
@@ -552,7 +565,7 @@ class ContainerStatus(Struct):
     """StopSignal reports the effective stop signal for this container"""
     user: ContainerUser | None = None
     """User represents user identity information initially attached to the first process of the container"""
-    volume_mounts: list[VolumeMountStatus] = []
+    volume_mounts: Annotated[list[VolumeMountStatus], ListType("map"), ListMapKey("mountPath")] = []
     """Status of volume mounts."""
 
 
@@ -566,7 +579,7 @@ class ContainerUser(Struct):
 class DaemonEndpoint(Struct):
     """DaemonEndpoint contains information about a single Daemon endpoint."""
 
-    port: int = field(name="Port")
+    port: Int32 = field(name="Port")
     """Port number of the given endpoint."""
 
 
@@ -582,7 +595,7 @@ class DownwardAPIVolumeFile(Struct):
 
     field_ref: ObjectFieldSelector | None = None
     """Required: Selects a field of the pod: only annotations, labels, name, namespace and uid are supported."""
-    mode: int | None = None
+    mode: Int32 | None = None
     """Optional: mode bits used to set permissions on this file, must be an octal value between 0000 and 0777 or a
     decimal value between 0 and 511."""
     path: str
@@ -595,7 +608,7 @@ class DownwardAPIVolumeFile(Struct):
 class DownwardAPIVolumeSource(Struct):
     """DownwardAPIVolumeSource represents a volume containing downward API info."""
 
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
     """Optional: mode bits to use on created files by default."""
     items: list[DownwardAPIVolumeFile] = []
     """Items is a list of downward API volume file"""
@@ -630,7 +643,7 @@ class EndpointPort(Struct):
     """The application protocol for this port."""
     name: str | None = None
     """The name of this port."""
-    port: int
+    port: Int32
     """The port number of the endpoint."""
     protocol: str | None = None
     """The IP protocol for this port."""
@@ -707,7 +720,7 @@ class EphemeralContainer(Struct):
     """Arguments to the entrypoint."""
     command: list[str] = []
     """Entrypoint array."""
-    env: list[EnvVar] = []
+    env: Annotated[list[EnvVar], ListType("map"), ListMapKey("name")] = []
     """List of environment variables to set in the container."""
     env_from: list[EnvFromSource] = []
     """List of sources to populate environment variables in the container."""
@@ -721,7 +734,7 @@ class EphemeralContainer(Struct):
     """Probes are not allowed for ephemeral containers."""
     name: str
     """Name of the ephemeral container specified as a DNS_LABEL."""
-    ports: list[ContainerPort] = []
+    ports: Annotated[list[ContainerPort], ListType("map"), ListMapKey("containerPort", "protocol")] = []
     """Ports are not allowed for ephemeral containers."""
     readiness_probe: Probe | None = None
     """Probes are not allowed for ephemeral containers."""
@@ -750,9 +763,9 @@ class EphemeralContainer(Struct):
     """Indicate how the termination message should be populated."""
     tty: bool | None = None
     """Whether this container should allocate a TTY for itself, also requires 'stdin' to be true."""
-    volume_devices: list[VolumeDevice] = []
+    volume_devices: Annotated[list[VolumeDevice], ListType("map"), ListMapKey("devicePath")] = []
     """volumeDevices is the list of block devices to be used by the container."""
-    volume_mounts: list[VolumeMount] = []
+    volume_mounts: Annotated[list[VolumeMount], ListType("map"), ListMapKey("mountPath")] = []
     """Pod volumes to mount into the container's filesystem."""
     working_dir: str | None = None
     """Container's working directory."""
@@ -772,7 +785,7 @@ class Event(Object):
 
     action: str | None = None
     """What action was taken/failed regarding to the Regarding object."""
-    count: int | None = None
+    count: Int32 | None = None
     """The number of times this event has occurred."""
     event_time: MicroTime | None = None
     """Time when this Event was first observed."""
@@ -805,7 +818,7 @@ class EventSeries(Struct):
     """EventSeries contain information on series of events, i.e. thing that was/is happening continuously for some
     time."""
 
-    count: int | None = None
+    count: Int32 | None = None
     """Number of occurrences in this series up to the last heartbeat time"""
     last_observed_time: MicroTime | None = None
     """Time of the last occurrence observed"""
@@ -833,7 +846,7 @@ class FCVolumeSource(Struct):
 
     fs_type: str | None = None
     """fsType is the filesystem type to mount."""
-    lun: int | None = None
+    lun: Int32 | None = None
     """lun is Optional: FC target lun number"""
     read_only: bool | None = None
     """readOnly is Optional: Defaults to false (read/write)."""
@@ -905,7 +918,7 @@ class GCEPersistentDiskVolumeSource(Struct):
 
     fs_type: str | None = None
     """fsType is filesystem type of the volume that you want to mount."""
-    partition: int | None = None
+    partition: Int32 | None = None
     """partition is the partition in the volume that you want to mount."""
     pd_name: str
     """pdName is unique name of the PD resource in GCE."""
@@ -916,7 +929,7 @@ class GCEPersistentDiskVolumeSource(Struct):
 class GRPCAction(Struct):
     """GRPCAction specifies an action involving a GRPC service."""
 
-    port: int
+    port: Int32
     """Port number of the gRPC service."""
     service: str | None = None
     """Service is the name of the service to place in the gRPC HealthCheckRequest (see
@@ -1022,9 +1035,9 @@ class ISCSIPersistentVolumeSource(Struct):
     """initiatorName is the custom iSCSI Initiator Name."""
     iqn: str
     """iqn is Target iSCSI Qualified Name."""
-    iscsi_interface: str | None = None
+    iscsi_interface: Annotated[str | None, Default("default")] = None
     """iscsiInterface is the interface Name that uses an iSCSI transport."""
-    lun: int
+    lun: Int32
     """lun is iSCSI Target Lun number."""
     portals: list[str] = []
     """portals is the iSCSI Target Portal List."""
@@ -1049,9 +1062,9 @@ class ISCSIVolumeSource(Struct):
     """initiatorName is the custom iSCSI Initiator Name."""
     iqn: str
     """iqn is the target iSCSI Qualified Name."""
-    iscsi_interface: str | None = None
+    iscsi_interface: Annotated[str | None, Default("default")] = None
     """iscsiInterface is the interface Name that uses an iSCSI transport."""
-    lun: int
+    lun: Int32
     """lun represents iSCSI Target Lun number."""
     portals: list[str] = []
     """portals is the iSCSI Target Portal List."""
@@ -1084,7 +1097,7 @@ class KeyToPath(Struct):
 
     key: str
     """key is the key to project."""
-    mode: int | None = None
+    mode: Int32 | None = None
     """mode is Optional: mode bits used to set permissions on this file."""
     path: str
     """path is the relative path of the file to map the key to."""
@@ -1155,11 +1168,11 @@ class LimitRangeSpec(Struct):
 class LinuxContainerUser(Struct):
     """LinuxContainerUser represents user identity information in Linux containers"""
 
-    gid: int
+    gid: Int64
     """GID is the primary gid initially attached to the first process in the container"""
-    supplemental_groups: list[int] = []
+    supplemental_groups: list[Int64] = []
     """SupplementalGroups are the supplemental groups initially attached to the first process in the container"""
-    uid: int
+    uid: Int64
     """UID is the primary uid initially attached to the first process in the container"""
 
 
@@ -1269,7 +1282,7 @@ class NamespaceSpec(Struct):
 class NamespaceStatus(Struct):
     """NamespaceStatus is information about the current status of a Namespace."""
 
-    conditions: list[NamespaceCondition] = []
+    conditions: Annotated[list[NamespaceCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a namespace's current state."""
     phase: str | None = None
     """Phase is the current lifecycle phase of the namespace."""
@@ -1312,7 +1325,7 @@ class NodeAffinity(Struct):
 class NodeAllocatableResourceClaimStatus(Struct):
     """NodeAllocatableResourceClaimStatus describes the status of node allocatable resources allocated via DRA."""
 
-    containers: list[str] = []
+    containers: Annotated[list[str], ListType("set")] = []
     """Containers lists the names of all containers in this pod that reference the claim."""
     resource_claim_name: str
     """ResourceClaimName is the resource claim referenced by the pod that resulted in this node allocatable resource
@@ -1431,7 +1444,7 @@ class NodeSpec(Struct):
     """Deprecated."""
     pod_cidr: str | None = field(default=None, name="podCIDR")
     """PodCIDR represents the pod IP range assigned to the node."""
-    pod_cidrs: list[str] = field(default=[], name="podCIDRs")
+    pod_cidrs: Annotated[list[str], ListType("set")] = field(default=[], name="podCIDRs")
     """podCIDRs represents the IP ranges assigned to the node for usage by Pods on that node."""
     provider_id: str | None = field(default=None, name="providerID")
     """ID of the node assigned by the cloud provider in the format: <ProviderName>://<ProviderSpecificNodeID>"""
@@ -1444,13 +1457,13 @@ class NodeSpec(Struct):
 class NodeStatus(Struct):
     """NodeStatus is information about the current status of a node."""
 
-    addresses: list[NodeAddress] = []
+    addresses: Annotated[list[NodeAddress], ListType("map"), ListMapKey("type")] = []
     """List of addresses reachable to the node."""
     allocatable: dict[str, Quantity] = {}
     """Allocatable represents the resources of a node that are available for scheduling."""
     capacity: dict[str, Quantity] = {}
     """Capacity represents the total resources of a node."""
-    conditions: list[NodeCondition] = []
+    conditions: Annotated[list[NodeCondition], ListType("map"), ListMapKey("type")] = []
     """Conditions is an array of current observed node conditions."""
     config: NodeConfigStatus | None = None
     """Status of the config assigned to the node via the dynamic Kubelet config feature."""
@@ -1477,7 +1490,7 @@ class NodeStatus(Struct):
 class NodeSwapStatus(Struct):
     """NodeSwapStatus represents swap memory information."""
 
-    capacity: int | None = None
+    capacity: Int64 | None = None
     """Total amount of swap memory in bytes."""
 
 
@@ -1633,7 +1646,7 @@ class PersistentVolumeClaimStatus(Struct):
     """allocatedResources tracks the resources allocated to a PVC including its capacity."""
     capacity: dict[str, Quantity] = {}
     """capacity represents the actual resources of the underlying volume."""
-    conditions: list[PersistentVolumeClaimCondition] = []
+    conditions: Annotated[list[PersistentVolumeClaimCondition], ListType("map"), ListMapKey("type")] = []
     """conditions is the current Condition of persistent volume claim."""
     current_volume_attributes_class_name: str | None = None
     """currentVolumeAttributesClassName is the current name of the VolumeAttributesClass the PVC is using."""
@@ -1847,7 +1860,7 @@ class PodCertificateProjection(Struct):
     """Write the key at this path in the projected volume."""
     key_type: str
     """The type of keypair Kubelet will generate for the pod."""
-    max_expiration_seconds: int | None = None
+    max_expiration_seconds: Int32 | None = None
     """maxExpirationSeconds is the maximum lifetime permitted for the certificate."""
     signer_name: str
     """Kubelet's generated CSRs will be addressed to this signer."""
@@ -1864,7 +1877,7 @@ class PodCondition(Struct):
     """Last time the condition transitioned from one status to another."""
     message: str | None = None
     """Human-readable message indicating details about last transition."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """If set, this represents the .metadata.generation that the pod condition was set based upon."""
     reason: str | None = None
     """Unique, one-word, CamelCase reason for the condition's last transition."""
@@ -1970,16 +1983,16 @@ class PodSecurityContext(Struct):
 
     app_armor_profile: AppArmorProfile | None = None
     """appArmorProfile is the AppArmor options to use by the containers in this pod."""
-    fs_group: int | None = None
+    fs_group: Int64 | None = None
     """A special supplemental group that applies to all containers in a pod."""
     fs_group_change_policy: str | None = None
     """fsGroupChangePolicy defines behavior of changing ownership and permission of the volume before being exposed
     inside Pod."""
-    run_as_group: int | None = None
+    run_as_group: Int64 | None = None
     """The GID to run the entrypoint of the container process."""
     run_as_non_root: bool | None = None
     """Indicates that the container must run as a non-root user."""
-    run_as_user: int | None = None
+    run_as_user: Int64 | None = None
     """The UID to run the entrypoint of the container process."""
     se_linux_change_policy: str | None = None
     """seLinuxChangePolicy defines how the container's SELinux label is applied to all volumes used by the Pod."""
@@ -1987,7 +2000,7 @@ class PodSecurityContext(Struct):
     """The SELinux context to be applied to all containers."""
     seccomp_profile: SeccompProfile | None = None
     """The seccomp options to use by the containers in this pod."""
-    supplemental_groups: list[int] = []
+    supplemental_groups: list[Int64] = []
     """A list of groups applied to the first process run in each container, in addition to the container's primary
     GID and fsGroup (if specified)."""
     supplemental_groups_policy: str | None = None
@@ -2001,14 +2014,14 @@ class PodSecurityContext(Struct):
 class PodSpec(Struct):
     """PodSpec is a description of a pod."""
 
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     """Optional duration in seconds the pod may be active on the node relative to StartTime before the system will
     actively try to mark it failed and kill associated containers."""
     affinity: Affinity | None = None
     """If specified, the pod's scheduling constraints"""
     automount_service_account_token: bool | None = None
     """AutomountServiceAccountToken indicates whether a service account token should be automatically mounted."""
-    containers: list[Container] = []
+    containers: Annotated[list[Container], ListType("map"), ListMapKey("name")] = []
     """List of containers belonging to the pod."""
     dns_config: PodDNSConfig | None = None
     """Specifies the DNS parameters of a pod."""
@@ -2017,9 +2030,9 @@ class PodSpec(Struct):
     enable_service_links: bool | None = None
     """EnableServiceLinks indicates whether information about services should be injected into pod's environment
     variables, matching the syntax of Docker links."""
-    ephemeral_containers: list[EphemeralContainer] = []
+    ephemeral_containers: Annotated[list[EphemeralContainer], ListType("map"), ListMapKey("name")] = []
     """List of ephemeral containers run in this pod."""
-    host_aliases: list[HostAlias] = []
+    host_aliases: Annotated[list[HostAlias], ListType("map"), ListMapKey("ip")] = []
     """HostAliases is an optional list of hosts and IPs that will be injected into the pod's hosts file if
     specified."""
     host_ipc: bool | None = field(default=None, name="hostIPC")
@@ -2035,10 +2048,10 @@ class PodSpec(Struct):
     value."""
     hostname_override: str | None = None
     """HostnameOverride specifies an explicit override for the pod's hostname as perceived by the pod."""
-    image_pull_secrets: list[LocalObjectReference] = []
+    image_pull_secrets: Annotated[list[LocalObjectReference], ListType("map"), ListMapKey("name")] = []
     """ImagePullSecrets is an optional list of references to secrets in the same namespace to use for pulling any of
     the images used by this PodSpec."""
-    init_containers: list[Container] = []
+    init_containers: Annotated[list[Container], ListType("map"), ListMapKey("name")] = []
     """List of initialization containers belonging to the pod."""
     node_name: str | None = None
     """NodeName indicates in which node this pod is scheduled."""
@@ -2050,13 +2063,13 @@ class PodSpec(Struct):
     """Overhead represents the resource overhead associated with running a pod for a given RuntimeClass."""
     preemption_policy: str | None = None
     """PreemptionPolicy is the Policy for preempting pods with lower priority."""
-    priority: int | None = None
+    priority: Int32 | None = None
     """The priority value."""
     priority_class_name: str | None = None
     """If specified, indicates the pod's priority."""
     readiness_gates: list[PodReadinessGate] = []
     """If specified, all readiness gates will be evaluated for pod readiness."""
-    resource_claims: list[PodResourceClaim] = []
+    resource_claims: Annotated[list[PodResourceClaim], ListType("map"), ListMapKey("name")] = []
     """ResourceClaims defines which ResourceClaims must be allocated and reserved before the Pod is allowed to
     start."""
     resources: ResourceRequirements | None = None
@@ -2068,7 +2081,7 @@ class PodSpec(Struct):
     pod."""
     scheduler_name: str | None = None
     """If specified, the pod will be dispatched by specified scheduler."""
-    scheduling_gates: list[PodSchedulingGate] = []
+    scheduling_gates: Annotated[list[PodSchedulingGate], ListType("map"), ListMapKey("name")] = []
     """SchedulingGates is an opaque list of values that if specified will block scheduling the pod."""
     scheduling_group: PodSchedulingGroup | None = None
     """SchedulingGroup provides a reference to the immediate scheduling runtime grouping object that this Pod
@@ -2086,13 +2099,15 @@ class PodSpec(Struct):
     subdomain: str | None = None
     """If specified, the fully qualified Pod hostname will be "<hostname>.<subdomain>.<pod namespace>.svc.<cluster
     domain>"."""
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     """Optional duration in seconds the pod needs to terminate gracefully."""
     tolerations: list[Toleration] = []
     """If specified, the pod's tolerations."""
-    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    topology_spread_constraints: Annotated[
+        list[TopologySpreadConstraint], ListType("map"), ListMapKey("topologyKey", "whenUnsatisfiable")
+    ] = []
     """TopologySpreadConstraints describes how a group of pods ought to spread across topology domains."""
-    volumes: list[Volume] = []
+    volumes: Annotated[list[Volume], ListType("map"), ListMapKey("name")] = []
     """List of volumes that can be mounted by containers belonging to the pod."""
 
 
@@ -2101,7 +2116,7 @@ class PodStatus(Struct):
 
     allocated_resources: dict[str, Quantity] = {}
     """AllocatedResources is the total requests allocated for this pod by the node."""
-    conditions: list[PodCondition] = []
+    conditions: Annotated[list[PodCondition], ListType("map"), ListMapKey("type")] = []
     """Current service state of pod."""
     container_statuses: list[ContainerStatus] = []
     """Statuses of containers in this pod."""
@@ -2123,13 +2138,13 @@ class PodStatus(Struct):
     nominated_node_name: str | None = None
     """nominatedNodeName is set only when this pod preempts other pods on the node, but it cannot be scheduled right
     away as preemption victims receive their graceful termination periods."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """If set, this represents the .metadata.generation that the pod status was set based upon."""
     phase: str | None = None
     """The phase of a Pod is a simple, high-level summary of where the Pod is in its lifecycle."""
     pod_ip: str | None = field(default=None, name="podIP")
     """podIP address allocated to the pod."""
-    pod_ips: list[PodIP] = field(default=[], name="podIPs")
+    pod_ips: Annotated[list[PodIP], ListType("map"), ListMapKey("ip")] = field(default=[], name="podIPs")
     """podIPs holds the IP addresses allocated to the pod."""
     qos_class: str | None = None
     """The Quality of Service (QOS) classification assigned to the pod based on resource requirements See
@@ -2139,7 +2154,7 @@ class PodStatus(Struct):
     """A brief CamelCase message indicating details about why the pod is in this state. e.g."""
     resize: str | None = None
     """Status of resources resize desired for pod's containers."""
-    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    resource_claim_statuses: Annotated[list[PodResourceClaimStatus], ListType("map"), ListMapKey("name")] = []
     """Status of resource claims."""
     resources: ResourceRequirements | None = None
     """Resources represents the compute resource requests and limits that have been applied at the pod level if pod-
@@ -2174,7 +2189,7 @@ class PortStatus(Struct):
     """Error is to record the problem with the service port The format of the error shall comply with the following
     rules: - built-in error values shall be specified in this file and those shall use CamelCase names - cloud
     provider specific error values must have names that comply with the format foo.example.com/CamelCase."""
-    port: int
+    port: Int32
     """Port is the port number of the service port of which status is recorded here"""
     protocol: str
     """Protocol is the protocol of the service port of which status is recorded here The supported values are:
@@ -2198,7 +2213,7 @@ class PreferredSchedulingTerm(Struct):
 
     preference: NodeSelectorTerm
     """A node selector term, associated with the corresponding weight."""
-    weight: int
+    weight: Int32
     """Weight associated with matching the corresponding nodeSelectorTerm, in the range 1-100."""
 
 
@@ -2208,30 +2223,30 @@ class Probe(Struct):
 
     exec: ExecAction | None = None
     """Exec specifies a command to execute in the container."""
-    failure_threshold: int | None = None
+    failure_threshold: Int32 | None = None
     """Minimum consecutive failures for the probe to be considered failed after having succeeded."""
     grpc: GRPCAction | None = None
     """GRPC specifies a GRPC HealthCheckRequest."""
     http_get: HTTPGetAction | None = None
     """HTTPGet specifies an HTTP GET request to perform."""
-    initial_delay_seconds: int | None = None
+    initial_delay_seconds: Int32 | None = None
     """Number of seconds after the container has started before liveness probes are initiated."""
-    period_seconds: int | None = None
+    period_seconds: Int32 | None = None
     """How often (in seconds) to perform the probe."""
-    success_threshold: int | None = None
+    success_threshold: Int32 | None = None
     """Minimum consecutive successes for the probe to be considered successful after having failed."""
     tcp_socket: TCPSocketAction | None = None
     """TCPSocket specifies a connection to a TCP port."""
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     """Optional duration in seconds the pod needs to terminate gracefully upon probe failure."""
-    timeout_seconds: int | None = None
+    timeout_seconds: Int32 | None = None
     """Number of seconds after which the probe times out."""
 
 
 class ProjectedVolumeSource(Struct):
     """Represents a projected volume source"""
 
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
     """defaultMode are the mode bits used to set permissions on created files by default."""
     sources: list[VolumeProjection] = []
     """sources is the list of volume projections."""
@@ -2263,17 +2278,17 @@ class RBDPersistentVolumeSource(Struct):
     """fsType is the filesystem type of the volume that you want to mount."""
     image: str
     """image is the rados image name."""
-    keyring: str | None = None
+    keyring: Annotated[str | None, Default("/etc/ceph/keyring")] = None
     """keyring is the path to key ring for RBDUser."""
     monitors: list[str] = []
     """monitors is a collection of Ceph monitors."""
-    pool: str | None = None
+    pool: Annotated[str | None, Default("rbd")] = None
     """pool is the rados pool name."""
     read_only: bool | None = None
     """readOnly here will force the ReadOnly setting in VolumeMounts."""
     secret_ref: SecretReference | None = None
     """secretRef is name of the authentication secret for RBDUser."""
-    user: str | None = None
+    user: Annotated[str | None, Default("admin")] = None
     """user is the rados user name."""
 
 
@@ -2284,17 +2299,17 @@ class RBDVolumeSource(Struct):
     """fsType is the filesystem type of the volume that you want to mount."""
     image: str
     """image is the rados image name."""
-    keyring: str | None = None
+    keyring: Annotated[str | None, Default("/etc/ceph/keyring")] = None
     """keyring is the path to key ring for RBDUser."""
     monitors: list[str] = []
     """monitors is a collection of Ceph monitors."""
-    pool: str | None = None
+    pool: Annotated[str | None, Default("rbd")] = None
     """pool is the rados pool name."""
     read_only: bool | None = None
     """readOnly here will force the ReadOnly setting in VolumeMounts."""
     secret_ref: LocalObjectReference | None = None
     """secretRef is name of the authentication secret for RBDUser."""
-    user: str | None = None
+    user: Annotated[str | None, Default("admin")] = None
     """user is the rados user name."""
 
 
@@ -2336,10 +2351,10 @@ class ReplicationControllerCondition(Struct):
 class ReplicationControllerSpec(Struct):
     """ReplicationControllerSpec is the specification of a replication controller."""
 
-    min_ready_seconds: int | None = None
+    min_ready_seconds: Int32 | None = None
     """Minimum number of seconds for which a newly created pod should be ready without any of its container
     crashing, for it to be considered available."""
-    replicas: int | None = None
+    replicas: Annotated[Int32 | None, Default(1)] = None
     """Replicas is the number of desired replicas."""
     selector: dict[str, str] = {}
     """Selector is a label query over pods that should match the Replicas count."""
@@ -2350,17 +2365,17 @@ class ReplicationControllerSpec(Struct):
 class ReplicationControllerStatus(Struct):
     """ReplicationControllerStatus represents the current status of a replication controller."""
 
-    available_replicas: int | None = None
+    available_replicas: Int32 | None = None
     """The number of available replicas (ready for at least minReadySeconds) for this replication controller."""
-    conditions: list[ReplicationControllerCondition] = []
+    conditions: Annotated[list[ReplicationControllerCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a replication controller's current state."""
-    fully_labeled_replicas: int | None = None
+    fully_labeled_replicas: Int32 | None = None
     """The number of pods that have labels matching the labels of the pod template of the replication controller."""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """ObservedGeneration reflects the generation of the most recently observed replication controller."""
-    ready_replicas: int | None = None
+    ready_replicas: Int32 | None = None
     """The number of ready replicas for this replication controller."""
-    replicas: int
+    replicas: Int32
     """Replicas is the most recently observed number of replicas."""
 
 
@@ -2434,7 +2449,7 @@ class ResourceQuotaStatus(Struct):
 class ResourceRequirements(Struct):
     """ResourceRequirements describes the compute resource requirements."""
 
-    claims: list[ResourceClaim] = []
+    claims: Annotated[list[ResourceClaim], ListType("map"), ListMapKey("name")] = []
     """Claims lists the names of resources, defined in spec.resourceClaims, that are used by this container."""
     limits: dict[str, Quantity] = {}
     """Limits describes the maximum amount of compute resources allowed."""
@@ -2447,7 +2462,7 @@ class ResourceStatus(Struct):
 
     name: str
     """Name of the resource."""
-    resources: list[ResourceHealth] = []
+    resources: Annotated[list[ResourceHealth], ListType("map"), ListMapKey("resourceID")] = []
     """List of unique resources health."""
 
 
@@ -2467,7 +2482,7 @@ class SELinuxOptions(Struct):
 class ScaleIOPersistentVolumeSource(Struct):
     """ScaleIOPersistentVolumeSource represents a persistent ScaleIO volume"""
 
-    fs_type: str | None = None
+    fs_type: Annotated[str | None, Default("xfs")] = None
     """fsType is the filesystem type to mount."""
     gateway: str
     """gateway is the host address of the ScaleIO API Gateway."""
@@ -2479,7 +2494,7 @@ class ScaleIOPersistentVolumeSource(Struct):
     """secretRef references to the secret for ScaleIO user and other sensitive information."""
     ssl_enabled: bool | None = None
     """sslEnabled is the flag to enable/disable SSL communication with Gateway, default false"""
-    storage_mode: str | None = None
+    storage_mode: Annotated[str | None, Default("ThinProvisioned")] = None
     """storageMode indicates whether the storage for a volume should be ThickProvisioned or ThinProvisioned."""
     storage_pool: str | None = None
     """storagePool is the ScaleIO Storage Pool associated with the protection domain."""
@@ -2493,7 +2508,7 @@ class ScaleIOPersistentVolumeSource(Struct):
 class ScaleIOVolumeSource(Struct):
     """ScaleIOVolumeSource represents a persistent ScaleIO volume"""
 
-    fs_type: str | None = None
+    fs_type: Annotated[str | None, Default("xfs")] = None
     """fsType is the filesystem type to mount."""
     gateway: str
     """gateway is the host address of the ScaleIO API Gateway."""
@@ -2505,7 +2520,7 @@ class ScaleIOVolumeSource(Struct):
     """secretRef references to the secret for ScaleIO user and other sensitive information."""
     ssl_enabled: bool | None = None
     """sslEnabled Flag enable/disable SSL communication with Gateway, default false"""
-    storage_mode: str | None = None
+    storage_mode: Annotated[str | None, Default("ThinProvisioned")] = None
     """storageMode indicates whether the storage for a volume should be ThickProvisioned or ThinProvisioned."""
     storage_pool: str | None = None
     """storagePool is the ScaleIO Storage Pool associated with the protection domain."""
@@ -2605,7 +2620,7 @@ class SecretReference(Struct):
 class SecretVolumeSource(Struct):
     """Adapts a Secret into a volume."""
 
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
     """defaultMode is Optional: mode bits used to set permissions on created files by default."""
     items: list[KeyToPath] = []
     """items If unspecified, each key-value pair in the Data field of the referenced Secret will be projected into
@@ -2631,11 +2646,11 @@ class SecurityContext(Struct):
     """procMount denotes the type of proc mount to use for the containers."""
     read_only_root_filesystem: bool | None = None
     """Whether this container has a read-only root filesystem."""
-    run_as_group: int | None = None
+    run_as_group: Int64 | None = None
     """The GID to run the entrypoint of the container process."""
     run_as_non_root: bool | None = None
     """Indicates that the container must run as a non-root user."""
-    run_as_user: int | None = None
+    run_as_user: Int64 | None = None
     """The UID to run the entrypoint of the container process."""
     se_linux_options: SELinuxOptions | None = None
     """The SELinux context to be applied to the container."""
@@ -2682,7 +2697,7 @@ class ServiceAccount(Object):
     image_pull_secrets: list[LocalObjectReference] = []
     """ImagePullSecrets is a list of references to secrets in the same namespace to use for pulling any images in
     pods that reference this ServiceAccount."""
-    secrets: list[ObjectReference] = []
+    secrets: Annotated[list[ObjectReference], ListType("map"), ListMapKey("name")] = []
     """Secrets is a list of the secrets in the same namespace that pods running using this ServiceAccount are
     allowed to use."""
 
@@ -2692,7 +2707,7 @@ class ServiceAccountTokenProjection(Struct):
 
     audience: str | None = None
     """audience is the intended audience of the token."""
-    expiration_seconds: int | None = None
+    expiration_seconds: Int64 | None = None
     """expirationSeconds is the requested duration of validity of the service account token."""
     path: str
     """path is the path relative to the mount point of the file to project the token into."""
@@ -2705,11 +2720,11 @@ class ServicePort(Struct):
     """The application protocol for this port."""
     name: str | None = None
     """The name of this port within the service."""
-    node_port: int | None = None
+    node_port: Int32 | None = None
     """The port on each node on which this service is exposed when type is NodePort or LoadBalancer."""
-    port: int
+    port: Int32
     """The port that will be exposed by this service."""
-    protocol: str | None = None
+    protocol: Annotated[str | None, Default("TCP")] = None
     """The IP protocol for this port."""
     target_port: IntOrString | None = None
     """Number or name of the port to access on the pods targeted by the service."""
@@ -2734,7 +2749,7 @@ class ServiceSpec(Struct):
     external_traffic_policy: str | None = None
     """externalTrafficPolicy describes how nodes distribute service traffic they receive on one of the Service's
     "externally-facing" addresses (NodePorts, ExternalIPs, and LoadBalancer IPs)."""
-    health_check_node_port: int | None = None
+    health_check_node_port: Int32 | None = None
     """healthCheckNodePort specifies the healthcheck nodePort for the service."""
     internal_traffic_policy: str | None = None
     """InternalTrafficPolicy describes how nodes distribute service traffic they receive on the ClusterIP."""
@@ -2749,7 +2764,7 @@ class ServiceSpec(Struct):
     load_balancer_source_ranges: list[str] = []
     """If specified and supported by the platform, this will restrict traffic through the cloud-provider load-
     balancer will be restricted to the specified client IPs."""
-    ports: list[ServicePort] = []
+    ports: Annotated[list[ServicePort], ListType("map"), ListMapKey("port", "protocol")] = []
     """The list of ports that are exposed by this service."""
     publish_not_ready_addresses: bool | None = None
     """publishNotReadyAddresses indicates that any agent which deals with endpoints for this Service should
@@ -2770,7 +2785,7 @@ class ServiceSpec(Struct):
 class ServiceStatus(Struct):
     """ServiceStatus represents the current status of a service."""
 
-    conditions: list[Condition] = []
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """Current service state"""
     load_balancer: LoadBalancerStatus | None = None
     """LoadBalancer contains the current status of the load-balancer, if one is present."""
@@ -2786,7 +2801,7 @@ class SessionAffinityConfig(Struct):
 class SleepAction(Struct):
     """SleepAction describes a "sleep" action."""
 
-    seconds: int
+    seconds: Int64
     """Seconds is the number of seconds to sleep."""
 
 
@@ -2861,7 +2876,7 @@ class Toleration(Struct):
     """Key is the taint key that the toleration applies to."""
     operator: str | None = None
     """Operator represents a key's relationship to the value."""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
     """TolerationSeconds represents the period of time the toleration (which must be of effect NoExecute, otherwise
     this field is ignored) tolerates the taint."""
     value: str | None = None
@@ -2891,9 +2906,9 @@ class TopologySpreadConstraint(Struct):
     """LabelSelector is used to find matching pods."""
     match_label_keys: list[str] = []
     """MatchLabelKeys is a set of pod label keys to select the pods over which spreading will be calculated."""
-    max_skew: int
+    max_skew: Int32
     """MaxSkew describes the degree to which pods may be unevenly distributed."""
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     """MinDomains indicates a minimum number of eligible domains."""
     node_affinity_policy: str | None = None
     """NodeAffinityPolicy indicates how we will treat Pod's nodeAffinity/nodeSelector when calculating pod topology
@@ -3117,7 +3132,7 @@ class WeightedPodAffinityTerm(Struct):
 
     pod_affinity_term: PodAffinityTerm
     """Required."""
-    weight: int
+    weight: Int32
     """weight associated with matching the corresponding podAffinityTerm, in the range 1-100."""
 
 

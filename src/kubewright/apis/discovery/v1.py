@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kubewright.apis.core import v1 as core_v1
+from kubewright.models.markers import ListType
+from kubewright.models.meta import Int32
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct
 
@@ -10,7 +14,7 @@ from kubewright.models.struct import Struct
 class Endpoint(Struct):
     """Endpoint represents a single logical "backend" implementing a service."""
 
-    addresses: list[str] = []
+    addresses: Annotated[list[str], ListType("set")] = []
     """addresses of this endpoint."""
     conditions: EndpointConditions | None = None
     """conditions contains information about the current status of the endpoint."""
@@ -57,7 +61,7 @@ class EndpointPort(Struct):
     """The application protocol for this port."""
     name: str | None = None
     """name represents the name of this port."""
-    port: int | None = None
+    port: Int32 | None = None
     """port represents the port number of the endpoint."""
     protocol: str | None = None
     """protocol represents the IP protocol for this port."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.meta import MicroTime, Time
+from kubewright.models.meta import Int32, MicroTime, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct
 
@@ -15,7 +15,7 @@ class Event(Object):
 
     action: str | None = None
     """action is what action was taken/failed regarding to the regarding object."""
-    deprecated_count: int | None = None
+    deprecated_count: Int32 | None = None
     """deprecatedCount is the deprecated field assuring backward compatibility with core.v1 Event type."""
     deprecated_first_timestamp: Time | None = None
     """deprecatedFirstTimestamp is the deprecated field assuring backward compatibility with core.v1 Event type."""
@@ -47,7 +47,7 @@ class EventSeries(Struct):
     """EventSeries contain information on series of events, i.e. thing that was/is happening continuously for some
     time."""
 
-    count: int
+    count: Int32
     """count is the number of occurrences in this series up to the last heartbeat time."""
     last_observed_time: MicroTime | None = None
     """lastObservedTime is the time when last Event from the series was seen before last heartbeat."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Time
+from typing import Annotated
+
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -10,10 +13,10 @@ from kubewright.models.struct import Struct, field
 class ExemptPriorityLevelConfiguration(Struct):
     """ExemptPriorityLevelConfiguration describes the configurable aspects of the handling of exempt requests."""
 
-    lendable_percent: int | None = None
+    lendable_percent: Int32 | None = None
     """`lendablePercent` prescribes the fraction of the level's NominalCL that can be borrowed by other priority
     levels."""
-    nominal_concurrency_shares: int | None = None
+    nominal_concurrency_shares: Int32 | None = None
     """`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of
     this level."""
 
@@ -64,7 +67,7 @@ class FlowSchemaSpec(Struct):
 
     distinguisher_method: FlowDistinguisherMethod | None = None
     """`distinguisherMethod` defines how to compute the flow distinguisher for requests that match this schema."""
-    matching_precedence: int | None = None
+    matching_precedence: Int32 | None = None
     """`matchingPrecedence` is used to choose among the FlowSchemas that match a given request."""
     priority_level_configuration: PriorityLevelConfigurationReference
     """`priorityLevelConfiguration` should reference a PriorityLevelConfiguration in the cluster."""
@@ -75,7 +78,7 @@ class FlowSchemaSpec(Struct):
 class FlowSchemaStatus(Struct):
     """FlowSchemaStatus represents the current state of a FlowSchema."""
 
-    conditions: list[FlowSchemaCondition] = []
+    conditions: Annotated[list[FlowSchemaCondition], ListType("map"), ListMapKey("type")] = []
     """`conditions` is a list of the current states of FlowSchema."""
 
 
@@ -98,15 +101,15 @@ class LimitResponse(Struct):
 class LimitedPriorityLevelConfiguration(Struct):
     """LimitedPriorityLevelConfiguration specifies how to handle requests that are subject to limits."""
 
-    borrowing_limit_percent: int | None = None
+    borrowing_limit_percent: Int32 | None = None
     """`borrowingLimitPercent`, if present, configures a limit on how many seats this priority level can borrow from
     other priority levels."""
-    lendable_percent: int | None = None
+    lendable_percent: Int32 | None = None
     """`lendablePercent` prescribes the fraction of the level's NominalCL that can be borrowed by other priority
     levels."""
     limit_response: LimitResponse | None = None
     """`limitResponse` indicates what to do with requests that can not be executed right now"""
-    nominal_concurrency_shares: int | None = None
+    nominal_concurrency_shares: Int32 | None = None
     """`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of
     this level."""
 
@@ -115,9 +118,9 @@ class NonResourcePolicyRule(Struct):
     """NonResourcePolicyRule is a predicate that matches non-resource requests according to their verb and the
     target non-resource URL."""
 
-    non_resource_urls: list[str] = field(default=[], name="nonResourceURLs")
+    non_resource_urls: Annotated[list[str], ListType("set")] = field(default=[], name="nonResourceURLs")
     """`nonResourceURLs` is a set of url prefixes that a user should have access to and may not be empty."""
-    verbs: list[str] = []
+    verbs: Annotated[list[str], ListType("set")] = []
     """`verbs` is a list of matching verbs and may not be empty."""
 
 
@@ -189,19 +192,19 @@ class PriorityLevelConfigurationSpec(Struct):
 class PriorityLevelConfigurationStatus(Struct):
     """PriorityLevelConfigurationStatus represents the current state of a "request-priority"."""
 
-    conditions: list[PriorityLevelConfigurationCondition] = []
+    conditions: Annotated[list[PriorityLevelConfigurationCondition], ListType("map"), ListMapKey("type")] = []
     """`conditions` is the current state of "request-priority"."""
 
 
 class QueuingConfiguration(Struct):
     """QueuingConfiguration holds the configuration parameters for queuing"""
 
-    hand_size: int | None = None
+    hand_size: Int32 | None = None
     """`handSize` is a small positive number that configures the shuffle sharding of requests into queues."""
-    queue_length_limit: int | None = None
+    queue_length_limit: Int32 | None = None
     """`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority
     level at a time; excess requests are rejected."""
-    queues: int | None = None
+    queues: Int32 | None = None
     """`queues` is the number of queues for this priority level."""
 
 
@@ -209,16 +212,16 @@ class ResourcePolicyRule(Struct):
     """ResourcePolicyRule is a predicate that matches some resource requests, testing the request's verb and the
     target resource."""
 
-    api_groups: list[str] = []
+    api_groups: Annotated[list[str], ListType("set")] = []
     """`apiGroups` is a list of matching API groups and may not be empty."""
     cluster_scope: bool | None = None
     """`clusterScope` indicates whether to match requests that do not specify a namespace (which happens either
     because the resource is not namespaced or the request targets all namespaces)."""
-    namespaces: list[str] = []
+    namespaces: Annotated[list[str], ListType("set")] = []
     """`namespaces` is a list of target namespaces that restricts matches."""
-    resources: list[str] = []
+    resources: Annotated[list[str], ListType("set")] = []
     """`resources` is a list of matching resources (i.e., lowercase and plural) with, if desired, subresource."""
-    verbs: list[str] = []
+    verbs: Annotated[list[str], ListType("set")] = []
     """`verbs` is a list of matching verbs and may not be empty."""
 
 

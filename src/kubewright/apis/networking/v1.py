@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.meta import Condition, IntOrString, LabelSelector
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Condition, Int32, IntOrString, LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -135,7 +138,7 @@ class IngressPortStatus(Struct):
     """error is to record the problem with the service port The format of the error shall comply with the following
     rules: - built-in error values shall be specified in this file and those shall use CamelCase names - cloud
     provider specific error values must have names that comply with the format foo.example.com/CamelCase."""
-    port: int
+    port: Int32
     """port is the port number of the ingress port."""
     protocol: str
     """protocol is the protocol of the ingress port."""
@@ -232,7 +235,7 @@ class NetworkPolicyPeer(Struct):
 class NetworkPolicyPort(Struct):
     """NetworkPolicyPort describes a port to allow traffic on"""
 
-    end_port: int | None = None
+    end_port: Int32 | None = None
     """endPort indicates that the range of ports from port to endPort if set, inclusive, should be allowed by the
     policy."""
     port: IntOrString | None = None
@@ -272,7 +275,7 @@ class ServiceBackendPort(Struct):
 
     name: str | None = None
     """name is the name of the port on the Service."""
-    number: int | None = None
+    number: Int32 | None = None
     """number is the numerical port number (e.g. 80) on the Service."""
 
 
@@ -305,5 +308,5 @@ class ServiceCIDRSpec(Struct):
 class ServiceCIDRStatus(Struct):
     """ServiceCIDRStatus describes the current state of the ServiceCIDR."""
 
-    conditions: list[Condition] = []
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """conditions holds an array of metav1.Condition that describe the state of the ServiceCIDR."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright.models.meta import Condition, DeleteOptions, IntOrString, LabelSelector, Time
+from typing import Annotated
+
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Condition, DeleteOptions, Int32, Int64, IntOrString, LabelSelector, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -10,7 +13,7 @@ from kubewright.models.struct import Struct, field
 class Eviction(Object):
     """Eviction evicts a pod from its node subject to certain policies and safety constraints."""
 
-    __api__ = APIResource("policy", "v1", "Eviction", "", "")
+    __api__ = APIResource("policy", "v1", "Eviction", "")
 
     delete_options: DeleteOptions | None = None
     """DeleteOptions may be provided"""
@@ -53,18 +56,18 @@ class PodDisruptionBudgetSpec(Struct):
 class PodDisruptionBudgetStatus(Struct):
     """PodDisruptionBudgetStatus represents information about the status of a PodDisruptionBudget."""
 
-    conditions: list[Condition] = []
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """Conditions contain conditions for PDB."""
-    current_healthy: int | None = None
+    current_healthy: Int32 | None = None
     """current number of healthy pods"""
-    desired_healthy: int | None = None
+    desired_healthy: Int32 | None = None
     """minimum desired number of healthy pods"""
     disrupted_pods: dict[str, Time] = {}
     """DisruptedPods contains information about pods whose eviction was processed by the API server eviction
     subresource handler but has not yet been observed by the PodDisruptionBudget controller."""
-    disruptions_allowed: int | None = None
+    disruptions_allowed: Int32 | None = None
     """Number of pod disruptions that are currently allowed."""
-    expected_pods: int | None = None
+    expected_pods: Int32 | None = None
     """total number of pods counted by this disruption budget"""
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
     """Most recent generation observed when updating this PDB status."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.meta import Condition, ObjectMeta, Quantity, Time
+from kubewright.models.markers import Default, ListMapKey, ListType
+from kubewright.models.meta import Condition, Int64, ObjectMeta, Quantity, RawExtension, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -13,9 +14,9 @@ from kubewright.models.struct import Struct, field
 class AllocatedDeviceStatus(Struct):
     """AllocatedDeviceStatus contains the status of an allocated device, if the driver chooses to report it."""
 
-    conditions: list[Condition] = []
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """Conditions contains the latest observation of the device's state."""
-    data: dict[str, Any] | None = None
+    data: RawExtension | None = None
     """Data contains arbitrary driver-specific data."""
     device: str
     """Device references one device instance via its name in the driver's resource pool."""
@@ -160,9 +161,9 @@ class DeviceAttribute(Struct):
     """BoolValue is a true/false value."""
     bools: list[bool] = []
     """BoolValues is a non-empty list of true/false values."""
-    int_: int | None = None
+    int_: Int64 | None = None
     """IntValue is a number."""
-    ints: list[int] = []
+    ints: list[Int64] = []
     """IntValues is a non-empty list of numbers."""
     string: str | None = None
     """StringValue is a string."""
@@ -311,7 +312,7 @@ class DeviceSubRequest(Struct):
     """AllocationMode and its related fields define how devices are allocated to satisfy this subrequest."""
     capacity: CapacityRequirements | None = None
     """Capacity define resource requirements against each capacity."""
-    count: int | None = None
+    count: Int64 | None = None
     """Count is used only when the count mode is "ExactCount"."""
     device_class_name: str
     """DeviceClassName references a specific DeviceClass, which can define additional configuration and selectors to
@@ -350,9 +351,9 @@ class DeviceToleration(Struct):
     """Effect indicates the taint effect to match."""
     key: str | None = None
     """Key is the taint key that the toleration applies to."""
-    operator: str | None = None
+    operator: Annotated[str | None, Default("Equal")] = None
     """Operator represents a key's relationship to the value."""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
     """TolerationSeconds represents the period of time the toleration (which must be of effect NoExecute, otherwise
     this field is ignored) tolerates the taint."""
     value: str | None = None
@@ -368,7 +369,7 @@ class ExactDeviceRequest(Struct):
     """AllocationMode and its related fields define how devices are allocated to satisfy this request."""
     capacity: CapacityRequirements | None = None
     """Capacity define resource requirements against each capacity."""
-    count: int | None = None
+    count: Int64 | None = None
     """Count is used only when the count mode is "ExactCount"."""
     device_class_name: str
     """DeviceClassName references a specific DeviceClass, which can define additional configuration and selectors to
@@ -408,7 +409,7 @@ class OpaqueDeviceConfiguration(Struct):
 
     driver: str
     """Driver is used to determine which kubelet plugin needs to be passed these configuration parameters."""
-    parameters: dict[str, Any]
+    parameters: RawExtension
     """Parameters can contain arbitrary data."""
 
 
@@ -451,9 +452,11 @@ class ResourceClaimStatus(Struct):
 
     allocation: AllocationResult | None = None
     """Allocation is set once the claim has been allocated successfully."""
-    devices: list[AllocatedDeviceStatus] = []
+    devices: Annotated[
+        list[AllocatedDeviceStatus], ListType("map"), ListMapKey("driver", "device", "pool", "shareID")
+    ] = []
     """Devices contains the status of each device allocated for this claim, as reported by the driver."""
-    reserved_for: list[ResourceClaimConsumerReference] = []
+    reserved_for: Annotated[list[ResourceClaimConsumerReference], ListType("map"), ListMapKey("uid")] = []
     """ReservedFor indicates which entities are currently allowed to use the claim."""
 
 
@@ -480,11 +483,11 @@ class ResourceClaimTemplateSpec(Struct):
 class ResourcePool(Struct):
     """ResourcePool describes the pool that ResourceSlices belong to."""
 
-    generation: int
+    generation: Int64
     """Generation tracks the change in a pool over time."""
     name: str
     """Name is used to identify the pool."""
-    resource_slice_count: int
+    resource_slice_count: Int64
     """ResourceSliceCount is the total number of ResourceSlices in the pool at this generation number."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubewright.models.meta import Int32
 from kubewright.models.resource import APIResource, Object
 
 
@@ -26,5 +27,5 @@ class PriorityClass(Object):
     do not have any priority class."""
     preemption_policy: str | None = None
     """preemptionPolicy is the Policy for preempting pods with lower priority."""
-    value: int | None = None
+    value: Int32 | None = None
     """value represents the integer value of this priority class."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.meta import LabelSelector, Quantity, Time
+from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.meta import Int32, Int64, LabelSelector, Quantity, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
 
@@ -29,7 +32,7 @@ class CSIDriverSpec(Struct):
     fs_group_policy: str | None = None
     """fsGroupPolicy defines if the underlying volume supports changing ownership and permission of the volume
     before being mounted."""
-    node_allocatable_update_period_seconds: int | None = None
+    node_allocatable_update_period_seconds: Int64 | None = None
     """nodeAllocatableUpdatePeriodSeconds specifies the interval between periodic updates of the CSINode allocatable
     capacity for this driver."""
     pod_info_on_mount: bool | None = None
@@ -53,7 +56,7 @@ class CSIDriverSpec(Struct):
     token_requests: list[TokenRequest] = []
     """tokenRequests indicates the CSI driver needs pods' service account tokens it is mounting volume for to do
     necessary authentication."""
-    volume_lifecycle_modes: list[str] = []
+    volume_lifecycle_modes: Annotated[list[str], ListType("set")] = []
     """volumeLifecycleModes defines what kind of volumes this CSI volume driver supports."""
 
 
@@ -82,7 +85,7 @@ class CSINodeDriver(Struct):
 class CSINodeSpec(Struct):
     """CSINodeSpec holds information about the specification of all CSI drivers installed on a node"""
 
-    drivers: list[CSINodeDriver] = []
+    drivers: Annotated[list[CSINodeDriver], ListType("map"), ListMapKey("name")] = []
     """drivers is a list of information of all CSI Drivers existing on a node."""
 
 
@@ -134,7 +137,7 @@ class TokenRequest(Struct):
 
     audience: str
     """audience is the intended audience of the token in "TokenRequestSpec"."""
-    expiration_seconds: int | None = None
+    expiration_seconds: Int64 | None = None
     """expirationSeconds is the duration of validity of the token in "TokenRequestSpec"."""
 
 
@@ -214,7 +217,7 @@ class VolumeAttributesClass(Object):
 class VolumeError(Struct):
     """VolumeError captures an error encountered during a volume operation."""
 
-    error_code: int | None = None
+    error_code: Int32 | None = None
     """errorCode is a numeric gRPC code representing the error encountered during Attach or Detach operations."""
     message: str | None = None
     """message represents the error encountered during Attach or Detach operation."""
@@ -225,5 +228,5 @@ class VolumeError(Struct):
 class VolumeNodeResources(Struct):
     """VolumeNodeResources is a set of resource limits for scheduling of volumes."""
 
-    count: int | None = None
+    count: Int32 | None = None
     """count indicates the maximum number of unique volumes managed by the CSI driver that can be used on a node."""
