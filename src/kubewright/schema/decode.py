@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from kubewright.machinery import time
@@ -277,8 +278,15 @@ def _number(value: Any) -> Any:
 
 
 def _quantity(value: Any) -> str:
+    if value.__class__ is int or value.__class__ is float:
+        return _canonical_quantity(str(value))
+    return _canonical_quantity(value if value.__class__ is str else "")
+
+
+@lru_cache(maxsize=1024)  # a cluster has few different quantities
+def _canonical_quantity(text: str) -> str:
     try:
-        return str(Quantity.of(value))
+        return str(Quantity.parse(text))
     except ValueError as error:
         raise _Malformed(str(error)) from None
 
@@ -295,7 +303,11 @@ def _int_or_string(value: Any) -> int | str:
 
 
 def _time(value: Any) -> str:
-    text = _text(value)
+    return _canonical_time(_text(value))
+
+
+@lru_cache(maxsize=1024)  # the same times come with every update of an object
+def _canonical_time(text: str) -> str:
     try:
         return time.format(time.parse(text))
     except ValueError:
