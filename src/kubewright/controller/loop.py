@@ -252,9 +252,8 @@ class _TimedOut(DeadlineExceeded):
 
 def _unwrapped(error: Exception) -> Exception:
     """What a task group's only failure was."""
-    while isinstance(error, ExceptionGroup):
-        first, *others = cast("ExceptionGroup[Exception]", error).exceptions
-        if others:
-            break
-        error = first
-    return error
+    if not isinstance(error, ExceptionGroup):
+        return error
+    group = cast("ExceptionGroup[Exception]", error)
+    first, *others = group.exceptions
+    return group if others else _unwrapped(first)

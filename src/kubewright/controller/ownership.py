@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
-from kubewright.models.meta import OwnerReference
+from kubewright.models.meta import owner_reference
 
 
 def set_controller_reference(owner: Object, child: Object) -> None:
@@ -28,19 +28,7 @@ def set_controller_reference(owner: Object, child: Object) -> None:
                 f"{_described(owner)} cannot control it as well. Give the child another name"
             )
     others = [each for each in child.metadata.owner_references if each.uid != owner.metadata.uid]
-    child.metadata.owner_references = [*others, controller_reference(owner)]
-
-
-def controller_reference(owner: Object) -> OwnerReference:
-    """The reference that makes `owner` the controlling owner; foreground deletion of it waits for the child."""
-    return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+    child.metadata.owner_references = [*others, owner_reference(owner)]
 
 
 def is_controlled_by(child: Object, owner: Object) -> bool:

@@ -1,0 +1,231 @@
+"""Leader election: who leads, until when, and that never two do."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from kubewright.client.client import Client
+from kubewright.client.transport import HandlerTransport
+from kubewright.http.message import Request
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import ConfigError, LeadershipLost
+from kubewright.manager.leader import Fence, LeaderElection, LeaderElector
+
+from .smallserver import SmallServer
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/system/leases/web"
+
+
+class Candidate:
+    """A process that stands for election, and works while it leads."""
+
+    def __init__(self, name: str, server: SmallServer, clock: VirtualClock) -> None:
+        self.server = SmallServer()  # its own way to the server, which can be cut
+        self.server.share(server)
+        client = Client(HandlerTransport(self.server.handle), clock=clock)
+        settings = LeaderElection(name="web", namespace="system")
+        self.elector = LeaderElector(client, settings, name, clock=clock)
+        self.working = False
+        self.lost: LeadershipLost | None = None
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        await self.elector.acquire()
+        self.working = True
+        try:
+            await self.elector.hold()
+        except LeadershipLost as error:
+            self.lost = error
+        finally:
+            self.working = False
+
+    async def stop(self) -> None:
+        """A graceful stop: no more work, then the Lease is released."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        await self.elector.release()
+
+
+@pytest.fixture
+def candidates(server: SmallServer, clock: VirtualClock) -> Iterator[list[Candidate]]:
+    running: list[Candidate] = []
+    yield running
+    for each in running:
+        each.task.cancel()
+
+
+def stand(name: str, server: SmallServer, clock: VirtualClock, candidates: list[Candidate]) -> Candidate:
+    candidates.append(Candidate(name, server, clock))
+    return candidates[-1]
+
+
+async def test_the_first_candidate_makes_the_lease_and_leads(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(0)
+    assert first.working
+    assert first.elector.leading
+    spec = server.objects[LEASE]["spec"]
+    assert spec["holderIdentity"] == "a"
+    assert spec["leaseDurationSeconds"] == 15
+    assert spec.get("leaseTransitions", 0) == 0
+    assert spec["acquireTime"] == spec["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+async def test_the_leader_renews_every_two_seconds_and_keeps_the_time_it_began(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    stand("a", server, clock, candidates)
+    await clock.advance(60)
+    spec = server.objects[LEASE]["spec"]
+    assert spec["renewTime"] == "2026-01-01T00:01:00.000000Z"
+    assert spec["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+async def test_a_second_candidate_waits_as_long_as_the_first_renews(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first, second = stand("a", server, clock, candidates), stand("b", server, clock, candidates)
+    await clock.advance(300)
+    assert first.working
+    assert not second.working
+
+
+async def test_a_leader_that_died_is_followed_after_the_lease_duration(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(20)
+    second = stand("b", server, clock, candidates)
+    await clock.advance(5)
+    first.task.cancel()
+    await clock.advance(13)
+    assert not second.working
+    await clock.advance(7)
+    assert second.working
+    spec = server.objects[LEASE]["spec"]
+    assert spec["holderIdentity"] == "b"
+    assert spec["leaseTransitions"] == 1
+
+
+async def test_an_old_renew_time_does_not_count_against_a_leader_whose_clock_is_behind(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(0)
+    first.task.cancel()
+    server.objects[LEASE]["spec"]["renewTime"] = "2001-01-01T00:00:00.000000Z"
+    second = stand("b", server, clock, candidates)
+    await clock.advance(14)
+    assert not second.working
+
+
+async def test_a_leader_that_is_cut_off_stops_before_another_can_lead(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first, second = stand("a", server, clock, candidates), stand("b", server, clock, candidates)
+    await clock.advance(31)
+    first.server.down = True
+    stopped_at = led_at = None
+    for _ in range(400):
+        await clock.advance(0.1)
+        assert not (first.working and second.working)
+        if stopped_at is None and not first.working:
+            stopped_at = clock.monotonic()
+        if led_at is None and second.working:
+            led_at = clock.monotonic()
+    assert stopped_at is not None
+    assert led_at is not None
+    assert led_at - stopped_at >= 4
+    assert first.lost is not None
+    assert "Lease system/web" in str(first.lost)
+
+
+async def test_a_server_that_is_away_for_less_than_the_deadline_costs_no_leadership(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(30)
+    first.server.down = True
+    await clock.advance(7)
+    first.server.down = False
+    await clock.advance(30)
+    assert first.working
+
+
+async def test_a_renewal_whose_answer_was_lost_is_no_loss_of_leadership(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(3)
+    first.server.loses_answers = True
+    await clock.advance(2)
+    first.server.loses_answers = False
+    await clock.advance(30)
+    assert first.working
+    assert server.objects[LEASE]["spec"].get("leaseTransitions", 0) == 0
+
+
+async def test_a_lease_that_was_deleted_is_made_again(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(3)
+    del server.objects[LEASE]
+    await clock.advance(3)
+    assert first.working
+    assert server.objects[LEASE]["spec"]["holderIdentity"] == "a"
+
+
+async def test_a_lease_that_was_given_to_another_by_hand_ends_leadership_at_the_next_renewal(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first = stand("a", server, clock, candidates)
+    await clock.advance(3)
+    server.touch(LEASE, {"spec": server.objects[LEASE]["spec"] | {"holderIdentity": "somebody"}})
+    await clock.advance(2)
+    assert not first.working
+    assert not first.elector.leading
+
+
+async def test_after_a_graceful_stop_the_next_one_need_not_wait(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    first, second = stand("a", server, clock, candidates), stand("b", server, clock, candidates)
+    await clock.advance(10)
+    await first.stop()
+    assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
+    await clock.advance(2.5)
+    assert second.working
+
+
+async def test_of_two_that_ask_at_once_one_leads(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
+) -> None:
+    for name in "abcde":
+        stand(name, server, clock, candidates)
+    await clock.advance(60)
+    assert sum(each.working for each in candidates) == 1
+
+
+async def test_the_fence_lets_reads_pass_and_writes_only_of_a_leader(server: SmallServer) -> None:
+    leading = False
+    fence = Fence(HandlerTransport(server.handle), lambda: leading)
+    await fence.send(Request("GET", LEASE))
+    with pytest.raises(LeadershipLost, match="does not lead"):
+        await fence.send(Request("DELETE", LEASE))
+    leading = True
+    await fence.send(Request("PUT", LEASE, body=b"{}"))
+    assert [each.method for each in server.requests] == ["GET", "PUT"]
+
+
+def test_durations_that_leave_no_time_to_stop_are_refused() -> None:
+    good = LeaderElection()
+    with pytest.raises(ConfigError, match="lease_duration"):
+        replace(good, renew_deadline=timedelta(seconds=15))
+    with pytest.raises(ConfigError, match="retry_period"):
+        replace(good, retry_period=timedelta(seconds=9))

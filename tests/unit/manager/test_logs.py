@@ -1,0 +1,80 @@
+"""Log lines, for people and for machines."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from kubewright.controller.log import get_logger
+from kubewright.manager import logs
+
+
+@pytest.fixture(autouse=True)
+def root_as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_a_line_for_machines_is_json_with_a_constant_message_and_keys() -> None:
+    out = io.StringIO()
+    logs.configure("json", stream=out)
+    log = get_logger("kubewright.controller.web").bind(namespace="shop", name="a")
+    log.info("Deployment spec.replicas change", before=3, after=4)
+    line = json.loads(out.getvalue())
+    assert line.pop("ts").endswith("Z")
+    assert line == {
+        "level": "info",
+        "logger": "kubewright.controller.web",
+        "msg": "Deployment spec.replicas change",
+        "namespace": "shop",
+        "name": "a",
+        "before": 3,
+        "after": 4,
+    }
+
+
+def test_a_line_for_people_shows_keys_behind_the_message() -> None:
+    out = io.StringIO()
+    logs.configure("console", stream=out)
+    get_logger("kubewright.controller.web").warning("Port is taken", port=30010, by="Service other", node=None)
+    line = out.getvalue()
+    assert line.endswith('WARNING controller.web  Port is taken  port=30010 by="Service other"\n')
+    assert "\033" not in line
+
+
+def test_a_traceback_follows_where_there_is_one() -> None:
+    people, machines = io.StringIO(), io.StringIO()
+    for format, out in (("console", people), ("json", machines)):
+        logs.configure(format, stream=out)  # type: ignore[arg-type]
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            get_logger("test").error("Failed", exc_info=error)
+    assert "ValueError: no" in people.getvalue()
+    assert "ValueError: no" in json.loads(machines.getvalue())["stacktrace"]
+
+
+def test_lines_of_other_libraries_are_formatted_as_they_ask() -> None:
+    out = io.StringIO()
+    logs.configure("json", stream=out)
+    logging.getLogger("asyncio").warning("%d tasks", 3)
+    assert json.loads(out.getvalue())["msg"] == "3 tasks"
+
+
+def test_what_json_does_not_know_is_shown_as_text() -> None:
+    out = io.StringIO()
+    logs.configure("json", stream=out)
+    get_logger("test").info("Seen", error=KeyError("x"))
+    assert json.loads(out.getvalue())["error"] == "'x'"
+
+
+def test_levels_below_the_one_asked_for_are_left_out() -> None:
+    out = io.StringIO()
+    logs.configure("json", "warning", out)
+    get_logger("test").info("Quiet")
+    assert out.getvalue() == ""
