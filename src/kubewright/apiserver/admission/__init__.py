@@ -1,1 +1,37 @@
-"""Admission: what may change or refuse a write after authorization and before it is stored."""
+"""Admission: what may change or refuse a write after authorization and before it is stored.
+
+The plugins are those of kube-apiserver that are on by default and that operators meet, in its order. Webhooks and
+admission policies come later; until then their configurations are refused (`registry.admissionregistration`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubewright.apiserver.admission.attributes import AdmissionPlugin
+from kubewright.apiserver.admission.limitranger import LimitRanger
+from kubewright.apiserver.admission.namespacelifecycle import NamespaceLifecycle
+from kubewright.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
+from kubewright.apiserver.admission.resourcequota import ResourceQuota
+from kubewright.apiserver.admission.serviceaccount import ServiceAccount
+from kubewright.apiserver.admission.storageclass import DefaultStorageClass, StorageObjectInUseProtection
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.server import APIServer
+
+
+def build(server: APIServer) -> list[AdmissionPlugin]:
+    """The chain of a server, without the plugins that its options leave out."""
+    resources = server.resources
+    plugins: list[AdmissionPlugin] = [
+        NamespaceLifecycle(resources),
+        LimitRanger(resources),
+        ServiceAccount(resources),
+        Priority(resources),
+        DefaultTolerationSeconds(),
+        RuntimeClass(resources),
+        DefaultStorageClass(resources),
+        StorageObjectInUseProtection(),
+        ResourceQuota(resources),
+    ]
+    return [plugin for plugin in plugins if plugin.name not in server.options.disabled_admission]
