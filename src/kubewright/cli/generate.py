@@ -17,7 +17,7 @@ def command(check: bool) -> None:
 
     \b
     config/crd/bases/<group>_<plural>.yaml    a CRD for each kind
-    config/rbac/*.yaml                        the manager's role and the one for leader election, with account and bindings
+    config/rbac/*.yaml                        roles of the manager and for leader election, account, bindings
     """
     project = Project.load()
     stale = [path for path, text in manifests(project) if not _is(path, text)]

@@ -36,7 +36,8 @@ class Project:
         settings = document.get("tool", {}).get("kubewright")
         if settings is None or not isinstance(settings.get("manager"), str):
             raise ConfigError(
-                f'{root / "pyproject.toml"}: [tool.kubewright] names no manager; add manager = "package.module:variable"'
+                f"{root / 'pyproject.toml'}: [tool.kubewright] names no manager; "
+                'add manager = "package.module:variable"'
             )
         name = document.get("project", {}).get("name", root.name)
         return cls(root, name, _load_manager(root, settings["manager"]))

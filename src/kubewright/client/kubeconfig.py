@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import yaml
@@ -115,6 +116,53 @@ def load(path: str | Path | None, context: str | None) -> Config:
         merged.named("users", user_name, f"{chosen.field}.user is") if user_name else _Section(chosen.file, "users", {})
     )
     return _config(chosen, cluster, user)
+
+
+def write(config: Config, path: Path, *, name: str = "kubewright") -> None:
+    """Write `config` as a kubeconfig with one context, `name`. The file holds credentials: only its owner may read it.
+
+    Written as JSON, which is YAML, so that nothing in it can be read in two ways. What a kubeconfig has no place for in
+    itself (exec plugins, impersonation) is refused with a ConfigError.
+    """
+    if config.exec is not None or config.impersonate is not None:
+        raise ConfigError("a kubeconfig can't be written of a Config with an exec plugin or impersonation")
+    cluster = {
+        "server": config.server,
+        **_pem_entry("certificate-authority", config.ca),
+        "tls-server-name": config.tls_server_name,
+        "insecure-skip-tls-verify": config.insecure_skip_tls_verify or None,
+        "proxy-url": config.proxy_url,
+    }
+    user = {
+        **_pem_entry("client-certificate", config.client_cert),
+        **_pem_entry("client-key", config.client_key),
+        "token": config.token,
+        "tokenFile": str(config.token_file) if config.token_file else None,
+        "username": config.username,
+        "password": config.password,
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": _without_none(cluster)}],
+        "users": [{"name": name, "user": _without_none(user)}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": config.namespace}}],
+        "current-context": name,
+    }
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w") as file:
+        json.dump(document, file, indent=2)
+        file.write("\n")
+
+
+def _pem_entry(name: str, value: bytes | Path | None) -> dict[str, str | None]:
+    if isinstance(value, Path):
+        return {name: str(value.resolve())}
+    return {f"{name}-data": base64.b64encode(value).decode() if value else None}
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _files(path: str | Path | None) -> list[Path]:

@@ -1,1 +1,43 @@
-"""For tests of operators: an environment with a control plane, and the pytest plugin."""
+"""For tests of operators: an environment with a control plane, and the pytest plugin.
+
+Environment      the embedded control plane, in this process
+Cluster          access to a control plane of any sort, and what tests do there again and again
+eventually, gone waiting
+running          a Manager at work inside a test
+Walkthrough      a test that tells what happens
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kubewright.testing.cluster import Cluster as Cluster
+    from kubewright.testing.environment import Environment as Environment
+    from kubewright.testing.eventually import eventually as eventually
+    from kubewright.testing.eventually import gone as gone
+    from kubewright.testing.operator import running as running
+    from kubewright.testing.walkthrough import NotReached as NotReached
+    from kubewright.testing.walkthrough import Summary as Summary
+    from kubewright.testing.walkthrough import Walkthrough as Walkthrough
+
+_HOMES: Final = {
+    "Cluster": "cluster",
+    "Environment": "environment",
+    "NotReached": "walkthrough",
+    "Summary": "walkthrough",
+    "Walkthrough": "walkthrough",
+    "eventually": "eventually",
+    "gone": "eventually",
+    "running": "operator",
+}
+"""Imported when it is asked for: pytest loads this package in every run, whether it is about operators or not."""
+
+__all__ = ["Cluster", "Environment", "NotReached", "Summary", "Walkthrough", "eventually", "gone", "running"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -67,7 +67,7 @@ class Cluster:
 
     @asynccontextmanager
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncIterator[Config]:
-        """The credentials of a new ServiceAccount that may do what `rules` say, in the whole cluster, and nothing else."""
+        """The credentials of a new ServiceAccount that may do what `rules` say in the whole cluster, and no more."""
         name = f"operator-{secrets.token_hex(4)}"
         metadata = ObjectMeta(name=name)
         account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=namespace))

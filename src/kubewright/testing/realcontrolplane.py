@@ -10,7 +10,6 @@ The binaries come from the folder in `KUBEBUILDER_ASSETS` (envtest's convention)
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import os
 import secrets
@@ -19,17 +18,20 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from kubewright.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright.client import kubeconfig
+from kubewright.client.config import Config
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
-from kubewright.testing.certificates import Authority
 
 _BARE: Final = ("etcd", "kube-apiserver")
 _CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler", "kwok")
@@ -81,31 +83,27 @@ class RealControlPlane:
     """
 
     def __init__(self, *, controllers: bool = True, nodes: int = 2, api_server_arguments: Sequence[str] = ()) -> None:
-        self.admin_token = secrets.token_hex(16)
-        """A bearer token of a member of system:masters."""
-        self.url = ""
-        """The API server's, `https://127.0.0.1:<port>`."""
         self._controllers = controllers
         self._nodes = nodes
         self._api_server_arguments = tuple(api_server_arguments)
-        self._authority = Authority()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
-    def ca(self) -> bytes:
-        """The certificate that signed the API server's, PEM."""
-        return self._authority.pair.certificate
+    def config(self) -> Config:
+        """How a member of system:masters reaches the API server: by a token."""
+        return self._config
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig for the admin."""
+        """The same as a kubeconfig."""
         return self._folder / "admin.kubeconfig"
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig for `user`, who comes with a client certificate and is a member of `groups`."""
-        pair = self._authority.client(user, groups)
-        credentials = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
-        return self._write_kubeconfig(f"{secrets.token_hex(4)}.kubeconfig", credentials)
+        pair = self._authority.issue_client(user, groups)
+        path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
+        kubeconfig.write(replace(self._config, token=None, client_cert=pair.certificate, client_key=pair.key), path)
+        return path
 
     async def __aenter__(self) -> RealControlPlane:
         self._binaries = find_binaries(*_BARE, *(_CONTROLLERS if self._controllers else ()))
@@ -136,20 +134,18 @@ class RealControlPlane:
             "--unsafe-no-fsync",
             "--log-level=warn",
         )
-        await self._wait_ready("etcd", f"{clients}/health")
+        await self._wait_ready("etcd", HTTPClient(clients), "/health")
         return clients
 
     async def _start_api_server(self, etcd: str) -> None:
         port = _free_port()
-        self.url = f"https://127.0.0.1:{port}"
-        names = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-        self._write_pair("ca", self._authority.pair.key, self._authority.pair.certificate)
-        serving = self._authority.server(names, ("127.0.0.1", "10.0.0.1"))
-        self._write_pair("serving", serving.key, serving.certificate)
-        accounts = self._authority.server(("service-accounts",), ())
-        self._write_pair("service-accounts", accounts.key, accounts.certificate)
-        self._write("tokens.csv", f'{self.admin_token},admin,admin,"system:masters"\n'.encode())
-        self._write_kubeconfig("admin.kubeconfig", {"token": self.admin_token})
+        token = secrets.token_hex(16)
+        self._authority = CertificateAuthority.kept_in(self._folder)
+        self._write_pair("serving", self._authority.issue_server(("kubernetes.default.svc", "localhost", "127.0.0.1")))
+        self._write_pair("service-accounts", self._authority.issue_client("service-accounts"))
+        self._write("tokens.csv", f'{token},admin,admin,"system:masters"\n'.encode())
+        self._config = Config(f"https://127.0.0.1:{port}", ca=self._authority.certificate, token=token)
+        kubeconfig.write(self._config, self.kubeconfig)
         without = () if self._controllers else ("--disable-admission-plugins=ServiceAccount",)
         self._run(
             "kube-apiserver",
@@ -162,7 +158,7 @@ class RealControlPlane:
             f"--client-ca-file={self._folder / 'ca.crt'}",
             f"--token-auth-file={self._folder / 'tokens.csv'}",
             "--authorization-mode=Node,RBAC",
-            f"--service-account-issuer={self.url}",
+            f"--service-account-issuer={self._config.server}",
             f"--service-account-key-file={self._folder / 'service-accounts.crt'}",
             f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
@@ -170,7 +166,7 @@ class RealControlPlane:
             *without,
             *self._api_server_arguments,
         )
-        await self._wait_ready("kube-apiserver", f"{self.url}/readyz")
+        await self._wait_ready("kube-apiserver", self._client(), "/readyz")
 
     async def _start_controllers(self) -> None:
         common = (f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0")
@@ -194,11 +190,9 @@ class RealControlPlane:
             "--manage-all-nodes=true",
             "--node-lease-duration-seconds=40",
         )
-        for number in range(self._nodes):
-            await self._request("POST", f"{self.url}/api/v1/nodes", _node(f"node-{number}"))
-        await self._wait_ready(
-            "kube-controller-manager", f"{self.url}/api/v1/namespaces/default/serviceaccounts/default"
-        )
+        await self._create_nodes()
+        made_by_it = "/api/v1/namespaces/default/serviceaccounts/default"
+        await self._wait_ready("kube-controller-manager", self._client(), made_by_it)
 
     def _run(self, name: str, *arguments: str) -> None:
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -210,34 +204,34 @@ class RealControlPlane:
                 process_group=self._watchdog.pid,
             )
 
-    async def _wait_ready(self, name: str, url: str) -> None:
-        """Wait until `url`, which `name` brings about, answers with success."""
+    def _client(self) -> HTTPClient:
+        context = ssl.create_default_context(cadata=self._authority.certificate.decode())
+        return HTTPClient(self._config.server, ssl=context, headers=[("authorization", f"Bearer {self._config.token}")])
+
+    async def _create_nodes(self) -> None:
+        client = self._client()
+        headers = {"content-type": "application/json"}
+        for number in range(self._nodes):
+            body = json.dumps(_node(f"node-{number}")).encode()
+            created = await client.send(Request("POST", "/api/v1/nodes", headers, body))
+            if created.status != 201:
+                raise ConnectionFailed(f"node-{number} was not created: {(await created.read()).decode()}")
+        await client.close()
+
+    async def _wait_ready(self, name: str, client: HTTPClient, target: str) -> None:
+        """Wait until `target`, which `name` brings about, answers with success."""
         deadline = asyncio.get_running_loop().time() + _READY_WITHIN
         while asyncio.get_running_loop().time() < deadline and self._processes[name].poll() is None:
-            try:
-                await self._request("GET", url)
-            except ConnectionFailed:
-                await asyncio.sleep(0.05)
-            else:
-                return
+            with suppress(ConnectionFailed, DeadlineExceeded):
+                if (await client.send(Request("GET", target), timeout=_READY_WITHIN)).status == 200:
+                    await client.close()
+                    return
+            await asyncio.sleep(0.05)
+        await client.close()
         log = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()[-20:]
         ended = self._processes[name].returncode
         state = "was not ready in time" if ended is None else f"ended with code {ended}"
         raise DeadlineExceeded("\n".join((f"{name} {state}; the end of its log:", *log)))
-
-    async def _request(self, method: str, url: str, body: JSONObject | None = None) -> None:
-        headers = {"Authorization": f"Bearer {self.admin_token}", "Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data=data, headers=headers, method=method)
-        context = ssl.create_default_context(cadata=self.ca.decode()) if url.startswith("https") else None
-
-        def send() -> None:
-            try:
-                urllib.request.urlopen(request, timeout=10, context=context).close()
-            except (urllib.error.URLError, OSError) as error:
-                raise ConnectionFailed(f"{method} {url}: {error}") from error
-
-        await asyncio.to_thread(send)
 
     async def _stop(self) -> None:
         """End everything, the latest first, and remove the folder."""
@@ -253,26 +247,12 @@ class RealControlPlane:
             shutil.rmtree(self._folder)
             self._watchdog.communicate(b"done\n")
 
-    def _write(self, name: str, content: bytes) -> Path:
-        path = self._folder / name
-        path.write_bytes(content)
-        return path
+    def _write(self, name: str, content: bytes) -> None:
+        (self._folder / name).write_bytes(content)
 
-    def _write_pair(self, name: str, key: bytes, certificate: bytes) -> None:
-        self._write(f"{name}.key", key)
-        self._write(f"{name}.crt", certificate)
-
-    def _write_kubeconfig(self, name: str, credentials: dict[str, str]) -> Path:
-        cluster = {"server": self.url, "certificate-authority-data": _base64(self.ca)}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "real", "cluster": cluster}],
-            "users": [{"name": "real", "user": credentials}],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "real"}}],
-            "current-context": "real",
-        }
-        return self._write(name, json.dumps(config).encode())
+    def _write_pair(self, name: str, pair: KeyPair) -> None:
+        self._write(f"{name}.key", pair.key)
+        self._write(f"{name}.crt", pair.certificate)
 
 
 def _start_watchdog(folder: Path) -> subprocess.Popen[bytes]:
@@ -295,7 +275,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()

@@ -1,0 +1,28 @@
+"""Fixtures of the conformance cases. They run against any API server: `--target`."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from conformance.rawapi import API
+from kubewright.client.config import Config
+
+
+@pytest_asyncio.fixture
+async def api(control_plane: Config) -> AsyncIterator[API]:
+    """An administrator."""
+    api = API(control_plane)
+    yield api
+    await api.close()
+
+
+@pytest_asyncio.fixture
+async def ns(api: API) -> AsyncIterator[str]:
+    """The path of a new namespace: `/api/v1/namespaces/<name>`."""
+    name = f"conformance-{secrets.token_hex(4)}"
+    (await api.post("/api/v1/namespaces", {"metadata": {"name": name}})).expect(201)
+    yield f"/api/v1/namespaces/{name}"
+    await api.delete(f"/api/v1/namespaces/{name}")

@@ -1,0 +1,189 @@
+"""Lists and watches: what informers are built on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+from conformance.rawapi import API, Stream
+
+
+def config_map(name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}
+
+
+async def fill(api: API, ns: str, count: int) -> None:
+    for number in range(count):
+        (await api.post(f"{ns}/configmaps", config_map(f"c{number}", app="x"))).expect(201)
+
+
+ONLY = "labelSelector=app%3Dx"
+
+
+async def test_items_of_a_built_in_list_leave_out_their_kind(api: API, ns: str) -> None:
+    await fill(api, ns, 1)
+    found = (await api.get(f"{ns}/configmaps?{ONLY}")).expect(200).json
+    assert (found["kind"], found["apiVersion"]) == ("ConfigMapList", "v1")
+    assert int(found["metadata"]["resourceVersion"]) > 0
+    assert "kind" not in found["items"][0]
+
+
+async def test_a_list_comes_in_pages(api: API, ns: str) -> None:
+    await fill(api, ns, 5)
+    names: list[str] = []
+    token, pages = "", 0
+    while pages == 0 or token:
+        page = (await api.get(f"{ns}/configmaps?{ONLY}&limit=2&continue={token}")).expect(200).json
+        names += [each["metadata"]["name"] for each in page["items"]]
+        token, pages = page["metadata"].get("continue", ""), pages + 1
+    assert (names, pages) == (["c0", "c1", "c2", "c3", "c4"], 3)
+
+
+async def test_a_page_says_how_many_come_after_it_unless_selected(api: API, ns: str) -> None:
+    await fill(api, ns, 3)
+    page = (await api.get(f"{ns}/configmaps?limit=1")).json
+    assert page["metadata"]["remainingItemCount"] >= 2
+    selected = (await api.get(f"{ns}/configmaps?limit=1&{ONLY}")).json
+    assert "remainingItemCount" not in selected["metadata"]
+
+
+async def test_later_pages_are_of_the_first_pages_version(api: API, ns: str) -> None:
+    await fill(api, ns, 3)
+    page = (await api.get(f"{ns}/configmaps?{ONLY}&limit=1")).json
+    await api.delete(f"{ns}/configmaps/c2")
+    rest = (await api.get(f"{ns}/configmaps?{ONLY}&continue={page['metadata']['continue']}")).json
+    assert [each["metadata"]["name"] for each in rest["items"]] == ["c1", "c2"]
+
+
+async def test_a_continue_token_names_version_and_place(api: API, ns: str) -> None:
+    await fill(api, ns, 2)
+    token = (await api.get(f"{ns}/configmaps?{ONLY}&limit=1")).json["metadata"]["continue"]
+    content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    assert content["v"] == "meta.k8s.io/v1"
+    assert content["start"].endswith("c0\x00")
+
+
+async def test_labels_select(api: API, ns: str) -> None:
+    await api.post(f"{ns}/configmaps", config_map("a", app="x", tier="1"))
+    await api.post(f"{ns}/configmaps", config_map("b", app="x"))
+    for selector, names in (
+        ("app%3Dx,tier", ["a"]),
+        ("app%3Dx,!tier", ["b"]),
+        ("tier%20in%20(1,2)", ["a"]),
+        ("app%3Dx,tier!%3D1", ["b"]),
+        ("app%20notin%20(y),app", ["a", "b"]),
+    ):
+        found = (await api.get(f"{ns}/configmaps?labelSelector={selector}")).json["items"]
+        assert [each["metadata"]["name"] for each in found] == names, selector
+
+
+async def test_fields_select(api: API, ns: str) -> None:
+    await api.post(f"{ns}/configmaps", config_map("a"))
+    found = (await api.get(f"{ns}/configmaps?fieldSelector=metadata.name%3Da")).json["items"]
+    assert [each["metadata"]["name"] for each in found] == ["a"]
+
+
+async def events(stream: Stream, count: int) -> list[tuple[str, str]]:
+    found = [await stream.next() for _ in range(count)]
+    return [(each["type"], each["object"]["metadata"]["name"]) for each in found]
+
+
+async def test_a_watch_tells_what_happens_from_a_version_on(api: API, ns: str) -> None:
+    start = (await api.get(f"{ns}/configmaps")).json["metadata"]["resourceVersion"]
+    await api.post(f"{ns}/configmaps", config_map("a", app="x"))
+    stream = await api.watch(f"{ns}/configmaps?watch=1&{ONLY}&resourceVersion={start}")
+    await api.patch(f"{ns}/configmaps/a", {"data": {"k": "v"}})
+    await api.delete(f"{ns}/configmaps/a")
+    assert await events(stream, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_deleted_event_carries_the_version_of_the_deletion(api: API, ns: str) -> None:
+    made = (await api.post(f"{ns}/configmaps", config_map("a", app="x"))).json
+    version = made["metadata"]["resourceVersion"]
+    stream = await api.watch(f"{ns}/configmaps?watch=1&{ONLY}&resourceVersion={version}")
+    await api.delete(f"{ns}/configmaps/a")
+    event = await stream.next()
+    assert event["type"] == "DELETED"
+    assert int(event["object"]["metadata"]["resourceVersion"]) > int(version)
+
+
+async def test_a_watch_without_a_version_begins_with_what_is_there(api: API, ns: str) -> None:
+    await fill(api, ns, 2)
+    stream = await api.watch(f"{ns}/configmaps?watch=1&{ONLY}")
+    assert await events(stream, 2) == [("ADDED", "c0"), ("ADDED", "c1")]
+
+
+async def test_an_object_that_leaves_a_selector_is_deleted_for_its_watch(api: API, ns: str) -> None:
+    made = (await api.post(f"{ns}/configmaps", config_map("a", app="x"))).json
+    version = made["metadata"]["resourceVersion"]
+    stream = await api.watch(f"{ns}/configmaps?watch=1&{ONLY}&resourceVersion={version}")
+    await api.patch(f"{ns}/configmaps/a", {"metadata": {"labels": {"app": "y"}}})
+    await api.patch(f"{ns}/configmaps/a", {"metadata": {"labels": {"app": "x"}}})
+    assert await events(stream, 2) == [("DELETED", "a"), ("ADDED", "a")]
+
+
+async def test_a_streaming_list_ends_with_a_bookmark(api: API, ns: str) -> None:
+    await fill(api, ns, 2)
+    stream = await api.watch(
+        f"{ns}/configmaps?watch=1&{ONLY}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        "&allowWatchBookmarks=true"
+    )
+    found = await stream.until("BOOKMARK")
+    assert [each["object"]["metadata"]["name"] for each in found[:-1]] == ["c0", "c1"]
+    bookmark = found[-1]["object"]
+    assert (bookmark["kind"], bookmark["apiVersion"]) == ("ConfigMap", "v1")
+    assert bookmark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(bookmark["metadata"]["resourceVersion"]) > 0
+    await api.delete(f"{ns}/configmaps/c0")
+    assert await events(stream, 1) == [("DELETED", "c0")]
+
+
+async def test_initial_events_need_a_version_match(api: API, ns: str) -> None:
+    answer = (await api.get(f"{ns}/configmaps?watch=1&sendInitialEvents=true")).expect(422)
+    assert "resourceVersionMatch" in answer.message
+
+
+async def test_a_watch_ends_after_the_time_asked_for(api: API, ns: str) -> None:
+    stream = await api.watch(f"{ns}/configmaps?watch=1&{ONLY}&timeoutSeconds=1")
+    try:
+        while True:
+            await stream.next()
+    except StopAsyncIteration:
+        return
+
+
+async def test_a_watch_of_metadata_sends_nothing_else(api: API, ns: str) -> None:
+    await api.post(f"{ns}/configmaps", {**config_map("a", app="x"), "data": {"k": "v"}})
+    stream = await api.watch(
+        f"{ns}/configmaps?watch=1&{ONLY}",
+        accept="application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+    )
+    found = (await stream.next())["object"]
+    assert (found["kind"], found["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
+    assert "data" not in found
+
+
+async def test_one_object_is_watched_by_its_name(api: API, ns: str) -> None:
+    await fill(api, ns, 2)
+    stream = await api.watch(f"{ns}/configmaps?watch=1&fieldSelector=metadata.name%3Dc1")
+    assert await events(stream, 1) == [("ADDED", "c1")]
+
+
+async def test_all_namespaces_are_watched_at_once(api: API, ns: str) -> None:
+    start = (await api.get(f"{ns}/configmaps")).json["metadata"]["resourceVersion"]
+    stream = await api.watch(f"/api/v1/configmaps?watch=1&{ONLY}&resourceVersion={start}")
+    await api.post(f"{ns}/configmaps", config_map("everywhere", app="x"))
+    event = await stream.next()
+    assert event["object"]["metadata"]["name"] == "everywhere"
+
+
+async def test_every_watch_sees_every_event_in_order(api: API, ns: str) -> None:
+    start = (await api.get(f"{ns}/configmaps")).json["metadata"]["resourceVersion"]
+    streams = [await api.watch(f"{ns}/configmaps?watch=1&{ONLY}&resourceVersion={start}") for _ in range(5)]
+    await asyncio.gather(*(api.post(f"{ns}/configmaps", config_map(f"c{n}", app="x")) for n in range(30)))
+    seen = [[(await stream.next())["object"]["metadata"] for _ in range(30)] for stream in streams]
+    versions = [[int(each["resourceVersion"]) for each in one] for one in seen]
+    assert all(one == sorted(set(one)) for one in versions)
+    assert all(one == versions[0] for one in versions)
