@@ -37,7 +37,7 @@ QUIET = (
 async def main() -> None:
     arguments = (f"--disable-admission-plugins={QUIET}",)
     async with RealControlPlane(controllers=False, api_server_arguments=arguments) as control_plane:
-        server = Server(control_plane.url, control_plane.admin_token, control_plane.ca.decode())
+        server = Server(control_plane.config)
         await asyncio.to_thread(extract, server)
 
 

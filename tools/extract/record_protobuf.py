@@ -22,7 +22,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 async def main() -> None:
     async with RealControlPlane(controllers=False) as control_plane:
-        server = Server(control_plane.url, control_plane.admin_token, control_plane.ca.decode())
+        server = Server(control_plane.config)
         await asyncio.to_thread(record, server)
 
 

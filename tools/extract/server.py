@@ -7,14 +7,15 @@ import ssl
 import urllib.error
 import urllib.request
 
+from kubewright.client.config import Config
 from kubewright.machinery.json import JSONObject
 
 
 class Server:
-    def __init__(self, url: str, token: str, ca: str) -> None:
-        self._url = url
-        self._token = token
-        self._context = ssl.create_default_context(cadata=ca)
+    def __init__(self, config: Config) -> None:
+        assert isinstance(config.ca, bytes)
+        self._config = config
+        self._context = ssl.create_default_context(cadata=config.ca.decode())
 
     def get(self, path: str, accept: str = "application/json") -> bytes:
         return self._send("GET", path, None, accept)
@@ -28,8 +29,12 @@ class Server:
         return created
 
     def _send(self, method: str, path: str, body: bytes | None, accept: str = "application/json") -> bytes:
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, "Content-Type": "application/json"}
-        request = urllib.request.Request(self._url + path, data=body, headers=headers, method=method)
+        headers = {
+            "Authorization": f"Bearer {self._config.token}",
+            "Accept": accept,
+            "Content-Type": "application/json",
+        }
+        request = urllib.request.Request(self._config.server + path, data=body, headers=headers, method=method)
         try:
             with urllib.request.urlopen(request, context=self._context) as response:
                 return bytes(response.read())
