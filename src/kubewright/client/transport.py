@@ -151,27 +151,30 @@ class HandlerTransport:
         except TimeoutError as error:
             raise DeadlineExceeded(f"{request.method} {request.path}: no answer within {timeout:g} s") from error
         if timeout is not None and not isinstance(response.body, bytes):
-            response.body = _bounded(response.body, timeout)
+            response.body = _Bounded(response.body, timeout)
         return response
 
     async def close(self) -> None:
         """Nothing to close: the handler is its owner's."""
 
 
-async def _bounded(body: AsyncIterator[bytes], silence: float) -> AsyncIterator[bytes]:
+class _Bounded(AsyncIterator[bytes]):
     """`body`, given up when a chunk lets itself be waited for more than `silence` seconds."""
-    try:
-        while True:
-            try:
-                async with asyncio.timeout(silence):
-                    chunk = await anext(body)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise DeadlineExceeded(f"the stream was silent for {silence:g} s") from error
-            yield chunk
-    finally:
-        await Response(200, body=body).aclose()
+
+    def __init__(self, body: AsyncIterator[bytes], silence: float) -> None:
+        self._body = body
+        self._silence = silence
+
+    async def __anext__(self) -> bytes:
+        try:
+            async with asyncio.timeout(self._silence):
+                return await anext(self._body)
+        except TimeoutError as error:
+            await self.aclose()
+            raise DeadlineExceeded(f"the stream was silent for {self._silence:g} s") from error
+
+    async def aclose(self) -> None:
+        await Response(200, body=self._body).aclose()
 
 
 def _impersonation(whom: Impersonation | None) -> list[tuple[str, str]]:

@@ -106,11 +106,19 @@ def _address(host: str) -> _Address | None:
         return None
 
 
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None  # the variable is shared with other programs, which make more of it
+
+
 def _covers(entry: str, host: str, port: int, address: _Address | None) -> bool:
     if not entry or entry == "*":
         return entry == "*"
     if "/" in entry:
-        return address is not None and address in ipaddress.ip_network(entry, strict=False)
+        network = _network(entry)
+        return address is not None and network is not None and address in network
     bare = entry.strip("[]")
     if _address(bare) is None:
         bare, _, wanted = entry.rpartition(":") if ":" in entry else (entry, "", "")

@@ -1,0 +1,467 @@
+"""What a transport adds to HTTP: credentials, impersonation, and sending again when Kubernetes asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+
+from kubewright.client.config import Config, ExecPlugin, Impersonation
+from kubewright.client.transport import HandlerTransport, HTTPTransport
+from kubewright.http.message import Handler, Peer, Request, Response
+from kubewright.http.server import Server
+from kubewright.http.stream import Pipe
+from kubewright.machinery import time
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+
+GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
+BUSY = Response(429, {"retry-after": "1"}, b"slow down")
+
+
+@pytest.fixture(scope="session")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def serve(ca: trustme.CA) -> AsyncIterator[Callable[[Handler], Awaitable[Config]]]:
+    """Serve a handler over TLS; gives a Config for it, with no credentials."""
+    servers: list[Server] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1", "kubernetes").configure_cert(context)
+    ca.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+    async def start(handler: Handler) -> Config:
+        server = Server(handler, ssl=context)
+        await server.start()
+        servers.append(server)
+        return Config(server=f"https://127.0.0.1:{server.port}", ca=ca.cert_pem.bytes())
+
+    yield start
+    for server in servers:
+        await server.close()
+
+
+class Recorder:
+    """A handler that gives the answers it was told to give, in turn, the last for ever; and keeps the requests."""
+
+    def __init__(self, *answers: Response) -> None:
+        self.requests: list[Request] = []
+        self._answers = list(answers) or [Response(200, {}, b"ok")]
+
+    async def __call__(self, request: Request) -> Response:
+        self.requests.append(request)
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+class Hurried(VirtualClock):
+    """Time passes only where the transport waits, and then at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await self.advance(seconds)
+
+
+class TestCredentials:
+    async def test_a_token_and_the_path_of_the_server_go_with_each_request(
+        self, serve: Callable[[Handler], Awaitable[Config]]
+    ) -> None:
+        server = Recorder()
+        config = await serve(server)
+        transport = HTTPTransport(replace(config, server=config.server + "/clusters/one/", token="abc"))
+        await transport.send(GET)
+        assert server.requests[0].target == "/clusters/one/api/v1/pods?limit=5"
+        assert server.requests[0].headers["authorization"] == "Bearer abc"
+        assert server.requests[0].headers["accept"] == "application/json"
+        assert "authorization" not in GET.headers
+        await transport.close()
+
+    async def test_user_name_and_password(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+        server = Recorder()
+        transport = HTTPTransport(replace(await serve(server), username="me", password="ü:x"))
+        await transport.send(GET)
+        assert server.requests[0].headers["authorization"] == "Basic bWU6w7w6eA=="
+        await transport.close()
+
+    @pytest.mark.parametrize("as_files", [False, True])
+    async def test_a_client_certificate(
+        self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path, as_files: bool
+    ) -> None:
+        server = Recorder()
+        leaf = ca.issue_cert("x", common_name="alice")
+        cert, key = b"".join(each.bytes() for each in leaf.cert_chain_pems), leaf.private_key_pem.bytes()
+        config = replace(await serve(server), client_cert=cert, client_key=key)
+        if as_files:
+            (tmp_path / "tls.crt").write_bytes(cert)
+            (tmp_path / "tls.key").write_bytes(key)
+            (tmp_path / "ca.crt").write_bytes(ca.cert_pem.bytes())
+            config = replace(
+                config, ca=tmp_path / "ca.crt", client_cert=tmp_path / "tls.crt", client_key=tmp_path / "tls.key"
+            )
+        transport = HTTPTransport(config)
+        await transport.send(GET)
+        peer = server.requests[0].peer
+        assert peer is not None
+        assert peer.common_name == "alice"
+        await transport.close()
+
+    async def test_a_token_file_is_read_again_every_minute_and_when_it_is_refused(
+        self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path
+    ) -> None:
+        good = "one"
+
+        async def handler(request: Request) -> Response:
+            return Response(200 if request.headers["authorization"] == f"Bearer {good}" else 401)
+
+        file, clock = tmp_path / "token", VirtualClock()
+        file.write_text("one\n")
+        transport = HTTPTransport(replace(await serve(handler), token_file=file), clock=clock)
+        assert (await transport.send(GET)).status == 200
+        file.write_text("two\n")
+        assert (await transport.send(GET)).status == 200, "the first is still believed"
+        await clock.advance(61)
+        good = "two"
+        assert (await transport.send(GET)).status == 200, "the second was read"
+        file.write_text("three\n")
+        good = "three"
+        assert (await transport.send(GET)).status == 200, "the second was refused before its minute was over"
+        good = "four"
+        assert (await transport.send(GET)).status == 401, "there is no fourth yet"
+        await transport.close()
+
+    async def test_while_a_token_file_cannot_be_read_the_last_token_is_used(
+        self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server = Recorder()
+        file, clock = tmp_path / "token", VirtualClock()
+        file.write_text("one")
+        transport = HTTPTransport(replace(await serve(server), token_file=file), clock=clock)
+        await transport.send(GET)
+        file.unlink()
+        await clock.advance(61)
+        await transport.send(GET)
+        assert server.requests[1].headers["authorization"] == "Bearer one"
+        assert f"token file {file}: No such file or directory" in caplog.text
+        await transport.close()
+
+    async def test_a_token_file_that_never_was_there_is_an_error(self, tmp_path: Path) -> None:
+        transport = HTTPTransport(Config("http://127.0.0.1:1", token_file=tmp_path / "gone"))
+        with pytest.raises(ConfigError, match=r"token file .*/gone: No such file"):
+            await transport.send(GET)
+
+    async def test_impersonation_sends_a_line_for_each_group(
+        self, serve: Callable[[Handler], Awaitable[Config]]
+    ) -> None:
+        server = Recorder()
+        whom = Impersonation("alice", groups=("dev", "ops"), uid="7", extra={"Reason/why": ("a", "b")})
+        transport = HTTPTransport(replace(await serve(server), impersonate=whom))
+        await transport.send(GET)
+        headers = server.requests[0].headers
+        assert headers["impersonate-user"] == "alice"
+        assert headers["impersonate-group"] == "dev, ops", "which a server that joins lines sees as one"
+        assert headers["impersonate-uid"] == "7"
+        assert headers["impersonate-extra-reason%2fwhy".replace("%2f", "%2F").lower()] == "a, b"
+        await transport.close()
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Callable[..., ExecPlugin]:
+    """An exec plugin that prints what it is told to, and counts how often it was run."""
+
+    def make(output: str, *, fails: int = 0) -> ExecPlugin:
+        (tmp_path / "output").write_text(output)
+        script = tmp_path / "plugin.py"
+        script.write_text(
+            "import os, pathlib, sys\n"
+            f"folder = pathlib.Path({str(tmp_path)!r})\n"
+            "with open(folder / 'runs', 'a') as runs: runs.write(os.environ['KUBERNETES_EXEC_INFO'] + os.linesep)\n"
+            "print((folder / 'output').read_text())\n"
+            f"print('no such user', file=sys.stderr) if {fails} else None\n"
+            f"sys.exit({fails})\n"
+        )
+        return ExecPlugin(sys.executable, (str(script),), cluster={"server": "https://x"})
+
+    return make
+
+
+def printed(api_version: str = "client.authentication.k8s.io/v1", **status: str) -> str:
+    fields = ", ".join(f'"{key}": {_json(value)}' for key, value in status.items())
+    return f'{{"apiVersion": "{api_version}", "kind": "ExecCredential", "status": {{{fields}}}}}'
+
+
+def _json(text: str) -> str:
+    return '"' + text.replace("\n", "\\n") + '"'
+
+
+class TestExecPlugins:
+    async def test_it_runs_once_for_many_requests_and_again_when_its_credential_expires(
+        self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
+    ) -> None:
+        clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+        expires = time.format(clock.now() + timedelta(minutes=10))
+        server = Recorder()
+        login = plugin(printed(token="one", expirationTimestamp=expires))
+        transport = HTTPTransport(replace(await serve(server), exec=login), clock=clock)
+        await asyncio.gather(*(transport.send(GET) for _ in range(5)))
+        plugin(printed(token="two"))
+        await clock.advance(timedelta(minutes=11))
+        await transport.send(GET)
+        sent = [request.headers["authorization"] for request in server.requests]
+        assert sent == ["Bearer one"] * 5 + ["Bearer two"]
+        first, _ = (tmp_path / "runs").read_text().split("\n", 1)
+        assert '"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential"' in first
+        assert '"interactive":false' in first
+        assert '"server":"https://x"' in first
+        assert (tmp_path / "runs").read_text().count("\n") == 2
+        await transport.close()
+
+    async def test_it_runs_again_when_its_credential_is_refused_but_only_once_a_request(
+        self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
+    ) -> None:
+        async def handler(request: Request) -> Response:
+            return Response(200 if request.headers["authorization"] == "Bearer new" else 401)
+
+        transport = HTTPTransport(replace(await serve(handler), exec=plugin(printed(token="old"))))
+        assert (await transport.send(GET)).status == 401
+        plugin(printed(token="new"))
+        assert (await transport.send(GET)).status == 200
+        assert (tmp_path / "runs").read_text().count("\n") == 3
+        await transport.close()
+
+    async def test_it_can_give_a_client_certificate(
+        self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], ca: trustme.CA
+    ) -> None:
+        def login(name: str, expires: datetime) -> ExecPlugin:
+            leaf = ca.issue_cert("x", common_name=name)
+            return plugin(
+                printed(
+                    clientCertificateData=leaf.cert_chain_pems[0].bytes().decode(),
+                    clientKeyData=leaf.private_key_pem.bytes().decode(),
+                    expirationTimestamp=time.format(expires),
+                )
+            )
+
+        clock = VirtualClock()
+        server = Recorder()
+        config = replace(await serve(server), exec=login("alice", clock.now() + timedelta(minutes=1)))
+        transport = HTTPTransport(config, clock=clock)
+        await transport.send(GET)
+        login("bob", clock.now() + timedelta(hours=1))
+        await clock.advance(timedelta(minutes=2))
+        await transport.send(GET)
+        assert [each.peer and each.peer.common_name for each in server.requests] == ["alice", "bob"]
+        await transport.close()
+
+    @pytest.mark.parametrize(
+        ("output", "fails", "message"),
+        [
+            ("", 1, "failed with exit code 1: no such user"),
+            ("hello", 0, "printed no ExecCredential"),
+            (printed("client.authentication.k8s.io/v1beta1", token="x"), 0, "answered in .*v1beta1.* asks for .*v1'"),
+            (printed(), 0, "gave neither a token nor a client certificate"),
+            (printed(clientCertificateData="x"), 0, "gave a client certificate without its key"),
+        ],
+    )
+    async def test_one_that_fails_is_named_with_what_it_said(
+        self, plugin: Callable[..., ExecPlugin], output: str, fails: int, message: str
+    ) -> None:
+        transport = HTTPTransport(Config("http://127.0.0.1:1", exec=plugin(output, fails=fails)))
+        with pytest.raises(ConfigError, match=rf"exec plugin '{sys.executable}' of the kubeconfig {message}"):
+            await transport.send(GET)
+
+    async def test_one_that_is_not_installed_says_how_to(self) -> None:
+        login = ExecPlugin("no-such-program", install_hint="Get it from example.com.")
+        transport = HTTPTransport(Config("http://127.0.0.1:1", exec=login))
+        with pytest.raises(
+            ConfigError, match=r"'no-such-program' .* No such file or directory. Get it from example.com"
+        ):
+            await transport.send(GET)
+
+
+class TestSendingAgain:
+    async def test_any_request_after_429_when_the_time_that_was_asked_for_is_over(
+        self, serve: Callable[[Handler], Awaitable[Config]]
+    ) -> None:
+        server, clock = Recorder(BUSY, BUSY, Response(201, {}, b"made")), Hurried()
+        transport = HTTPTransport(await serve(server), clock=clock)
+        answer = await transport.send(Request("POST", "/", {}, b"body"))
+        assert (answer.status, answer.body) == (201, b"made")
+        assert [each.body for each in server.requests] == [b"body"] * 3
+        assert all(1 <= each <= 1.25 for each in clock.slept)
+        await transport.close()
+
+    @pytest.mark.parametrize(("method", "sent"), [("GET", 2), ("PUT", 2), ("DELETE", 2), ("POST", 1), ("PATCH", 1)])
+    async def test_only_idempotent_requests_after_503(
+        self, serve: Callable[[Handler], Awaitable[Config]], method: str, sent: int
+    ) -> None:
+        server = Recorder(Response(503, {"retry-after": "1"}), Response(200))
+        transport = HTTPTransport(await serve(server), clock=Hurried())
+        answer = await transport.send(Request(method, "/"))
+        assert answer.status == (200 if sent == 2 else 503)
+        assert len(server.requests) == sent
+        await transport.close()
+
+    @pytest.mark.parametrize(
+        "answer", [Response(429), Response(503), Response(500), Response(429, {"retry-after": "3600"}), Response(404)]
+    )
+    async def test_nothing_that_the_server_did_not_ask_for(
+        self, serve: Callable[[Handler], Awaitable[Config]], answer: Response
+    ) -> None:
+        server = Recorder(answer)
+        transport = HTTPTransport(await serve(server), clock=Hurried())
+        assert (await transport.send(GET)).status == answer.status
+        assert len(server.requests) == 1
+        await transport.close()
+
+    async def test_not_for_ever(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+        server = Recorder(BUSY)
+        transport = HTTPTransport(await serve(server), clock=Hurried())
+        answer = await transport.send(GET)
+        assert (answer.status, answer.body) == (429, b"slow down")
+        assert len(server.requests) == 11
+        await transport.close()
+
+    async def test_not_beyond_the_time_that_the_caller_has(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+        server, clock = Recorder(BUSY), Hurried()
+        transport = HTTPTransport(await serve(server), clock=clock)
+        assert (await transport.send(GET, timeout=3)).status == 429
+        assert sum(clock.slept) < 3
+        await transport.close()
+
+    async def test_reads_when_there_is_no_connection_with_growing_pauses(self) -> None:
+        codes: list[tuple[str, str, str]] = []
+        clock = Hurried()
+        transport = HTTPTransport(Config("http://127.0.0.1:1"), clock=clock, observer=lambda *each: codes.append(each))
+        with pytest.raises(ConnectionFailed, match=r"cannot connect to 127.0.0.1:1: Connection refused"):
+            await transport.send(GET)
+        assert codes == [("<error>", "GET", "127.0.0.1:1")] * 4
+        assert clock.slept[2] > clock.slept[0]
+        codes.clear()
+        with pytest.raises(ConnectionFailed):
+            await transport.send(Request("POST", "/"))
+        assert len(codes) == 1
+
+    async def test_a_stream_before_it_has_begun_and_never_after(
+        self, serve: Callable[[Handler], Awaitable[Config]]
+    ) -> None:
+        async def broken() -> AsyncIterator[bytes]:
+            yield b"begun"
+            raise RuntimeError("broken on purpose")
+
+        server = Recorder(BUSY, Response(200, {}, broken()))
+        transport = HTTPTransport(await serve(server), clock=Hurried())
+        response = await transport.send(GET, stream=True)
+        with pytest.raises(ConnectionFailed, match="in the middle"):
+            await response.read()
+        assert len(server.requests) == 2
+        await transport.close()
+
+    async def test_every_sending_is_told_to_the_observer(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+        told: list[tuple[str, str, str]] = []
+        config = await serve(Recorder(BUSY, Response(200)))
+        transport = HTTPTransport(config, clock=Hurried(), observer=lambda *each: told.append(each))
+        await transport.send(GET)
+        host = config.server.removeprefix("https://")
+        assert told == [("429", "GET", host), ("200", "GET", host)]
+        await transport.close()
+
+
+class TestTLSMaterial:
+    def test_what_cannot_be_used_is_named(self, tmp_path: Path, ca: trustme.CA) -> None:
+        leaf, other = ca.issue_cert("x"), ca.issue_cert("y")
+        cert, key = leaf.cert_chain_pems[0].bytes(), leaf.private_key_pem.bytes()
+        wrong = {
+            r"CA .*/gone: No such file": {"ca": tmp_path / "gone"},
+            r"CA given as data cannot be used: .*; give certificates in PEM": {"ca": b"rubbish"},
+            r"client certificate .*/gone with key given as data": {"client_cert": tmp_path / "gone", "client_key": key},
+            r"cannot be used: key values mismatch; give a matching pair": {
+                "client_cert": cert,
+                "client_key": other.private_key_pem.bytes(),
+            },
+            r"client_cert and client_key come together": {"client_cert": cert},
+        }
+        for message, fields in wrong.items():
+            with pytest.raises(ConfigError, match=message):
+                HTTPTransport(Config("https://127.0.0.1:1", **fields))  # type: ignore[arg-type]
+
+    async def test_an_insecure_client_trusts_anybody(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+        transport = HTTPTransport(replace(await serve(Recorder()), ca=None, insecure_skip_tls_verify=True))
+        assert (await transport.send(GET)).status == 200
+        await transport.close()
+
+    async def test_the_name_of_the_server_can_be_another(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+        config = await serve(Recorder())
+        for name, trusted in (("kubernetes", True), ("other", False)):
+            transport = HTTPTransport(replace(config, tls_server_name=name), clock=Hurried())
+            if trusted:
+                assert (await transport.send(GET)).status == 200
+            else:
+                with pytest.raises(ConnectionFailed, match="Hostname mismatch"):
+                    await transport.send(GET)
+            await transport.close()
+
+
+class TestInProcess:
+    async def test_the_handler_sees_the_request_and_who_sent_it(self) -> None:
+        server = Recorder()
+        transport = HandlerTransport(server, peer=Peer(common_name="alice"))
+        assert (await transport.send(GET)).body == b"ok"
+        (request,) = server.requests
+        assert (request.method, request.target, request.headers) == (GET.method, GET.target, GET.headers)
+        assert request.peer == Peer(common_name="alice")
+
+    async def test_a_stream_is_read_to_its_end_unless_one_is_asked_for(self) -> None:
+        def stream() -> Response:
+            pipe = Pipe()
+            pipe.write(b"all")
+            pipe.close()
+            return Response(200, {}, pipe)
+
+        transport = HandlerTransport(Recorder(stream(), stream()))
+        assert (await transport.send(GET)).body == b"all"
+        assert not isinstance((await transport.send(GET, stream=True)).body, bytes)
+
+    async def test_time_is_bounded_as_over_a_socket(self) -> None:
+        async def slow(request: Request) -> Response:
+            await asyncio.sleep(60)
+            return Response(200)
+
+        with pytest.raises(DeadlineExceeded, match=r"GET /api/v1/pods: no answer within 0.02 s"):
+            await HandlerTransport(slow).send(GET, timeout=0.02)
+
+        abandoned = asyncio.Event()
+        silent = Pipe(on_abandon=abandoned.set)
+        silent.write(b"first")
+        response = await HandlerTransport(Recorder(Response(200, {}, silent))).send(GET, timeout=0.02, stream=True)
+        assert not isinstance(response.body, bytes)
+        assert await anext(response.body) == b"first"
+        with pytest.raises(DeadlineExceeded, match=r"silent for 0.02 s"):
+            await anext(response.body)
+        assert abandoned.is_set()
+
+    @pytest.mark.parametrize("timeout", [None, 60.0])
+    @pytest.mark.parametrize("begun", [False, True])
+    async def test_giving_up_a_stream_tells_its_writer(self, timeout: float | None, begun: bool) -> None:
+        abandoned = asyncio.Event()
+        pipe = Pipe(on_abandon=abandoned.set)
+        pipe.write(b"first")
+        transport = HandlerTransport(Recorder(Response(200, {}, pipe)))
+        response = await transport.send(GET, timeout=timeout, stream=True)
+        if begun:
+            assert not isinstance(response.body, bytes)
+            await anext(response.body)
+        await response.aclose()
+        assert abandoned.is_set()

@@ -1,0 +1,144 @@
+"""Tunnels, and who needs one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request, Response
+from kubewright.http.proxy import proxy_for
+from kubewright.http.server import Server
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
+
+GET = Request("GET", "/")
+
+
+class ConnectProxy:
+    """Does what an HTTP proxy does with CONNECT; remembers what it was asked."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.heads: list[bytes] = []
+        self._answer = answer
+        self._pumps: list[asyncio.Task[None]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        writer.write(self._answer)
+        if b" 200 " not in self._answer:
+            writer.close()
+            return
+        host, _, port = head.split()[1].decode().rpartition(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
+
+
+async def start(answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> tuple[ConnectProxy, int]:
+    proxy = ConnectProxy(answer)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    return proxy, server.sockets[0].getsockname()[1]
+
+
+async def hello(request: Request) -> Response:
+    return Response(200, {}, b"through")
+
+
+@pytest.fixture
+async def secure(server_tls: ssl.SSLContext) -> AsyncIterator[Server]:
+    server = Server(hello, ssl=server_tls)
+    await server.start()
+    yield server
+    await server.close()
+
+
+async def test_tls_goes_through_the_tunnel_end_to_end(secure: Server, client_tls: ssl.SSLContext) -> None:
+    proxy, port = await start()
+    client = HTTPClient(f"https://127.0.0.1:{secure.port}", ssl=client_tls, proxy=f"http://me:p%40ss@127.0.0.1:{port}")
+    for _ in range(2):
+        assert (await client.send(GET)).body == b"through"
+    (head,) = proxy.heads
+    assert head.startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % secure.port)
+    assert b"proxy-authorization: Basic " + base64.b64encode(b"me:p@ss") + b"\r\n" in head
+    await client.close()
+
+
+async def test_plain_http_takes_the_tunnel_too() -> None:
+    server = Server(hello)
+    await server.start()
+    _, port = await start()
+    client = HTTPClient(f"http://127.0.0.1:{server.port}", proxy=f"http://127.0.0.1:{port}")
+    assert (await client.send(GET)).body == b"through"
+    await client.close()
+    await server.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication Required"),
+        (b"", "proxy closed the connection"),
+        (b"HTTP/1.1 200 OK\r\n\r\nsurprise", "not that of a tunnel"),
+    ],
+)
+async def test_a_proxy_that_refuses_is_named(
+    secure: Server, client_tls: ssl.SSLContext, answer: bytes, why: str
+) -> None:
+    _, port = await start(answer)
+    client = HTTPClient(f"https://127.0.0.1:{secure.port}", ssl=client_tls, proxy=f"http://127.0.0.1:{port}")
+    with pytest.raises(ConnectionFailed, match=rf"{secure.port} through proxy 127.0.0.1:{port}: .*{why}"):
+        await client.send(GET)
+    await client.close()
+
+
+@pytest.mark.parametrize("url", ["socks5://x:1", "https://x:1", "x:1"])
+def test_another_kind_of_proxy_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="is not supported; use http://host:port"):
+        HTTPClient("http://127.0.0.1", proxy=url)
+
+
+@pytest.mark.parametrize(
+    ("server", "exceptions", "goes_through"),
+    [
+        ("https://api.example.com", "", True),
+        ("https://localhost:6443", "", False),
+        ("https://127.0.0.1:6443", "", False),
+        ("https://[::1]:6443", "", False),
+        ("https://api.example.com", "*", False),
+        ("https://api.example.com", "example.com", False),
+        ("https://example.com", "example.com", False),
+        ("https://api.example.com", ".example.com", False),
+        ("https://example.com", ".example.com", True),
+        ("https://badexample.com", "example.com", True),
+        ("https://api.example.com", "EXAMPLE.com, other.org", False),
+        ("https://api.example.com:8443", "api.example.com:443", True),
+        ("https://api.example.com", "api.example.com:443", False),
+        ("https://10.1.2.3", "10.0.0.0/8", False),
+        ("https://11.1.2.3", "10.0.0.0/8", True),
+        ("https://10.1.2.3", "10.1.2.3", False),
+        ("https://10.1.2.3:1", "10.1.2.3:2", True),
+        ("https://[fd00::1]:1", "[fd00::1]:1", False),
+        ("https://[fd00::1]", "fd00::1", False),
+        ("https://[fd00::1]", "fd00::/8", False),
+        ("https://10.1.2.3", "not/a-network", True),
+    ],
+)
+def test_no_proxy_means_what_it_means_elsewhere(server: str, exceptions: str, goes_through: bool) -> None:
+    environment = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": exceptions}
+    assert proxy_for(server, environment) == ("http://proxy:3128" if goes_through else None)
+
+
+def test_each_scheme_has_a_variable_of_its_own_in_either_case() -> None:
+    environment = {"https_proxy": "proxy:1", "HTTP_PROXY": "http://proxy:2"}
+    assert proxy_for("https://x", environment) == "http://proxy:1"
+    assert proxy_for("http://x", environment) == "http://proxy:2"
+    assert proxy_for("https://x", {}) is None
