@@ -15,8 +15,9 @@ from typing import Final
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec, Service
 from kubewright.client.patch import MergePatch
+from kubewright.machinery import yaml
 from kubewright.machinery.errors import KubewrightError
-from kubewright.models import codec, yaml
+from kubewright.models import codec
 from kubewright.testing import Cluster, Environment, Summary, Walkthrough, gone
 from webserver_operator.main import manager
 from webserver_operator.types import WebServer

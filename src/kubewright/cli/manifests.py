@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kubewright.cli.project import Project
+from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright.models import rbac, yaml
+from kubewright.models import rbac
 from kubewright.models.crd import custom_resource_definition
 
 _RBAC = "rbac.authorization.k8s.io"
