@@ -62,7 +62,7 @@ class CertificateAuthority:
 
     @classmethod
     def kept_in(cls, folder: Path) -> CertificateAuthority:
-        """The authority of a folder; made and written there when there is none. The key is readable by its owner only."""
+        """The authority of a folder; made and written there when there is none, the key for its owner's eyes only."""
         key_file, certificate_file = folder / "ca.key", folder / "ca.crt"
         if key_file.exists() and certificate_file.exists():
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)

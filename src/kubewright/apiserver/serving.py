@@ -82,7 +82,7 @@ class ServedAPI:
         return f"https://{host}:{self.port}"
 
     def kubeconfig(self, user: str = ADMIN, groups: Iterable[str] = (_MASTERS,)) -> JSONObject:
-        """A kubeconfig with a new client certificate for `user`, a member of `groups`; by default an administrator's."""
+        """A kubeconfig with a new client certificate for `user`, a member of `groups`; an administrator by default."""
         pair = self.authority.issue_client(user, groups)
         cluster = {"server": self.url, "certificate-authority-data": _base64(self.authority.certificate)}
         credentials = {

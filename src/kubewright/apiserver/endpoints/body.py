@@ -6,18 +6,18 @@ Follows apiserver's runtime/serializer/json and strict decoding (KEP-2885).
 from __future__ import annotations
 
 import json
-from typing import Any, Never, cast
+from typing import Any, Never
 
 import msgspec
 
 from kubewright.apiserver import protobuf
-from kubewright.apiserver.endpoints import yaml
 from kubewright.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
 from kubewright.apiserver.registry.objects import decode_json, encode_json
+from kubewright.machinery import yaml
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_array, is_object
 
 _UNKNOWN_FORMAT = (
     f"the body of the request was in an unknown format - accepted media types include: {', '.join(ENCODINGS)}"
@@ -39,7 +39,7 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
             return protobuf.decode(body, expected)
         if kind == YAML:
             return yaml.load(body)
-    except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {expected.kind}): "
             f"couldn't get version/kind; json parse error: {error}"
@@ -51,7 +51,7 @@ def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     """The configuration in an apply patch: YAML, and so also JSON. Raises BadRequest."""
     try:
         config = decode_json(body) if body[:1] == b"{" else yaml.load(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     check_kind(config, expected, custom=True)
     return config
@@ -84,11 +84,12 @@ def _refuse_custom(obj: JSONObject, kind: str, api_version: str, expected: Group
             f"Object 'Kind' is missing in '{text}' ({text})"
         )
     if api_version != expected.api_version:
-        raise BadRequest(
-            f"the API version in the data ({api_version}) does not match the expected API version ({expected.api_version})"
-        )
-    name = (obj.get("metadata") or {}).get("name") or ""
-    raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
+        wanted = f"does not match the expected API version ({expected.api_version})"
+        raise BadRequest(f"the API version in the data ({api_version}) {wanted}")
+    metadata: JSONObject = obj.get("metadata") or {}
+    raise Invalid.of(
+        kind, expected.group, metadata.get("name") or "", [invalid("kind", kind, f"must be {expected.kind}")]
+    )
 
 
 def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
@@ -102,9 +103,8 @@ def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
 
 
 def _count_keys(value: Any) -> int:
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value)
-        return len(items) + sum([_count_keys(item) for item in items.values() if isinstance(item, (dict, list))])
+    if is_object(value):
+        return len(value) + sum([_count_keys(item) for item in value.values() if isinstance(item, (dict, list))])
     return sum([_count_keys(item) for item in value if isinstance(item, (dict, list))])
 
 
@@ -124,8 +124,8 @@ def _find_duplicates(body: bytes) -> list[str]:
                     found.append(here)
                 seen.add(key)
                 visit(item, here)
-        elif isinstance(value, list):
-            for index, item in enumerate(cast("list[Any]", value)):
+        elif is_array(value):
+            for index, item in enumerate(value):
                 visit(item, f"{path}[{index}]")
 
     visit(json.loads(body, object_pairs_hook=_Pairs), "")

@@ -85,7 +85,7 @@ class Discovery:
         if document is None:
             groups = [self._aggregated_group(name) for name in self._groups if bool(name) == (root == "apis")]
             api_version = f"apidiscovery.k8s.io/{version}"
-            kind = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}}
+            kind: JSONObject = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}}
             body = encode_json({**kind, "items": groups})
             document = _Aggregated(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
             self._aggregated[root, version] = document

@@ -147,7 +147,7 @@ def _patch_operation(gvk: JSONObject, name: str) -> JSONObject:
     answer = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
     return {
         "parameters": [{"name": each, "in": "query", "schema": {"type": "string"}} for each in _PATCH_PARAMETERS],
-        "requestBody": {"required": True, "content": {each: schema for each in _PATCH_TYPES}},
+        "requestBody": {"required": True, "content": dict.fromkeys(_PATCH_TYPES, schema)},
         "responses": {"200": {"description": "OK", "content": answer}},
         "x-kubernetes-action": "patch",
         "x-kubernetes-group-version-kind": gvk,
@@ -172,8 +172,8 @@ _TYPE_PROPERTIES: dict[str, Any] = {
     },
     "kind": {
         "type": "string",
-        "description": "Kind is a string value representing the REST resource this object represents. Servers may infer "
-        "this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
+        "description": "Kind is a string value representing the REST resource this object represents. Servers may "
+        "infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
     },
 }

@@ -145,7 +145,7 @@ def delete_options(document: JSONObject | None, query: Query, user: UserInfo) ->
     """The options of a delete: of its body if it has one, else of its query. Raises Invalid, BadRequest."""
     raw = document if document is not None else _delete_document(query)
     faults: list[FieldError] = []
-    dry_run = raw.get("dryRun") or []
+    dry_run: list[str] = raw.get("dryRun") or []
     if any(each != "All" for each in dry_run):
         faults.append(not_supported("dryRun", dry_run, ("All",)))
     propagation = raw.get("propagationPolicy") or ""
@@ -159,7 +159,7 @@ def delete_options(document: JSONObject | None, query: Query, user: UserInfo) ->
         raise Invalid.of("DeleteOptions", _META, "", faults)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    preconditions = raw.get("preconditions") or {}
+    preconditions: JSONObject = raw.get("preconditions") or {}
     grace = raw.get("gracePeriodSeconds")
     return DeleteOptions(
         user=user,

@@ -58,7 +58,7 @@ class Pipeline:
             response = await self._answer(request, info)
         except APIError as error:
             response = answers.failure(error)
-        except Exception:
+        except Exception:  # noqa: BLE001 -- a defect in one request must not end the others
             _log.exception("%s %s failed", request.method, request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
             response = answers.failure(InternalError(text))

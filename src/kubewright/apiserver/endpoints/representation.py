@@ -8,17 +8,17 @@ Follows apiserver's pkg/endpoints/handlers/response.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Protocol
 
 import msgspec
 
 from kubewright.apiserver import protobuf
-from kubewright.apiserver.endpoints import yaml
 from kubewright.apiserver.endpoints.negotiation import JSON, PROTOBUF, YAML
 from kubewright.apiserver.registry.listing import Page
 from kubewright.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
 from kubewright.apiserver.registry.resource import Resource
+from kubewright.machinery import yaml
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
 
@@ -33,7 +33,7 @@ class Form(Protocol):
 
     def one(self, data: bytes) -> bytes: ...
 
-    def list(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes: ...
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes: ...
 
     def watched(self, data: bytes, *, first: bool) -> bytes:
         """The object of a watch event; `first` of its watch, or a later one."""
@@ -57,7 +57,7 @@ class WholeForm:
     def one(self, data: bytes) -> bytes:
         return data
 
-    def list(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
         if prefix := self._prefix:
             items = [b"{" + data[prefix:] for data in items]
         return _list(self._list_type, metadata, items)
@@ -86,7 +86,7 @@ class MetadataForm:
     def one(self, data: bytes) -> bytes:
         return self._head + bytes(self._decoder.decode(data).metadata) + b"}"
 
-    def list(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
         return _list(self._list_type, metadata, map(self.one, items))
 
     def watched(self, data: bytes, *, first: bool) -> bytes:
@@ -103,7 +103,7 @@ class Representation:
         self.content_type = encoding
         self._resource = resource
         self._form = form
-        self._encode = _ENCODERS[encoding]
+        self._encode: Callable[[bytes], bytes] = _ENCODERS[encoding]
 
     def one(self, obj: bytes | JSONObject) -> bytes:
         """One object, as JSON or as a document."""
@@ -117,7 +117,7 @@ class Representation:
             metadata["continue"] = page.continue_token
             if page.remaining is not None:
                 metadata["remainingItemCount"] = page.remaining
-        return self._encode(self._form.list(metadata, self._items(page)))
+        return self._encode(self._form.listing(metadata, self._items(page)))
 
     def _items(self, page: Page) -> Iterable[bytes]:
         if self._resource.from_storage is None:
@@ -164,8 +164,8 @@ def _as_is(data: bytes) -> bytes:
     return data
 
 
-_ENCODERS = {
+_ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     JSON: _as_is,
-    YAML: lambda data: yaml.dump(decode_json(data)),
+    YAML: lambda data: yaml.dump(decode_json(data)).encode(),
     PROTOBUF: lambda data: protobuf.encode(decode_json(data)),
 }

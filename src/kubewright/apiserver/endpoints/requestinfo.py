@@ -48,7 +48,7 @@ def _resource(method: str, path: str, group: str, version: str, parts: list[str]
         namespace = parts[1]
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
-    resource, name, subresource = (parts + ["", ""])[:3]
+    resource, name, subresource = (*parts, "", "")[:3]
     return RequestInfo(
         path, _verb(method, name, watch), group, version, namespace, resource, name, subresource, "/".join(parts[3:])
     )

@@ -74,14 +74,29 @@ class _Call:
         """Answer a request for the resource itself."""
         check_encoding(self._accept)
         info, resource = self._info, self._resource
-        method = _METHODS.get(info.verb)
         everywhere = resource.namespaced and not self._namespace
         misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
-        if method is None or info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ACROSS):
+        if info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ACROSS):
             raise _not_allowed()
-        return method(self)
-
-    # Verbs
+        match info.verb:
+            case "get":
+                return self._get()
+            case "list":
+                return self._list()
+            case "watch":
+                return self._watch()
+            case "create":
+                return self._create()
+            case "update":
+                return self._update()
+            case "patch":
+                return self._patched("", self._representation())
+            case "delete":
+                return self._delete()
+            case "deletecollection":
+                return self._delete_collection()
+            case _:
+                raise _not_allowed()
 
     def _get(self) -> Response:
         show = self._representation()
@@ -121,9 +136,6 @@ class _Call:
         outcome = self._registry.update(self._info.name, self._decoded(options), self._namespace, options)
         return answers.document(201 if outcome.created else 200, show.one(outcome.object), show.content_type)
 
-    def _patch(self) -> Response:
-        return self._patched("", self._representation())
-
     def _delete(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
@@ -136,9 +148,7 @@ class _Call:
     def _delete_collection(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
-        page = list_entries(
-            self._registry.store, self._resource, parameters.list_options(self._query, self._namespace)
-        )
+        page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
         for entry in page.entries:
             self._registry.delete(entry.name, entry.namespace, options)
         return answers.document(200, show.page(page), show.content_type)
@@ -290,16 +300,6 @@ class _Call:
 
 _NAMED = frozenset({"get", "update", "patch", "delete"})
 _ACROSS = frozenset({"list", "watch"})
-_METHODS = {
-    "get": _Call._get,
-    "list": _Call._list,
-    "watch": _Call._watch,
-    "create": _Call._create,
-    "update": _Call._update,
-    "patch": _Call._patch,
-    "delete": _Call._delete,
-    "deletecollection": _Call._delete_collection,
-}
 
 
 def _as_shown(view: View | None, obj: JSONObject) -> JSONObject | bytes:

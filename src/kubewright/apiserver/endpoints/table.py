@@ -5,8 +5,7 @@ Follows apiserver's pkg/registry/rest/table.go and kubectl's server-side printin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from kubewright.apiserver.catalog.facts import Column
@@ -40,11 +39,10 @@ class TableForm:
     """Objects as a Table. `include` is the query's includeObject: `Metadata` (or empty), `Object` or `None`."""
 
     kind = "Table"
-    key: tuple[str, ...]
 
     def __init__(self, resource: Resource, version: str, include: str, clock: Clock) -> None:
         self.api_version = f"meta.k8s.io/{version}"
-        self.key = ("Table", version, include)
+        self.key: Hashable = ("Table", version, include)
         self._printer = resource.printer or DEFAULT_PRINTER
         self._include = include
         self._clock = clock
@@ -54,7 +52,7 @@ class TableForm:
         metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
         return self._table(metadata, [self._row(obj)], self._columns())
 
-    def list(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
         rows = [self._row(decode_json(data)) for data in items]
         return self._table(metadata, rows, self._columns())
 

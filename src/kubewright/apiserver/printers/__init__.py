@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from kubewright.apiserver import catalog
+from kubewright.apiserver.printers.cells import name_and_creation
 from kubewright.apiserver.registry.resource import Cells, Printer
 from kubewright.machinery.gvk import GroupVersionResource
-from kubewright.apiserver.printers.cells import name_and_creation
 
 _MODULES: Mapping[str, str] = {}
 

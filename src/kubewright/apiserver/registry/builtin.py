@@ -1,6 +1,6 @@
 """The built-in kinds: facts from the catalog, behaviour from the module of their group.
 
-A group's module is named as its Go package is. A group without a module has kinds that are their schema and nothing more.
+A group's module is named as its Go package is. Kinds of a group without a module are their schema and nothing more.
 """
 
 from __future__ import annotations

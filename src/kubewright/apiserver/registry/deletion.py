@@ -101,7 +101,7 @@ class Deletion:
         wanted = _BY_PROPAGATION.get(self._options.propagation)
         if wanted is None:
             return False
-        before = self._metadata.get("finalizers") or []
+        before: list[str] = self._metadata.get("finalizers") or []
         after = [each for each in before if each not in _COLLECTOR] + wanted
         if after:
             self._metadata["finalizers"] = after

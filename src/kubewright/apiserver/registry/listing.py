@@ -165,13 +165,12 @@ def _decode_token(text: str) -> tuple[int, str]:
     except ValueError as error:
         raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
     if token.v != "meta.k8s.io/v1":
-        raise BadRequest(
-            f'invalid continue token: continue key is not valid: server does not recognize this encoded version "{token.v}"'
-        )
+        why = f'server does not recognize this encoded version "{token.v}"'
+        raise BadRequest(f"invalid continue token: continue key is not valid: {why}")
     return token.rv, token.start.removeprefix("/").removesuffix("\0")
 
 
-def _expired(store: Store, options: ListOptions, after: str) -> Gone:
+def _expired(options: ListOptions, after: str) -> Gone:
     if not options.continue_token:
         return Gone("The resourceVersion for the provided list is too old.")
     metadata = {"continue": _encode_token(-1, after)}

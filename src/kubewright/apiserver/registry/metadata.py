@@ -6,16 +6,14 @@ Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's reg
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from kubewright.apiserver.registry.resource import Resource
 from kubewright.machinery import names, time
 from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.gvk import GroupVersion
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_object
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
@@ -24,11 +22,11 @@ _EMPTY_IS_ABSENT = ("labels", "annotations", "ownerReferences", "finalizers", "m
 
 
 def metadata_of(obj: JSONObject) -> JSONObject:
-    """The object's metadata, put there when absent, without its empty maps and lists. Raises BadRequest for no object."""
+    """The object's metadata, put there when absent; its empty maps and lists go. Raises BadRequest if it is none."""
     metadata = obj.get("metadata")
     if metadata is None:
-        metadata = obj["metadata"] = {}
-    if not isinstance(metadata, dict):
+        metadata = obj["metadata"] = dict[str, object]()
+    if not is_object(metadata):
         raise BadRequest("json: cannot unmarshal metadata into Go struct field .metadata of type v1.ObjectMeta")
     for field in _EMPTY_IS_ABSENT:
         if field in metadata and not metadata[field]:
@@ -93,16 +91,17 @@ def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
 
 def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
     """Faults of the change from `old`."""
-    faults: list[FieldError] = []
-    for field in ("name", "namespace", "uid"):
-        if (metadata.get(field) or "") != (old.get(field) or ""):
-            faults.append(invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable"))
+    faults = [
+        invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable")
+        for field in ("name", "namespace", "uid")
+        if (metadata.get(field) or "") != (old.get(field) or "")
+    ]
     if old.get("deletionTimestamp"):
         added = [each for each in metadata.get("finalizers") or () if each not in (old.get("finalizers") or ())]
         if added:
             listed = ", ".join(f'"{each}"' for each in added)
-            detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-            faults.append(forbidden("metadata.finalizers", detail))
+            detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            faults.append(forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
     return faults
 
 
@@ -119,14 +118,15 @@ def _name_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
 
 def _label_faults(metadata: JSONObject) -> list[FieldError]:
     faults: list[FieldError] = []
-    for key, value in _strings(metadata.get("labels")).items():
+    labels: dict[str, str] = metadata.get("labels") or {}
+    for key, value in labels.items():
         faults += [invalid("metadata.labels", key, f"{text}") for text in names.qualified_name(key)]
         faults += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
     return faults
 
 
 def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
-    annotations = _strings(metadata.get("annotations"))
+    annotations: dict[str, str] = metadata.get("annotations") or {}
     faults = [
         invalid("metadata.annotations", key, text) for key in annotations for text in names.qualified_name(key.lower())
     ]
@@ -148,9 +148,11 @@ def _owner_faults(metadata: JSONObject) -> list[FieldError]:
         else:
             if str(group_version) == "v1" and owner.get("kind") == "Event":
                 faults.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
-        for field in ("kind", "name", "uid"):
-            if not owner.get(field):
-                faults.append(invalid(f"{path}.{field}", "", f"{field} must not be empty"))
+        faults += [
+            invalid(f"{path}.{field}", "", f"{field} must not be empty")
+            for field in ("kind", "name", "uid")
+            if not owner.get(field)
+        ]
         if owner.get("controller"):
             controllers.append(owner.get("name") or "")
     if len(controllers) > 1:
@@ -168,7 +170,3 @@ def _finalizer_faults(path: str, finalizer: str) -> list[FieldError]:
         detail = "name is neither a standard finalizer name nor is it fully qualified"
         faults.append(invalid(path, finalizer, detail))
     return faults
-
-
-def _strings(value: Any) -> Mapping[str, str]:
-    return value if isinstance(value, dict) else {}

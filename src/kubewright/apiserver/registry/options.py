@@ -53,8 +53,8 @@ class Selection:
     """Which objects of a resource a list or a watch is about."""
 
     namespace: str = ""
-    labels: LabelSelector = LabelSelector()
-    fields: FieldSelector = FieldSelector()
+    labels: LabelSelector = field(default_factory=LabelSelector)
+    fields: FieldSelector = field(default_factory=FieldSelector)
 
     @property
     def everything(self) -> bool:
@@ -66,7 +66,7 @@ class Selection:
 class ListOptions:
     """Which objects, as of when, and how many."""
 
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     resource_version: str = ""
     resource_version_match: str = ""
     limit: int = 0
@@ -77,7 +77,7 @@ class ListOptions:
 class WatchOptions:
     """Which objects, from when, and for how long."""
 
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     resource_version: str = ""
     resource_version_match: str = ""
     bookmarks: bool = False

@@ -17,6 +17,7 @@ from kubewright.apiserver.registry import metadata as meta
 from kubewright.apiserver.registry.conform import conform
 from kubewright.apiserver.registry.deletion import Deletion, Fate, is_kept
 from kubewright.apiserver.registry.failures import (
+    already_exists,
     conflict,
     invalid_object,
     modified,
@@ -31,8 +32,7 @@ from kubewright.apiserver.storage.events import Entry
 from kubewright.apiserver.storage.store import Store
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.json import JSONObject
-from kubewright.machinery.patch import equal
+from kubewright.machinery.json import JSONObject, equal
 from kubewright.schema import ownership
 
 Transform = Callable[[JSONObject], JSONObject]
@@ -51,7 +51,7 @@ class Outcome:
 
 
 class Registry:
-    """One resource's objects. Documents that go in are the registry's from then on; those that come out, the caller's."""
+    """One resource's objects. Documents that go in are the registry's from then on; what comes out is the caller's."""
 
     def __init__(self, resource: Resource, store: Store, admission: Sequence[AdmissionPlugin], clock: Clock) -> None:
         self.resource = resource
@@ -139,7 +139,7 @@ class Registry:
             if not generated:
                 break
             meta.generate_name(metadata)
-        raise alreadyhas(self.resource, metadata["name"])
+        raise already_exists(self.resource, metadata["name"])
 
     # Updating
 
@@ -213,7 +213,7 @@ class Registry:
         subresource: str = "",
         options: WriteOptions | None = None,
     ) -> JSONObject:
-        """Store what `make` makes of the object, or of what a subresource shows of it; gives what is shown afterwards."""
+        """Store what `make` makes of the object, or of what a subresource shows of it; gives what is shown then."""
         options = options or WriteOptions()
         entry = self.entry(name, namespace)
         present = from_stored(self.resource, entry.data)

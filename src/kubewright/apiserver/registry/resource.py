@@ -18,7 +18,7 @@ from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject
-from kubewright.schema.ownership import FieldSet
+from kubewright.schema.fieldset import FieldSet
 from kubewright.schema.structural import Schema
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -70,8 +70,8 @@ class Resource:
     to_storage: Convert | None = None
     """Makes the stored version of an object of this one; None where they are the same."""
     from_storage: Convert | None = None
-    load_printer: Callable[[], Printer] | None = None
-    """Called once, at the first Table; None: NAME and AGE."""
+    load_printer: Callable[[], Printer | None] | None = None
+    """Called once, at the first Table; no printer: name and creation time."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
     openapi_schema: JSONObject | None = None

@@ -14,7 +14,7 @@ from kubewright.apiserver.registry.subresource import View
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_object
 from kubewright.machinery.selectors import LabelSelector
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
@@ -43,11 +43,15 @@ class StatusView(View):
 
 def selector_text(selector: Any) -> str:
     """A `spec.selector` as text: of a map of labels or of a LabelSelector."""
-    if not isinstance(selector, dict):
+    if not is_object(selector):
         return ""
     if "matchLabels" in selector or "matchExpressions" in selector:
         return str(LabelSelector.from_dict(selector))
     return str(LabelSelector.from_labels(selector))
+
+
+def _own_selector(obj: JSONObject) -> str:
+    return selector_text(_at(obj, ("spec", "selector")))
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class ScaleView(View):
     kind: GroupVersionKind | None = SCALE
     replicas: Path = ("spec", "replicas")
     status_replicas: Path = ("status", "replicas")
-    selector: Callable[[JSONObject], str] = lambda obj: selector_text(_at(obj, ("spec", "selector")))
+    selector: Callable[[JSONObject], str] = _own_selector
 
     def read(self, obj: JSONObject) -> JSONObject:
         metadata = obj["metadata"]
@@ -84,13 +88,14 @@ class ScaleView(View):
                 new["metadata"][key] = metadata[key]
         parent = new
         for part in self.replicas[:-1]:
-            parent[part] = dict(parent.get(part) or {})
-            parent = parent[part]
-        parent[self.replicas[-1]] = (view.get("spec") or {}).get("replicas") or 0
+            child: JSONObject = dict(parent.get(part) or {})
+            parent[part] = child
+            parent = child
+        parent[self.replicas[-1]] = _at(view, ("spec", "replicas")) or 0
         return new
 
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        replicas = _at(obj, self.replicas)
+        replicas: object = _at(obj, self.replicas)
         if isinstance(replicas, int) and replicas < 0:
             return [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
         return []
@@ -98,7 +103,7 @@ class ScaleView(View):
 
 def _at(obj: Any, path: Path) -> Any:
     for part in path:
-        if not isinstance(obj, dict):
+        if not is_object(obj):
             return None
         obj = obj.get(part)
     return obj

@@ -32,7 +32,8 @@ _SHORTEST_WATCH_SECONDS = 1800.0
 class Frames(Protocol):
     """How a watch shows its events. Frames with equal `key` of equal events are equal, and shared."""
 
-    key: Hashable
+    @property
+    def key(self) -> Hashable: ...
 
     def event(self, type: str, data: bytes) -> bytes:
         """One event: `data` is the object as it is stored."""

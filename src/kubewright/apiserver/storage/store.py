@@ -73,9 +73,7 @@ class Store:
         table = self._tables.get(resource)
         return 0 if table is None else len(table.entries)
 
-    def put(
-        self, resource: str, key: str, data: bytes, labels: Mapping[str, str], fields: Mapping[str, str]
-    ) -> Event:
+    def put(self, resource: str, key: str, data: bytes, labels: Mapping[str, str], fields: Mapping[str, str]) -> Event:
         """Store `data` under `key`, at `next_revision`."""
         previous = self.get(resource, key)
         entry = Entry(key, self.next_revision, data, labels, fields)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
-from kubewright.apiserver.storage.events import Entry, Event
 from kubewright.apiserver.storage.cursor import Cursor
+from kubewright.apiserver.storage.events import Entry, Event
 from kubewright.machinery.errors import Gone
 
 
