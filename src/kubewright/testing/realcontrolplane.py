@@ -60,10 +60,10 @@ def find_binaries(*names: str) -> Path:
     folder = Path(assets) if assets else cache / "bin"
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
-        where = "KUBEBUILDER_ASSETS names another folder" if assets else "KUBEBUILDER_ASSETS is not set"
+        named = "KUBEBUILDER_ASSETS names" if assets else "the cache is"
         raise ConfigError(
-            f"no real control plane: {folder} has no {', no '.join(missing)} ({where}). "
-            "`make controlplane` builds all it needs and prints the folder; it needs Go"
+            f"no real control plane: {named} {folder}, which has no {', no '.join(missing)}. "
+            "`make controlplane` builds all that is needed and prints the folder it is in; it needs Go"
         )
     return folder.resolve()
 
