@@ -9,6 +9,7 @@ Rules of the translation, where the documents leave a choice:
 - Lists and maps are empty by default; optional scalars and structs, and all times (Go writes a zero one as null), None.
 - `metadata`, `spec` and `status` are never None where Go holds them by value (`default: {}` in the document) and an
   empty one is possible.
+- Counts in a status are optional, so that there is an empty status.
 - What an object consists of is typed; what may be anything (RawExtension, JSON) is plain data.
 - A name that is a keyword, or would hide a name that annotations need, ends with an underscore.
 - What server-side apply has to know of a list is in its annotation, for CRDs that embed these structs.
@@ -100,7 +101,7 @@ class Generator:
         lines = [f"class {name}({base}):", *docstring(schema.get("description", ""))]
         if is_kind:
             lines += ["", f"    __api__ = {api_resource(module, GroupVersionKind(*kind))}", ""]
-        required = schema.get("required", ())
+        required = must_be_given(name, schema)
         for wire, each in schema.get("properties", {}).items():
             if not (is_kind and wire in ("apiVersion", "kind", "metadata")):
                 lines.append("    " + self._field(module, wire, each, wire in required))
@@ -151,7 +152,7 @@ class Generator:
     def _has_empty(self, target: str) -> bool:
         """Whether a struct can be made from nothing."""
         schema = self._schemas[target]
-        required = schema.get("required", ())
+        required = must_be_given(target, schema)
         properties = schema.get("properties", {})
         return all(self._default(wire, each, wire in required) is not None for wire, each in properties.items())
 
@@ -234,6 +235,14 @@ def reference(schema: dict[str, Any]) -> str | None:
 def by_value(wire: str, schema: dict[str, Any]) -> bool:
     """Whether it is one of the fields that are never None: Go holds its struct by value."""
     return schema.get("default") == {} and wire in ("metadata", "spec", "status")
+
+
+def must_be_given(name: str, schema: dict[str, Any]) -> set[str]:
+    """The fields of a struct that are required. Counts in a status are not: who makes an object has none yet."""
+    required = set(schema.get("required", ()))
+    if not name.endswith("Status"):
+        return required
+    return {wire for wire in required if schema["properties"][wire].get("type") != "integer"}
 
 
 def is_object(schema: dict[str, Any], group: str, version: str, kind: str) -> bool:

@@ -38,7 +38,7 @@ class DaemonSet(Object):
 
     spec: DaemonSetSpec
     """The desired behavior of this daemon set."""
-    status: DaemonSetStatus | None = None
+    status: DaemonSetStatus = field(default_factory=lambda: DaemonSetStatus())
     """The current status of this daemon set."""
 
 
@@ -80,17 +80,17 @@ class DaemonSetStatus(Struct):
     """Count of hash collisions for the DaemonSet."""
     conditions: Annotated[list[DaemonSetCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a DaemonSet's current state."""
-    current_number_scheduled: Int32
+    current_number_scheduled: Int32 | None = None
     """The number of nodes that are running at least 1 daemon pod and are supposed to run the daemon pod."""
-    desired_number_scheduled: Int32
+    desired_number_scheduled: Int32 | None = None
     """The total number of nodes that should be running the daemon pod (including nodes correctly running the daemon
     pod)."""
     number_available: Int32 | None = None
     """The number of nodes that should be running the daemon pod and have one or more of the daemon pod running and
     available (ready for at least spec.minReadySeconds)"""
-    number_misscheduled: Int32
+    number_misscheduled: Int32 | None = None
     """The number of nodes that are running the daemon pod, but are not supposed to run the daemon pod."""
-    number_ready: Int32
+    number_ready: Int32 | None = None
     """numberReady is the number of nodes that should be running the daemon pod and have one or more of the daemon
     pod running with a Ready Condition."""
     number_unavailable: Int32 | None = None
@@ -219,7 +219,7 @@ class ReplicaSet(Object):
 
     spec: ReplicaSetSpec
     """Spec defines the specification of the desired behavior of the ReplicaSet."""
-    status: ReplicaSetStatus | None = None
+    status: ReplicaSetStatus = field(default_factory=lambda: ReplicaSetStatus())
     """Status is the most recently observed status of the ReplicaSet."""
 
 
@@ -266,7 +266,7 @@ class ReplicaSetStatus(Struct):
     """ObservedGeneration reflects the generation of the most recently observed ReplicaSet."""
     ready_replicas: Int32 | None = None
     """The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition."""
-    replicas: Int32
+    replicas: Int32 | None = None
     """Replicas is the most recently observed number of non-terminating pods."""
     terminating_replicas: Int32 | None = None
     """The number of terminating pods for this replica set."""
@@ -317,7 +317,7 @@ class StatefulSet(Object):
 
     spec: StatefulSetSpec
     """Spec defines the desired identities of pods in this set."""
-    status: StatefulSetStatus | None = None
+    status: StatefulSetStatus = field(default_factory=lambda: StatefulSetStatus())
     """Status is the current status of Pods in this StatefulSet."""
 
 
@@ -406,7 +406,7 @@ class StatefulSetStatus(Struct):
     """observedGeneration is the most recent generation observed for this StatefulSet."""
     ready_replicas: Int32 | None = None
     """readyReplicas is the number of pods created for this StatefulSet with a Ready Condition."""
-    replicas: Int32
+    replicas: Int32 | None = None
     """replicas is the number of Pods created by the StatefulSet controller."""
     update_revision: str | None = None
     """updateRevision, if not empty, indicates the version of the StatefulSet used to generate Pods in the sequence

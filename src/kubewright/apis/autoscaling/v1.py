@@ -36,7 +36,7 @@ class HorizontalPodAutoscaler(Object):
 
     spec: HorizontalPodAutoscalerSpec
     """spec defines the behaviour of autoscaler."""
-    status: HorizontalPodAutoscalerStatus | None = None
+    status: HorizontalPodAutoscalerStatus = field(default_factory=lambda: HorizontalPodAutoscalerStatus())
     """status is the current information about the autoscaler."""
 
 
@@ -62,9 +62,9 @@ class HorizontalPodAutoscalerStatus(Struct):
     current_cpu_utilization_percentage: Int32 | None = field(default=None, name="currentCPUUtilizationPercentage")
     """currentCPUUtilizationPercentage is the current average CPU utilization over all pods, represented as a
     percentage of requested CPU, e.g. 70 means that an average pod is using now 70% of its requested CPU."""
-    current_replicas: Int32
+    current_replicas: Int32 | None = None
     """currentReplicas is the current number of replicas of pods managed by this autoscaler."""
-    desired_replicas: Int32
+    desired_replicas: Int32 | None = None
     """desiredReplicas is the desired number of replicas of pods managed by this autoscaler."""
     last_scale_time: Time | None = None
     """lastScaleTime is the last time the HorizontalPodAutoscaler scaled the number of pods; used by the autoscaler
@@ -80,7 +80,7 @@ class Scale(Object):
 
     spec: ScaleSpec = field(default_factory=lambda: ScaleSpec())
     """spec defines the behavior of the scale."""
-    status: ScaleStatus | None = None
+    status: ScaleStatus = field(default_factory=lambda: ScaleStatus())
     """status is the current status of the scale."""
 
 
@@ -94,7 +94,7 @@ class ScaleSpec(Struct):
 class ScaleStatus(Struct):
     """ScaleStatus represents the current status of a scale subresource."""
 
-    replicas: Int32
+    replicas: Int32 | None = None
     """replicas is the actual number of observed instances of the scaled object."""
     selector: str | None = None
     """selector is the label query over pods that should match the replicas count."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from kubewright.models.markers import ListMapKey, ListType
 from kubewright.models.meta import Int32, Int64, LabelSelector, Quantity, Time
 from kubewright.models.resource import APIResource, Object
-from kubewright.models.struct import Struct
+from kubewright.models.struct import Struct, field
 
 
 class ContainerResourceMetricSource(Struct):
@@ -111,7 +111,7 @@ class HorizontalPodAutoscaler(Object):
 
     spec: HorizontalPodAutoscalerSpec
     """spec is the specification for the behaviour of the autoscaler."""
-    status: HorizontalPodAutoscalerStatus | None = None
+    status: HorizontalPodAutoscalerStatus = field(default_factory=lambda: HorizontalPodAutoscalerStatus())
     """status is the current information about the autoscaler."""
 
 
@@ -169,7 +169,7 @@ class HorizontalPodAutoscalerStatus(Struct):
     current_replicas: Int32 | None = None
     """currentReplicas is current number of replicas of pods managed by this autoscaler, as last seen by the
     autoscaler."""
-    desired_replicas: Int32
+    desired_replicas: Int32 | None = None
     """desiredReplicas is the desired number of replicas of pods managed by this autoscaler, as last calculated by
     the autoscaler."""
     last_scale_time: Time | None = None

@@ -554,7 +554,7 @@ class ContainerStatus(Struct):
     resources: ResourceRequirements | None = None
     """Resources represents the compute resource requests and limits that have been successfully enacted on the
     running container after it has been started or has been successfully resized."""
-    restart_count: Int32
+    restart_count: Int32 | None = None
     """RestartCount holds the number of times the container has been restarted."""
     started: bool | None = None
     """Started indicates whether the container has finished its postStart lifecycle hook and passed its startup
@@ -2189,7 +2189,7 @@ class PortStatus(Struct):
     """Error is to record the problem with the service port The format of the error shall comply with the following
     rules: - built-in error values shall be specified in this file and those shall use CamelCase names - cloud
     provider specific error values must have names that comply with the format foo.example.com/CamelCase."""
-    port: Int32
+    port: Int32 | None = None
     """Port is the port number of the service port of which status is recorded here"""
     protocol: str
     """Protocol is the protocol of the service port of which status is recorded here The supported values are:
@@ -2329,7 +2329,7 @@ class ReplicationController(Object):
 
     spec: ReplicationControllerSpec = field(default_factory=lambda: ReplicationControllerSpec())
     """Spec defines the specification of the desired behavior of the replication controller."""
-    status: ReplicationControllerStatus | None = None
+    status: ReplicationControllerStatus = field(default_factory=lambda: ReplicationControllerStatus())
     """Status is the most recently observed status of the replication controller."""
 
 
@@ -2375,7 +2375,7 @@ class ReplicationControllerStatus(Struct):
     """ObservedGeneration reflects the generation of the most recently observed replication controller."""
     ready_replicas: Int32 | None = None
     """The number of ready replicas for this replication controller."""
-    replicas: Int32
+    replicas: Int32 | None = None
     """Replicas is the most recently observed number of replicas."""
 
 

@@ -138,7 +138,7 @@ class IngressPortStatus(Struct):
     """error is to record the problem with the service port The format of the error shall comply with the following
     rules: - built-in error values shall be specified in this file and those shall use CamelCase names - cloud
     provider specific error values must have names that comply with the format foo.example.com/CamelCase."""
-    port: Int32
+    port: Int32 | None = None
     """port is the port number of the ingress port."""
     protocol: str
     """protocol is the protocol of the ingress port."""
