@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Final, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -193,15 +194,17 @@ class Client:
         }
         if send_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        async for batch in self.rest.watch(endpoint.collection(namespace), query, accept=endpoint.accept):
-            for event in batch:
-                if event.type == "ERROR":
-                    raise event.error()
-                if event.type == "BOOKMARK":
-                    if bookmarks:
-                        yield event.bookmark()
-                else:
-                    yield WatchEvent(event.type, decode_object(kind, bytes(event.object)))
+        stream = self.rest.watch(endpoint.collection(namespace), query, accept=endpoint.accept)
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                for event in batch:
+                    if event.type == "ERROR":
+                        raise event.error()
+                    if event.type == "BOOKMARK":
+                        if bookmarks:
+                            yield event.bookmark()
+                    else:
+                        yield WatchEvent(event.type, decode_object(kind, bytes(event.object)))
 
     # ---- writing
 

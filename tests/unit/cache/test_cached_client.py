@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import pytest
+from tests.unit.scripted import Server, Stream, Widget, WidgetSpec, added, bookmark, deleted, modified, settle, widget
 
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.machinery.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.models.meta import ObjectMeta
-
-from .harness import Server, Stream, Widget, WidgetSpec, added, bookmark, deleted, modified, settle, widget
 
 
 @pytest.fixture

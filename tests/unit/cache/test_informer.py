@@ -5,13 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-
-from kubewright.cache import Event, Informer, ObjectKey
-from kubewright.client import Client
-from kubewright.machinery.clock import VirtualClock
-from kubewright.machinery.errors import DeadlineExceeded
-
-from .harness import (
+from tests.unit.scripted import (
     Server,
     Stream,
     Widget,
@@ -23,6 +17,11 @@ from .harness import (
     settle,
     widget,
 )
+
+from kubewright.cache import Event, Informer, ObjectKey
+from kubewright.client import Client
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import DeadlineExceeded
 
 
 class Diary:

@@ -97,7 +97,10 @@ class Call:
         return self.query.get("sendInitialEvents") == "true"
 
     def answer(self, document: JSONObject, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self.answered.set_result(Response(status, headers or {}, json.dumps(document).encode()))
+        self.answer_bytes(json.dumps(document).encode(), status=status, headers=headers)
+
+    def answer_bytes(self, body: bytes, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.answered.set_result(Response(status, headers or {}, body))
 
     def fail(self, code: int, reason: str, message: str = "", *, retry_after: int = 0) -> None:
         document = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}

@@ -1,0 +1,23 @@
+"""A client whose server is the test."""
+
+import pytest
+
+from kubewright.client.client import Client
+from kubewright.machinery.clock import VirtualClock
+
+from tests.unit.scripted import Server
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def server(clock: VirtualClock) -> Server:
+    return Server(clock)
+
+
+@pytest.fixture
+def client(server: Server, clock: VirtualClock) -> Client:
+    return Client(server, clock=clock)

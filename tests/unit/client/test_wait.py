@@ -1,0 +1,81 @@
+"""Waiting for an object follows it, over whatever breaks in between."""
+
+import asyncio
+
+import pytest
+from tests.unit.scripted import Server, Widget, added, deleted, modified, settle, widget
+
+from kubewright.client import Client, wait_for, wait_until_gone
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import DeadlineExceeded, Forbidden
+
+EMPTY = {"metadata": {"resourceVersion": "9"}, "items": []}
+
+
+def big(each: Widget) -> bool:
+    return each.spec.size > 3
+
+
+async def test_an_object_that_is_there_and_fits_is_given_at_once(server: Server, client: Client) -> None:
+    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d"))
+    call = await server.call()
+    assert call.query["fieldSelector"] == "metadata.name=a"
+    call.answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3, size=5)]})
+    assert (await task).spec.size == 5
+    assert server.idle
+
+
+async def test_an_object_is_followed_until_it_fits(server: Server, clock: VirtualClock, client: Client) -> None:
+    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d"))
+    (await server.call()).answer(EMPTY)
+    watch = await server.call()
+    assert watch.query["resourceVersion"] == "9"
+    stream = watch.stream()
+    stream.send(added(widget("a", 11, size=1)))
+    stream.reset()
+    await settle()
+    await clock.advance(1)
+    (await server.call()).answer({"metadata": {"resourceVersion": "12"}, "items": [widget("a", 11, size=1)]})
+    (await server.call()).stream().send(modified(widget("a", 13, size=4)))
+    assert (await task).spec.size == 4
+
+
+async def test_an_object_is_waited_for_until_it_is_gone(server: Server, client: Client) -> None:
+    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d"))
+    (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3)]})
+    stream = (await server.call()).stream()
+    await settle()
+    assert not task.done()
+    stream.send(deleted(widget("a", 11)))
+    await task
+    assert stream.closed
+
+
+async def test_a_namesake_is_not_the_object(server: Server, client: Client) -> None:
+    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d", uid="old"))
+    (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3, uid="new")]})
+    await task
+
+
+async def test_waiting_in_vain_says_for_what(server: Server, client: Client) -> None:
+    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d", timeout=0.02))
+    (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3)]})
+    with pytest.raises(
+        DeadlineExceeded, match=r'Widget "a": big was not met after 0\.02 s; it is at resource version 3'
+    ):
+        await task
+    held = widget("a", 3, finalizers=["example.com/hold"])
+    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d", timeout=0.02))
+    watch = await server.call()
+    if watch.watches:
+        watch = await server.call()
+    watch.answer({"metadata": {"resourceVersion": "9"}, "items": [held]})
+    with pytest.raises(DeadlineExceeded, match=r"finalizers hold it: example\.com/hold"):
+        await task
+
+
+async def test_a_right_that_is_missing_ends_the_wait(server: Server, client: Client) -> None:
+    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d"))
+    (await server.call()).fail(403, "Forbidden", "no")
+    with pytest.raises(Forbidden):
+        await task
