@@ -42,7 +42,8 @@ class LastApplied:
 
         So it is when it is the last that was applied and nobody has changed the object since. Beyond that the object's
         managedFields tell. Where the cache has none (`Scope.keep_managed_fields`), it holds as long as it is the last
-        that was applied and all that it says is still there; what others added to an atomic map is not seen then."""
+        that was applied and all that it says is still there; what others added to an atomic map is not seen then.
+        """
         last = self._applied.get(entry.key, {}).get(applier)
         digest = _digest(configuration)
         same = last is not None and last.uid == entry.uid and last.digest == digest

@@ -156,7 +156,8 @@ class Cache:
 
         `owner` is a uid; `index` an index's name and a value. `fields` can select `metadata.name` and
         `metadata.namespace`; for another field, give the scope an index. Objects that are not of their kind are left
-        out, and reported once."""
+        out, and reported once.
+        """
         store = (await self.ready(kind, namespace)).store
         if owner is not None:
             entries = store.owned_by(owner)

@@ -87,7 +87,8 @@ EventType: TypeAlias = Literal["add", "update", "delete"]
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
     """What became of one object. `old` is None for an add, `new` for a delete; a delete's `old` is the last known
-    state."""
+    state.
+    """
 
     type: EventType
     key: ObjectKey
@@ -95,7 +96,8 @@ class Event(Generic[T]):
     new: Entry[T] | None
     initial: bool = False
     """Nothing has just happened: part of the first list, or of a resync. Work for it can wait behind what happens
-    now."""
+    now.
+    """
 
 
 class _Metadata(msgspec.Struct, gc=False, rename="camel"):
@@ -180,7 +182,8 @@ class EntryDecoder(Generic[T]):
 
 def _without(data: bytes, managed_fields: bytes) -> bytes:
     """The document without its managedFields, if they are where the API server writes them: with no space before them,
-    and before anything else that holds the very same bytes. Otherwise the document as it is."""
+    and before anything else that holds the very same bytes. Otherwise the document as it is.
+    """
     start = data.find(_MANAGED_FIELDS)
     end = start + len(_MANAGED_FIELDS) + len(managed_fields)
     if start < 0 or not data.startswith(managed_fields, start + len(_MANAGED_FIELDS)):

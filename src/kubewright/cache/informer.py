@@ -70,7 +70,8 @@ class Informer(Generic[T]):
 
         managedFields cost a quarter of a typical object and are left out unless asked for; an update without them
         leaves the server's as they are. Every `resync`, handlers are called for each object as if it had been
-        updated."""
+        updated.
+        """
         self.kind = kind
         self.store = Store[T](indexers or {})
         self.own_writes = OwnWrites(self.store)
@@ -123,7 +124,8 @@ class Informer(Generic[T]):
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Until the first list is complete. After `timeout` seconds: DeadlineExceeded, which says what stood in the
-        way."""
+        way.
+        """
         if not await self.until_synced(timeout):
             raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {self.hindrance}")
 

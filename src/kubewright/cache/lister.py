@@ -38,7 +38,8 @@ class Lister(Generic[T]):
 
     def by_index(self, name: str, value: str) -> builtins.list[T]:
         """The objects that the index function `name` put under `value`. Raises KeyError for an index that is not
-        there."""
+        there.
+        """
         return self._store.decode(self._store.by_index(name, value))
 
     def entry(self, key: ObjectKey) -> Entry[T] | None:

@@ -27,7 +27,8 @@ class Step(NamedTuple):
 
 class Recovery:
     """Remembers how the last attempts ended. One that brought nothing new does not make up for the failures before
-    it."""
+    it.
+    """
 
     def __init__(self) -> None:
         self._failures = 0

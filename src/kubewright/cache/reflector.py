@@ -13,7 +13,8 @@ Guarantees
     read is reported and skipped.
 
 Follows client-go's tools/cache Reflector and
-https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists"""
+https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+"""
 
 from __future__ import annotations
 
@@ -233,7 +234,8 @@ class Reflector(Generic[T]):
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
         """The entry of a document, the one that is held already if it is of the same version; None if it can't be
-        read."""
+        read.
+        """
         try:
             entry = self._decoder.decode(raw)
         except DecodeError as error:

@@ -15,7 +15,8 @@ _MANY: Final = 1000
 @dataclass(slots=True)
 class _Write:
     """The last write of one key: seen at `version`, and once the object of `deleted_uid` is gone if it was a
-    deletion."""
+    deletion.
+    """
 
     version: int
     deleted_uid: str = ""

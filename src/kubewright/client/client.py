@@ -67,7 +67,8 @@ class Client:
 
         `field_manager` owns the fields that this client writes. `field_validation` is what is asked for every write
         (the server's own default is Warn). `on_warning` gets each warning of the server; without it, each is logged
-        once."""
+        once.
+        """
         transport = HTTPTransport(config) if isinstance(config, Config) else config
         self.rest = RESTClient(transport, user_agent=user_agent, on_warning=on_warning or LogOnce())
         self.field_manager = field_manager
@@ -184,7 +185,8 @@ class Client:
         From `resource_version` on; without one, what is there comes first, as ADDED. It is one stream and breaks as
         streams do; what keeps up with a kind for ever is an `Informer`. An ERROR from the server is raised as its
         APIError: Gone means that `resource_version` is too old. Close it (`contextlib.aclosing`) when you leave
-        before its end."""
+        before its end.
+        """
         endpoint = self.endpoint(kind)
         query: dict[str, str | None] = {
             **selection(labels, fields),
@@ -217,7 +219,8 @@ class Client:
         field_validation: FieldValidation | None = None,
     ) -> T:
         """Create `obj`, under a name of the server's making when it has only `generate_name`. Raises AlreadyExists,
-        Invalid."""
+        Invalid.
+        """
         path = self.endpoint(type(obj)).place(obj.metadata.namespace)
         query = self._options(dry_run, field_manager, field_validation)
         return await self._write(type(obj), "POST", path, query, encode_object(obj))
@@ -302,7 +305,8 @@ class Client:
 
         `obj` is made for this, with nothing in it but what is wanted. `force` takes fields over from other managers;
         without it they are a Conflict. `subresource="status"` applies the status. Source:
-        https://kubernetes.io/docs/reference/using-api/server-side-apply/"""
+        https://kubernetes.io/docs/reference/using-api/server-side-apply/
+        """
         if obj.metadata.managed_fields:
             raise ConfigError(
                 f'{obj.kind} "{obj.metadata.name}": apply takes an object with only what you want to own, not one that '

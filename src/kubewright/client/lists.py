@@ -106,7 +106,8 @@ def selector_text(selector: Labels | Fields) -> str:
 
 def label_selector(labels: Labels) -> LabelSelector | None:
     """`labels` as a selector that can be asked; None for one that selects everything. Raises ValueError for bad
-    text."""
+    text.
+    """
     if labels is None or isinstance(labels, LabelSelector):
         return labels
     return LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.from_labels(labels)

@@ -1,7 +1,8 @@
 """Patches: what changes, in one of the ways that the API server understands.
 
 A patch is a value; `Client.patch` sends it. Server-side apply is not among them: it is a verb of its own,
-`Client.apply`. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-update"""
+`Client.apply`. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-update
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ class Subresource:
 
     async def create(self, body: T) -> T | None:
         """Ask for what `body` says (`Eviction`, `Binding`, `TokenRequest`): with what the server made of it, or None
-        when it only says that it was done."""
+        when it only says that it was done.
+        """
         data = await self._rest.request("POST", self._path, self._options, body=encode_object(body))
         if msgspec.json.decode(data, type=_Answer).kind == "Status":
             return None

@@ -29,7 +29,8 @@ async def wait_for(
     """Wait until there is an object of that name for which `condition` is true, and give it.
 
     Follows the object by a watch; a broken one is made anew. DeadlineExceeded after `timeout` seconds, APIError for
-    what the server refuses (a kind it does not have, a right that is missing). """
+    what the server refuses (a kind it does not have, a right that is missing).
+    """
     obj: T | None = None
     try:
         async with asyncio.timeout(timeout), aclosing(_states(client, kind, name, namespace)) as states:
