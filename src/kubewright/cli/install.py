@@ -12,6 +12,7 @@ from kubewright.cli.options import config_of, kubeconfig_options
 from kubewright.cli.project import Project
 from kubewright.client.client import Client
 from kubewright.client.config import Config
+from kubewright.client.wait import wait_for
 from kubewright.models import codec
 from kubewright.models.crd import custom_resource_definition
 
@@ -33,7 +34,7 @@ async def _install(project: Project, config: Config) -> None:
         for kind in project.kinds:
             desired = codec.from_dict(CustomResourceDefinition, custom_resource_definition(kind))
             applied = await client.apply(desired)
-            await client.wait_for(CustomResourceDefinition, applied.metadata.name, is_established, timeout=30)
+            await wait_for(client, CustomResourceDefinition, applied.metadata.name, is_established, timeout=30)
             click.echo(f"customresourcedefinition.apiextensions.k8s.io/{applied.metadata.name} is served")
     finally:
         await client.close()

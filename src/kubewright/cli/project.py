@@ -39,7 +39,7 @@ class Project:
                 f"{root / 'pyproject.toml'}: [tool.kubewright] names no manager; "
                 'add manager = "package.module:variable"'
             )
-        name = document.get("project", {}).get("name", root.name)
+        name = str(document.get("project", {}).get("name", root.name))
         return cls(root, name, _load_manager(root, settings["manager"]))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kubewright.cli.project import Project
+from kubewright.manager.program import run_program
 
 
 @click.command(
@@ -18,4 +19,4 @@ def command(arguments: tuple[str, ...]) -> None:
 
     Takes the flags of the operator itself: `kubewright run --help` lists them.
     """
-    Project.load().manager.main(list(arguments), program="kubewright run")
+    run_program(Project.load().manager, arguments)

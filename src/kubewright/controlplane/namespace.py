@@ -16,11 +16,10 @@ from typing import Final
 from kubewright.apis.core.v1 import Namespace, NamespaceCondition
 from kubewright.client.client import Client
 from kubewright.client.dynamic import PartialObjectMetadata
-from kubewright.client.mapper import RESTMapper
+from kubewright.client.mapper import RESTMapper, ServedResource
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import APIError, MethodNotAllowed, NotFound
-from kubewright.models import APIResource
 
 FINALIZER: Final = "kubernetes"
 _AGAIN: Final = timedelta(milliseconds=250)
@@ -54,26 +53,26 @@ class NamespaceReconciler:
         failures: list[str] = []
         left: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
-        await self._mapper.refresh()
-        for api in await self._mapper.resources():
-            if not api.namespaced or not set(api.verbs) >= _NEEDED:
+        for served in await self._mapper.resources():
+            if not (served.api.namespaced and served.preferred and served.verbs >= _NEEDED):
                 continue
+            resource = served.api.gvr.qualified_resource
             try:
-                remaining = await self._clear(api, name)
+                remaining = await self._clear(served, name)
             except APIError as error:
-                failures.append(f"{api.gvr.qualified_resource}: {error}")
+                failures.append(f"{resource}: {error}")
                 continue
             if remaining:
-                left[api.gvr.qualified_resource] += len(remaining)
+                left[resource] += len(remaining)
                 finalizers.update(finalizer for each in remaining for finalizer in each.metadata.finalizers)
         return failures, left, finalizers
 
-    async def _clear(self, api: APIResource, namespace: str) -> Sequence[PartialObjectMetadata]:
-        kind = PartialObjectMetadata.of(api)
+    async def _clear(self, served: ServedResource, namespace: str) -> Sequence[PartialObjectMetadata]:
+        kind = PartialObjectMetadata.of(served.api)
         present = await self._client.list(kind, namespace=namespace)
         if not present:
             return []
-        if "deletecollection" in api.verbs:
+        if "deletecollection" in served.verbs:
             await self._delete_all(kind, namespace, present.items)
         else:
             await self._delete_each(kind, namespace, present.items)

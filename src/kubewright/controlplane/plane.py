@@ -101,7 +101,7 @@ class ControlPlane:
         known: Mapping[str, Controller[Any]] = {
             each.name: each
             for each in (
-                deployment_controller(self._clock),
+                deployment_controller(self._client, self._clock),
                 endpointslice_controller(),
                 namespace_controller(self._client, self._clock),
                 replicaset_controller(self._clock),

@@ -31,7 +31,7 @@ def run_program(manager: Manager, arguments: Sequence[str] | None = None) -> Non
     log = get_logger("kubewright.manager")
     try:
         _configure(manager, flags)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_run(manager))
     except KubewrightError as error:
         log.error("Cannot go on", error=str(error))
@@ -69,7 +69,7 @@ def _stop_on_signals(manager: Manager) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:  # Windows, PyPy

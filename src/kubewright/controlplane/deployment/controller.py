@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane.claims import claim, compiled
@@ -24,7 +25,9 @@ from kubewright.machinery.errors import AlreadyExists
 class DeploymentReconciler:
     """Rolls the replica sets of a Deployment."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, live: Client, clock: Clock) -> None:
+        """`live` reads from the server, where the cache is not enough."""
+        self._live = live
         self._clock = clock
 
     async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
@@ -79,7 +82,7 @@ class DeploymentReconciler:
         """The name is taken by a set that is not ours: another name is tried next. (A set of ours that the cache does
         not show yet needs no more than the retry.)"""
         deployment = ctx.object
-        taken = await ctx.client.live.get(ReplicaSet, desired.metadata.name, namespace=desired.metadata.namespace)
+        taken = await self._live.get(ReplicaSet, desired.metadata.name, namespace=desired.metadata.namespace)
         ours = any(each.uid == deployment.metadata.uid for each in taken.metadata.owner_references)
         if not ours:
             count = (deployment.status.collision_count or 0) + 1
@@ -139,7 +142,7 @@ class DeploymentReconciler:
         return None if left is None else Result(requeue_after=max(left, timedelta(seconds=1)))
 
 
-def deployment_controller(clock: Clock) -> Controller[Deployment]:
+def deployment_controller(live: Client, clock: Clock) -> Controller[Deployment]:
     """The controller named `deployment-controller`."""
     declare = controller(Deployment, name="deployment-controller", owns=[ReplicaSet], deleted=True, workers=5)
-    return declare(DeploymentReconciler(clock))
+    return declare(DeploymentReconciler(live, clock))

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-import msgspec
-
 from kubewright.apis.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from kubewright.controlplane.deployment import rollout
 
@@ -110,7 +108,8 @@ def _progress(status: str, reason: str, message: str) -> DeploymentCondition:
 
 def _complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     wanted = rollout.wanted(deployment)
-    return (status.updated_replicas or 0) == (status.replicas or 0) == (status.available_replicas or 0) == wanted
+    counts = (status.updated_replicas, status.replicas, status.available_replicas)
+    return all((count or 0) == wanted for count in counts)
 
 
 def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
@@ -140,8 +139,7 @@ def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime
         condition.reason,
         condition.message,
     ):
-        is_progress = condition.reason == "ReplicaSetUpdated"
-        if not is_progress:
+        if condition.reason != "ReplicaSetUpdated":  # which means that something moved just now
             return
     same_status = before is not None and before.status == condition.status
     condition.last_update_time = now
@@ -151,7 +149,3 @@ def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime
         status.conditions.append(condition)
     else:
         status.conditions[index] = condition
-
-
-def differs(a: DeploymentStatus, b: DeploymentStatus) -> bool:
-    return msgspec.to_builtins(a) != msgspec.to_builtins(b)

@@ -14,7 +14,7 @@ from kubewright.cache.entry import Event
 from kubewright.cache.informer import Informer
 from kubewright.client.client import Client
 from kubewright.client.dynamic import PartialObjectMetadata
-from kubewright.client.mapper import RESTMapper
+from kubewright.client.mapper import RESTMapper, ServedResource
 from kubewright.controller import WorkQueue
 from kubewright.controlplane.garbage.collector import Collector
 from kubewright.controlplane.garbage.graph import Graph
@@ -67,8 +67,7 @@ class GarbageCollector:
             await self._clock.sleep(SETTLE)
 
     async def _watch_served(self) -> None:
-        await self._mapper.refresh()
-        served = {api.gvr: api for api in await self._mapper.resources() if _is_collected(api)}
+        served = {each.api.gvr: each.api for each in await self._mapper.resources() if _is_collected(each)}
         for gvr, api in served.items():
             if gvr not in self._informers:
                 self._informers[gvr] = self._watch(api)
@@ -117,5 +116,5 @@ class GarbageCollector:
                 self._collector.ask(each)
 
 
-def _is_collected(api: APIResource) -> bool:
-    return api.plural not in _NOT_COLLECTED and set(api.verbs) >= _NEEDED
+def _is_collected(served: ServedResource) -> bool:
+    return served.preferred and served.api.plural not in _NOT_COLLECTED and served.verbs >= _NEEDED

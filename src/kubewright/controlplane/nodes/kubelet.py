@@ -145,7 +145,7 @@ def _statuses(
 def _status_of(name: str, image: str, before: ContainerStatus | None, *, done: bool, now: datetime) -> ContainerStatus:
     if before is not None and before.image == image and _is_done(before) == done:
         return before
-    restarts = before.restart_count + 1 if before is not None and before.image != image else 0
+    restarts = (before.restart_count or 0) + 1 if before is not None and before.image != image else 0
     digest = hashlib.sha256(image.encode()).hexdigest()
     return ContainerStatus(
         name=name,

@@ -1,0 +1,91 @@
+"""The embedded control plane, in this process.
+
+An API server behind TLS on a loopback port, and the controllers beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from kubewright.apiserver.options import ServerOptions
+from kubewright.apiserver.serving import ServedAPI
+from kubewright.client.config import Config
+from kubewright.client.transport import HandlerTransport
+from kubewright.controlplane.plane import ControlPlane, ControlPlaneOptions
+from kubewright.http.message import Peer
+from kubewright.testing.cluster import Cluster
+
+CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
+"""Who the controllers are to the API server: what they may do is not what is tested."""
+
+
+class Environment:
+    """A control plane for as long as the block lasts, which gives an administrator's `Cluster`.
+
+        async with Environment() as cluster:
+            await cluster.install(WebServer)
+            async with running(Manager([reconcile], config=cluster.config)):
+                ...
+
+    Nothing is shared between two of them, and nothing is left when the block ends. Raises ConfigError when a port or a
+    data folder can't be had.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: ServerOptions | None = None,
+        controllers: bool = True,
+        options: ControlPlaneOptions | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        """Without `controllers` the API server is alone, as under envtest: nothing acts on what is written."""
+        self.served = ServedAPI(server, host=host, port=port)
+        self._controllers = controllers
+        self._options = options
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Cluster:
+        async with AsyncExitStack() as stack:
+            await self.served.start()
+            stack.push_async_callback(self.served.close)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
+            if self._controllers:
+                await self._start_controllers(stack)
+            cluster = Cluster(self._admin(folder), folder)
+            stack.push_async_callback(cluster.close)
+            self._stack = stack.pop_all()
+        return cluster
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def _start_controllers(self, stack: AsyncExitStack) -> None:
+        ca = self.served.authority.certificate.decode()
+        options = replace(self._options or ControlPlaneOptions(), ca=ca)
+        plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
+        task = asyncio.create_task(plane.run(), name="control plane")
+        ready = asyncio.create_task(plane.wait_ready())
+
+        async def stop() -> None:
+            plane.stop()
+            await task
+
+        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            ready.cancel()
+            task.result()
+        stack.push_async_callback(stop)
+
+    def _admin(self, folder: Path) -> Config:
+        path = folder / "admin.kubeconfig"
+        self.served.write_kubeconfig(path)
+        return Config.from_kubeconfig(path)
