@@ -134,13 +134,9 @@ def _condition(status: DeploymentStatus, kind: str) -> DeploymentCondition | Non
 def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime) -> None:
     """Put a condition in. Its transition time moves when its status does; its update time when anything in it does."""
     before = _condition(status, condition.type)
-    if before is not None and (before.status, before.reason, before.message) == (
-        condition.status,
-        condition.reason,
-        condition.message,
-    ):
-        if condition.reason != "ReplicaSetUpdated":  # which means that something moved just now
-            return
+    moves = condition.reason == "ReplicaSetUpdated"  # says that something got better just now
+    if before is not None and not moves and _says_the_same(before, condition):
+        return
     same_status = before is not None and before.status == condition.status
     condition.last_update_time = now
     condition.last_transition_time = before.last_transition_time if before is not None and same_status else now
@@ -149,3 +145,7 @@ def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime
         status.conditions.append(condition)
     else:
         status.conditions[index] = condition
+
+
+def _says_the_same(a: DeploymentCondition, b: DeploymentCondition) -> bool:
+    return (a.status, a.reason, a.message) == (b.status, b.reason, b.message)
