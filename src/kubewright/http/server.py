@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ssl as tls
+from contextlib import suppress
 
 from kubewright.http.message import Handler
 from kubewright.http.request_parser import Limits
@@ -25,7 +26,7 @@ from kubewright.http.server_connection import ServerConnection
 from kubewright.machinery.errors import ConfigError
 
 _CUT = 1.0
-"""Seconds for a handler that was cancelled to clean up when the server closes."""
+"""Seconds for what was cut to come to its end: a handler that cleans up, a socket."""
 
 
 class Server:
@@ -79,16 +80,22 @@ class Server:
             return
         listener, self._listener = self._listener, None
         listener.close()
-        open_ones = list(self._connections)
-        for connection in open_ones:
+        connections = set(self._connections)
+        for connection in connections:
             connection.finish()
-        ends = [connection.ended for connection in open_ones]
-        if ends:
-            await asyncio.wait(ends, timeout=grace)
-            for connection in open_ones:
-                connection.abort()
-            await asyncio.wait(ends, timeout=_CUT)
-        await listener.wait_closed()
+        await _ended(connections, grace)
+        connections |= self._connections  # those that were still shaking hands
+        for connection in connections:
+            connection.abort()
+        await _ended(connections, _CUT)
+        with suppress(TimeoutError):  # a client that never finishes its handshake
+            async with asyncio.timeout(_CUT):
+                await listener.wait_closed()
+
+
+async def _ended(connections: set[ServerConnection], seconds: float) -> None:
+    if connections:
+        await asyncio.wait([each.ended for each in connections], timeout=seconds)
 
 
 def _why_not(host: str, port: int, error: OSError) -> str:

@@ -447,6 +447,14 @@ class TestClosing:
         with pytest.raises(ConnectionError):
             await under_way
 
+    async def test_a_client_that_never_shakes_hands_does_not_hold_it_up(self, server_tls: ssl.SSLContext) -> None:
+        server = Server(echo, ssl=server_tls)
+        await server.start()
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await asyncio.sleep(0.01)
+        await asyncio.wait_for(server.close(), 5)
+        writer.close()
+
     async def test_idle_connections_are_closed_at_once(self, serve: Serve, connect: Connect) -> None:
         server = await serve(echo)
         await connect(server.port).send(Request("GET", "/"))
