@@ -6,7 +6,7 @@ Follows k8s.io/apiserver/pkg/admission.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from kubewright.apiserver.authentication.user import LOOPBACK, UserInfo
 from kubewright.machinery.json import JSONObject
@@ -35,7 +35,7 @@ class Attributes:
     subresource: str = ""
     user: UserInfo = LOOPBACK
     dry_run: bool = False
-    options: JSONObject = field(default_factory=dict[str, object])
+    options: JSONObject = field(default_factory=dict[str, Any])
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as sent."""
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""

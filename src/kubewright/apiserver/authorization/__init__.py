@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubewright.apiserver.authorization.aggregation import Aggregation
 from kubewright.apiserver.authorization.rbac import RBAC
 from kubewright.apiserver.storage.events import Event
 
@@ -32,4 +33,5 @@ def build(server: APIServer) -> RBAC:
                 rbac.put(kind, server.resources.decode(event.entry.data))
 
         server.resources.observe(f"{plural}.rbac.authorization.k8s.io", follow)
+    Aggregation(server.resources)
     return rbac

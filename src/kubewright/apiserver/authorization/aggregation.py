@@ -42,7 +42,9 @@ class Aggregation:
                 self._gather(other)
 
     def _gather(self, name: str) -> None:
-        registry = self._resources.registry(_RESOURCE)
+        registry = self._resources.find("rbac.authorization.k8s.io", "v1", "clusterroles")
+        if registry is None:  # roles kept from an earlier run come before the kind is served, and are complete
+            return
         role = registry.read(name)
         if role is None:
             return
@@ -53,8 +55,9 @@ class Aggregation:
     def _rules(self, name: str) -> list[JSONObject]:
         """The rules of all that the role's selectors choose, by name, each once."""
         found: list[JSONObject] = []
+        entries = self._resources.registry(_RESOURCE).entries()
         for selector in self._selectors[name]:
-            for entry in self._resources.registry(_RESOURCE).entries():
+            for entry in entries:
                 if entry.name != name and selector.matches(entry.labels):
                     rules = self._resources.decode(entry.data).get("rules") or ()
                     found += [rule for rule in rules if rule not in found]

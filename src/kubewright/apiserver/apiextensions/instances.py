@@ -1,0 +1,72 @@
+"""How the objects of a CustomResourceDefinition behave, beyond their schema.
+
+Follows k8s.io/apiextensions-apiserver pkg/registry/customresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kubewright.apiserver.registry.strategy import Strategy
+from kubewright.machinery.errors import MethodNotAllowed, StatusDetails
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.jsonpath import JSONPath
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.admission.attributes import Attributes
+
+_PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
+
+
+class InstanceStrategy(Strategy):
+    """One version of a custom kind."""
+
+    allow_unconditional_update = False
+
+    def __init__(
+        self, selectable_fields: tuple[str, ...], scale: Mapping[str, str] | None, is_terminating: Callable[[], bool]
+    ) -> None:
+        self.selectable_fields = selectable_fields
+        self._paths = {field: JSONPath(f".{field}") for field in selectable_fields}
+        self._scale = scale
+        self._is_terminating = is_terminating
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        if self._is_terminating():
+            resource = attributes.resource
+            details = StatusDetails(group=resource.group, kind=resource.plural)
+            text = "create not allowed while custom resource definition is terminating"
+            raise MethodNotAllowed(text, details=details)
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        if self._scale is None:
+            return []
+        faults: list[FieldError] = []
+        for field in ("specReplicasPath", "statusReplicasPath"):
+            path = self._scale[field]
+            value = JSONPath(path).first(obj)
+            if isinstance(value, int) and value < 0:
+                faults.append(invalid(path, value, "should be a non-negative integer"))
+        return faults
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        had = (old["metadata"].get("finalizers") or ()) if old else ()
+        return [
+            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) '
+            "to avoid accidental conflicts with other finalizer writers"
+            for name in obj["metadata"].get("finalizers") or ()
+            if "/" not in name and name not in _PLAIN_FINALIZERS and name not in had
+        ]
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {field: _text(path.first(obj)) for field, path in self._paths.items()}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,141 @@
+"""A CustomResourceDefinition as the resources that it defines: one for each version that is served or stored.
+
+Versions differ in their apiVersion and in what their schemas keep; the conversion strategy is None.
+Follows k8s.io/apiextensions-apiserver pkg/apiserver and pkg/registry/customresource.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, Final
+
+from kubewright.apiserver.apiextensions.columns import printer
+from kubewright.apiserver.apiextensions.instances import InstanceStrategy
+from kubewright.apiserver.registry.resource import Convert, Resource
+from kubewright.apiserver.registry.subresource import Subresource
+from kubewright.apiserver.registry.views import ScaleView, StatusView
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.jsonpath import JSONPath
+from kubewright.schema.structural import Schema
+
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
+
+
+def resources_of(crd: JSONObject, is_terminating: Callable[[], bool]) -> list[Resource]:
+    """The served versions of an established definition, the most stable and newest first."""
+    versions = [each for each in crd["spec"]["versions"] if each.get("served")]
+    versions.sort(key=lambda each: version_order(each["name"]))
+    return [_resource(crd, version, is_terminating) for version in versions]
+
+
+def version_order(name: str) -> tuple[int, int, int, int, str]:
+    """The order in which versions are preferred: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name."""
+    found = _VERSION.fullmatch(name)
+    if found is None:
+        return (1, 0, 0, 0, name)
+    major, stability, minor = found.groups()
+    return (0, -_STABILITY[stability], -int(major), -int(minor or 0), name)
+
+
+def storage_version(crd: JSONObject) -> str:
+    return next(str(each["name"]) for each in crd["spec"]["versions"] if each.get("storage"))
+
+
+def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[], bool]) -> Resource:
+    spec, names = crd["spec"], crd["status"]["acceptedNames"]
+    group, plural, kind = spec["group"], names["plural"], names["kind"]
+    api_version, stored_as = f"{group}/{version['name']}", f"{group}/{storage_version(crd)}"
+    subresources = version.get("subresources") or {}
+    scale = subresources.get("scale")
+    openapi = version["schema"]["openAPIV3Schema"]
+    load_schema = cache(partial(Schema.from_crd, openapi))
+    fields = tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ())
+    stored_here = api_version == stored_as
+    return Resource(
+        group=group,
+        version=version["name"],
+        kind=kind,
+        plural=plural,
+        namespaced=spec["scope"] == "Namespaced",
+        load_schema=load_schema,
+        strategy=InstanceStrategy(fields, scale, is_terminating),
+        singular=names.get("singular") or "",
+        list_kind=names.get("listKind") or "",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=_subresources(subresources),
+        has_status="status" in subresources,
+        storage=f"{plural}.{group}",
+        storage_api_version=stored_as,
+        to_storage=None if stored_here else partial(_renamed, stored_as),
+        from_storage=None if stored_here else _reader(api_version, load_schema),
+        load_printer=partial(printer, version.get("additionalPrinterColumns")),
+        custom=True,
+        openapi_schema=openapi,
+        selectable_fields=fields,
+        storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),
+        deprecation_warning=_deprecation_warning(api_version, kind, version),
+    )
+
+
+def _subresources(declared: JSONObject) -> dict[str, Subresource]:
+    found: dict[str, Subresource] = {}
+    if "status" in declared:
+        found["status"] = StatusView()
+    scale = declared.get("scale")
+    if scale is not None:
+        found["scale"] = ScaleView(
+            replicas=_steps(scale["specReplicasPath"]),
+            status_replicas=_steps(scale["statusReplicasPath"]),
+            selector=_selector_reader(scale.get("labelSelectorPath")),
+        )
+    return found
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
+    if not path:
+        return lambda _: ""
+    compiled = JSONPath(path)
+
+    def read(obj: JSONObject) -> str:
+        value: Any = compiled.first(obj)
+        return value if isinstance(value, str) else ""
+
+    return read
+
+
+def _renamed(api_version: str, obj: JSONObject) -> JSONObject:
+    return {**obj, "apiVersion": api_version}
+
+
+def _reader(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
+    """Makes a stored object one of another version: named so, and with what that version's schema keeps and adds."""
+
+    def read(stored: JSONObject) -> JSONObject:
+        obj = _renamed(api_version, stored)
+        schema = load_schema()
+        schema.prune(obj)
+        schema.default(obj)
+        return obj
+
+    return read
+
+
+def _storage_version_hash(group: str, version: str, kind: str) -> str:
+    """What discovery tells of the stored form, made as apiserver's pkg/endpoints/discovery makes it."""
+    return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
+
+
+def _deprecation_warning(api_version: str, kind: str, version: JSONObject) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{api_version} {kind} is deprecated"
