@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from kubewright.machinery.errors import BadRequest, Invalid, RequestTooLarge, StatusDetails
 from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object
 
 MAX_OPERATIONS: Final = 10_000
+MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 _ABSENT: Final = object()
 _Container: TypeAlias = JSONObject | JSONArray
 _Change: TypeAlias = Callable[[_Container, str], None]
@@ -65,8 +68,13 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
     root: JSONObject = doc
+    copied = 0
     try:
         for operation in operations:
+            if operation.get("op") == "copy":
+                copied += _size(_get(root, _pointer(operation, "from")))
+                if copied > MAX_COPIED_BYTES:
+                    raise _NotApplicable(f"{copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
             root = _apply(root, operation)
     except _NotApplicable as error:
         raise Invalid(
@@ -128,6 +136,10 @@ def _get(root: Any, path: Sequence[str]) -> Any:
         else:
             raise _NotApplicable(f"doc is missing path: {_shown(path)}")
     return value
+
+
+def _size(value: Any) -> int:
+    return 0 if value is _ABSENT else len(msgspec.json.encode(value))
 
 
 def _add(root: Any, path: Sequence[str], value: Any) -> Any:

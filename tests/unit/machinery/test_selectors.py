@@ -1,0 +1,90 @@
+"""Selectors say what they match, and can be written down and read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubewright.machinery.selectors import FieldSelector, LabelSelector
+
+LABELS = {"app": "web", "tier": "front", "n": "5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("", True), ("app=web", True), ("app==web", True), ("app=other", False), ("app!=other", True),
+        ("none!=x", True), ("app in (web,other)", True), ("app notin (web)", False), ("none notin (x)", True),
+        ("app", True), ("!app", False), ("!none", True), ("n>4", True), ("n<5", False), ("app>1", False),
+        ("app=web,tier=front", True), ("app=web,tier=back", False), (" app = web , tier in ( front ) ", True),
+        ("none=", False), ("none in ()", False),
+    ],
+)  # fmt: skip
+def test_a_label_selector_matches(text: str, matches: bool) -> None:
+    selector = LabelSelector.parse(text)
+    assert selector.matches(LABELS) is matches
+    assert LabelSelector.parse(str(selector)) == selector
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a=b=c", "found '=', expected: ',' or 'end of string'"),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+        ("a,", "found '', expected: identifier after ','"),
+        ("=b", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a!b", "unable to parse requirement: found '!', expected: in, notin, =, ==, !=, gt, lt"),
+        ("a>b", "for 'Gt', 'Lt' operators, the value must be an integer"),
+        ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+        ("-a=b", "name part must consist of alphanumeric characters"),
+    ],
+)
+def test_a_label_selector_that_is_none_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=r"found|values|key|Invalid") as refused:
+        LabelSelector.parse(text)
+    assert fault in str(refused.value)
+
+
+def test_a_selector_of_an_object() -> None:
+    spec: dict[str, Any] = {
+        "matchLabels": {"app": "web"},
+        "matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["front", "back"]},
+            {"key": "x", "operator": "DoesNotExist"},
+        ],
+    }
+    selector = LabelSelector.from_dict(spec)
+    assert str(selector) == "app=web,tier in (back,front),!x"
+    assert selector.matches(LABELS)
+    assert LabelSelector.from_dict({}).matches({})
+    assert not LabelSelector.from_dict(None).matches({})
+    with pytest.raises(ValueError, match='"Is" is not a valid label selector operator'):
+        LabelSelector.from_dict({"matchExpressions": [{"key": "a", "operator": "Is"}]})
+
+
+def test_a_field_selector_matches_what_is_absent_as_empty() -> None:
+    selector = FieldSelector.parse("status.phase!=Running,metadata.name=a")
+    assert selector.exact("metadata.name") == "a"
+    assert selector.exact("status.phase") is None
+    assert selector.matches({"metadata.name": "a"})
+    assert not selector.matches({"metadata.name": "a", "status.phase": "Running"})
+    assert FieldSelector.parse("").empty
+
+
+@pytest.mark.parametrize("text", ["a", "a=b=c", r"a=\x", "a=\\"])
+def test_a_field_selector_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid"):
+        FieldSelector.parse(text)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z.]{1,8}", fullmatch=True), st.text(min_size=1), max_size=3))
+def test_any_value_of_a_field_can_be_written_and_read(fields: dict[str, str]) -> None:
+    def escape(text: str) -> str:
+        return text.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
+
+    selector = FieldSelector.parse(",".join(f"{name}={escape(value)}" for name, value in fields.items()))
+    assert {each.field: each.value for each in selector.requirements} == fields
+    assert FieldSelector.parse(str(selector)) == selector
