@@ -1,4 +1,4 @@
-"""The cells of the Tables that `kubectl get` shows of built-in kinds; one module a group.
+"""The cells of the Tables that `kubectl get` shows of built-in kinds; a module for a group or for several small ones.
 
 A module has a `CELLS` table: for each plural, the function that makes a row of an object. Its columns are facts of the
 catalog, in the same order.
@@ -8,15 +8,24 @@ Follows k8s.io/kubernetes pkg/printers/internalversion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
+from typing import Final
 
 from kubewright.apiserver import catalog
 from kubewright.apiserver.printers.cells import name_and_creation
 from kubewright.apiserver.registry.resource import Cells, Printer
 from kubewright.machinery.gvk import GroupVersionResource
 
-_MODULES: Mapping[str, str] = {}
+_MODULES: Final = {
+    "": "core",
+    "apps": "apps",
+    "autoscaling": "autoscaling",
+    "batch": "batch",
+    "discovery.k8s.io": "networking",
+    "events.k8s.io": "events",
+    "networking.k8s.io": "networking",
+}
+_OTHERS: Final = "cluster"
 
 
 def printer(gvr: GroupVersionResource) -> Printer | None:
@@ -25,8 +34,6 @@ def printer(gvr: GroupVersionResource) -> Printer | None:
         columns = catalog.columns(gvr)
     except KeyError:
         return None
-    cells: Cells | None = None
-    if gvr.group in _MODULES:
-        module = import_module(f"kubewright.apiserver.printers.{_MODULES[gvr.group]}")
-        cells = module.CELLS.get(gvr.resource)
-    return Printer(columns, cells or name_and_creation)
+    module = import_module(f"kubewright.apiserver.printers.{_MODULES.get(gvr.group, _OTHERS)}")
+    cells: Cells = module.CELLS.get(gvr.resource, name_and_creation)
+    return Printer(columns, cells)
