@@ -122,11 +122,11 @@ class Generator:
             value = default or ""
         if value.startswith("field("):
             module.use("struct", "field")
-        if markers := self._markers(module, schema):
+        if markers := self._markers(module, schema, required and default in ("[]", "{}")):
             kind = f"{module.use('typing', 'Annotated')}[{kind}, {', '.join(markers)}]"
         return f"{name}: {kind} = {value}" if value else f"{name}: {kind}"
 
-    def _markers(self, module: Module, schema: dict[str, Any]) -> list[str]:
+    def _markers(self, module: Module, schema: dict[str, Any], filled: bool) -> list[str]:
         markers: list[str] = []
         if (list_type := schema.get("x-kubernetes-list-type")) in ("map", "set"):
             markers.append(f'{module.use("markers", "ListType")}("{list_type}")')
@@ -134,6 +134,8 @@ class Generator:
             markers.append(f"{module.use('markers', 'ListMapKey')}({', '.join(map(json.dumps, keys))})")
         if schema.get("default", "") not in ("", 0, {}):
             markers.append(f"{module.use('markers', 'Default')}({schema['default']!r})")
+        if filled:
+            markers.append(f"{module.use('markers', 'Required')}()")
         return markers
 
     def _default(self, wire: str, schema: dict[str, Any], required: bool) -> str | None:

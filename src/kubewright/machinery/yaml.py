@@ -30,7 +30,7 @@ _READ: Final = (
     ("float", _FLOAT, "-+.0123456789"),
     ("merge", "<<", "<"),
 )
-_OTHER: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|[-+]?[0-9_.]+|="
+_OTHER: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|="
 """Dates, numbers to the base of 60 and the like: text for Go, but not for others."""
 _NO_FOLDING: Final = 2**31 - 1
 

@@ -3,7 +3,7 @@
 model       Model: a structure of a user's API, checked      custom    CustomResource: a kind, PrintColumn, Scale
 markers     constraints and the like, for Annotated          meta      meta/v1: ObjectMeta, Condition, Quantity, ...
 struct      Struct, field: any structure of an API           resource  Object, APIResource: any kind
-codec       objects from and to JSON                         yaml      documents from and to YAML
+codec       objects from and to JSON                         schema    the schema of a struct
 crd         the CustomResourceDefinition of a kind           rbac      rules and roles
 """
 

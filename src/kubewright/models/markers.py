@@ -115,6 +115,11 @@ def Default(value: JSONValue) -> Marker:
     return Marker("Default", {"default": value})
 
 
+def Required() -> Marker:
+    """The field must be there, although it is empty by default in Python: an empty list of it is no valid object."""
+    return REQUIRED
+
+
 def Example(value: JSONValue) -> Marker:
     return Marker("Example", {"example": value})
 
@@ -174,6 +179,7 @@ _QUANTITY_PATTERN: Final = (
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
 
+REQUIRED: Final = Marker("Required", {})
 INT_OR_STRING: Final = Marker("IntOrString", _INT_OR_STRING, shape=True)
 """Makes `meta.IntOrString` what it is."""
 QUANTITY: Final = Marker("Quantity", {**_INT_OR_STRING, "pattern": _QUANTITY_PATTERN}, shape=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.machinery.json import JSONObject, equal, is_array, is_object
 
 _IDENTITIES: Final = ("name", "key", "type", "uid", "mountPath", "containerPort", "port", "ip", "topologyKey")
 
@@ -20,7 +20,7 @@ def changed(document: JSONObject, before: JSONObject, after: JSONObject) -> JSON
     for key, value in after.items():
         if key not in before:
             out[key] = value
-        elif value != before[key]:
+        elif not equal(value, before[key]):
             out[key] = _changed_value(document.get(key), before[key], value)
     return out
 
@@ -42,7 +42,7 @@ def _changed_list(document: list[Any], before: list[Any], after: list[Any]) -> l
 
 
 def _changed_item(document: Any, before: Any, after: Any) -> Any:
-    return document if before == after else _changed_value(document, before, after)
+    return document if equal(before, after) else _changed_value(document, before, after)
 
 
 def _partners(before: list[Any], after: list[Any]) -> list[int | None]:
@@ -56,7 +56,7 @@ def _partners(before: list[Any], after: list[Any]) -> list[int | None]:
             free.remove(found)
 
     for place, value in enumerate(after):
-        pair(place, next((each for each in free if before[each] == value), None))
+        pair(place, next((each for each in free if equal(before[each], value)), None))
     for place, value in enumerate(after):
         if partners[place] is None and (identity := _identity(value)) is not None:
             pair(place, next((each for each in free if _identity(before[each]) == identity), None))

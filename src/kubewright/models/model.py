@@ -6,7 +6,7 @@
 
 What is declared is what a CRD can say: a field whose type cannot be in one is a ModelError at the class statement. A
 default is always sent (an apply owns what it says), but for None, UNSET and empty lists and maps, which are absent
-fields. `X | None` without a default is a field that must be there and may be null; `X | None | UnsetType = UNSET`
+fields. `X | None` without a default is a field that must be there and may be null; `X | UnsetType | None = UNSET`
 tells null and absent apart.
 """
 

@@ -10,14 +10,14 @@ import msgspec
 
 from kubewright.machinery.json import JSONObject
 from kubewright.models.codec import plain
-from kubewright.models.struct import Struct
+from kubewright.models.struct import Struct, field
 
 
 class PolicyRule(Struct):
     """What may be done to which resources, or URLs, of the API (rbac.authorization.k8s.io/v1)."""
 
     api_groups: list[str] = []
-    non_resource_urls: list[str] = []
+    non_resource_urls: list[str] = field(default=[], name="nonResourceURLs")
     resource_names: list[str] = []
     resources: list[str] = []
     verbs: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import ListMapKey, ListType, Required
 from kubewright.models.meta import Condition, Int32, Int64, LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -146,7 +146,7 @@ class MutatingAdmissionPolicySpec(Struct):
 class MutatingWebhook(Struct):
     """MutatingWebhook describes an admission webhook and the resources and operations it applies to."""
 
-    admission_review_versions: list[str] = []
+    admission_review_versions: Annotated[list[str], Required()] = []
     """admissionReviewVersions is an ordered list of preferred `AdmissionReview` versions the Webhook expects."""
     client_config: WebhookClientConfig
     """clientConfig defines how to communicate with the hook."""
@@ -333,7 +333,7 @@ class ValidatingAdmissionPolicyBindingSpec(Struct):
     policy_name: str
     """policyName references a ValidatingAdmissionPolicy name which the ValidatingAdmissionPolicyBinding binds
     to."""
-    validation_actions: Annotated[list[str], ListType("set")] = []
+    validation_actions: Annotated[list[str], ListType("set"), Required()] = []
     """validationActions declares how Validations of the referenced ValidatingAdmissionPolicy are enforced."""
 
 
@@ -372,7 +372,7 @@ class ValidatingAdmissionPolicyStatus(Struct):
 class ValidatingWebhook(Struct):
     """ValidatingWebhook describes an admission webhook and the resources and operations it applies to."""
 
-    admission_review_versions: list[str] = []
+    admission_review_versions: Annotated[list[str], Required()] = []
     """admissionReviewVersions is an ordered list of preferred `AdmissionReview` versions the Webhook expects."""
     client_config: WebhookClientConfig
     """clientConfig defines how to communicate with the hook."""

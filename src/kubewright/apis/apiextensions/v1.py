@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import ListMapKey, ListType, Required
 from kubewright.models.meta import Int32, Int64, JSON, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -108,7 +108,7 @@ class CustomResourceDefinitionSpec(Struct):
     preserved."""
     scope: str
     """scope indicates whether the defined custom resource is cluster- or namespace-scoped."""
-    versions: list[CustomResourceDefinitionVersion] = []
+    versions: Annotated[list[CustomResourceDefinitionVersion], Required()] = []
     """versions is the list of all API versions of the defined custom resource."""
 
 
@@ -312,5 +312,5 @@ class WebhookConversion(Struct):
 
     client_config: WebhookClientConfig | None = None
     """clientConfig is the instructions for how to call the webhook if strategy is `Webhook`."""
-    conversion_review_versions: list[str] = []
+    conversion_review_versions: Annotated[list[str], Required()] = []
     """conversionReviewVersions is an ordered list of preferred `ConversionReview` versions the Webhook expects."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from kubewright.models.markers import Required
 from kubewright.models.meta import FieldSelectorRequirement, LabelSelectorRequirement
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -59,7 +62,7 @@ class NonResourceRule(Struct):
     non_resource_urls: list[str] = field(default=[], name="nonResourceURLs")
     """nonResourceURLs is a set of partial urls that a user should have access to. *s are allowed, but only as the
     full, final step in the path."""
-    verbs: list[str] = []
+    verbs: Annotated[list[str], Required()] = []
     """verbs is a list of kubernetes non-resource API verbs, like: get, post, put, delete, patch, head, options."""
 
 
@@ -96,7 +99,7 @@ class ResourceRule(Struct):
     """resourceNames is an optional white list of names that the rule applies to."""
     resources: list[str] = []
     """resources is a list of resources this rule applies to."""
-    verbs: list[str] = []
+    verbs: Annotated[list[str], Required()] = []
     """verbs is a list of kubernetes resource API verbs, like: get, list, watch, create, update, delete, proxy."""
 
 
@@ -207,7 +210,7 @@ class SubjectRulesReviewStatus(Struct):
     """evaluationError can appear in combination with Rules."""
     incomplete: bool
     """incomplete is true when the rules returned by this call are incomplete."""
-    non_resource_rules: list[NonResourceRule] = []
+    non_resource_rules: Annotated[list[NonResourceRule], Required()] = []
     """nonResourceRules is the list of actions the subject is allowed to perform on non-resources."""
-    resource_rules: list[ResourceRule] = []
+    resource_rules: Annotated[list[ResourceRule], Required()] = []
     """resourceRules is the list of actions the subject is allowed to perform on resources."""

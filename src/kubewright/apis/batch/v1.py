@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListType
+from kubewright.models.markers import ListType, Required
 from kubewright.models.meta import Int32, Int64, LabelSelector, ObjectMeta, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -174,7 +174,7 @@ class JobTemplateSpec(Struct):
 class PodFailurePolicy(Struct):
     """PodFailurePolicy describes how failed pods influence the backoffLimit."""
 
-    rules: list[PodFailurePolicyRule] = []
+    rules: Annotated[list[PodFailurePolicyRule], Required()] = []
     """A list of pod failure policy rules."""
 
 
@@ -186,7 +186,7 @@ class PodFailurePolicyOnExitCodesRequirement(Struct):
     """Restricts the check for exit codes to the container with the specified name."""
     operator: str
     """Represents the relationship between the container exit code(s) and the specified values."""
-    values: Annotated[list[Int32], ListType("set")] = []
+    values: Annotated[list[Int32], ListType("set"), Required()] = []
     """Specifies the set of values."""
 
 
@@ -213,7 +213,7 @@ class PodFailurePolicyRule(Struct):
 class SuccessPolicy(Struct):
     """SuccessPolicy describes when a Job can be declared as succeeded based on the success of some indexes."""
 
-    rules: list[SuccessPolicyRule] = []
+    rules: Annotated[list[SuccessPolicyRule], Required()] = []
     """rules represents the list of alternative rules for the declaring the Jobs as successful before
     `.status.succeeded >= .spec.completions`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import Default, ListMapKey, ListType
+from kubewright.models.markers import Default, ListMapKey, ListType, Required
 from kubewright.models.meta import (
     Condition,
     Int32,
@@ -176,7 +176,7 @@ class CephFSPersistentVolumeSource(Struct):
     """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not support ownership
     management or SELinux relabeling."""
 
-    monitors: list[str] = []
+    monitors: Annotated[list[str], Required()] = []
     """monitors is Required: Monitors is a collection of Ceph monitors More info:
     https://examples.k8s.io/volumes/cephfs/README.md#how-to-use-it"""
     path: str | None = None
@@ -197,7 +197,7 @@ class CephFSVolumeSource(Struct):
     """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not support ownership
     management or SELinux relabeling."""
 
-    monitors: list[str] = []
+    monitors: Annotated[list[str], Required()] = []
     """monitors is Required: Monitors is a collection of Ceph monitors More info:
     https://examples.k8s.io/volumes/cephfs/README.md#how-to-use-it"""
     path: str | None = None
@@ -1161,7 +1161,7 @@ class LimitRangeItem(Struct):
 class LimitRangeSpec(Struct):
     """LimitRangeSpec defines a min/max usage limit for resources that match on kind."""
 
-    limits: list[LimitRangeItem] = []
+    limits: Annotated[list[LimitRangeItem], Required()] = []
     """Limits is the list of LimitRangeItem objects that are enforced."""
 
 
@@ -1330,7 +1330,7 @@ class NodeAllocatableResourceClaimStatus(Struct):
     resource_claim_name: str
     """ResourceClaimName is the resource claim referenced by the pod that resulted in this node allocatable resource
     allocation."""
-    resources: dict[str, Quantity] = {}
+    resources: Annotated[dict[str, Quantity], Required()] = {}
     """Resources is a map of the node-allocatable resource name to the aggregate quantity allocated to the claim."""
 
 
@@ -1409,7 +1409,7 @@ class NodeSelector(Struct):
     """A node selector represents the union of the results of one or more label queries over a set of nodes; that
     is, it represents the OR of the selectors represented by the node selector terms."""
 
-    node_selector_terms: list[NodeSelectorTerm] = []
+    node_selector_terms: Annotated[list[NodeSelectorTerm], Required()] = []
     """Required."""
 
 
@@ -1911,7 +1911,7 @@ class PodExtendedResourceClaimStatus(Struct):
     """PodExtendedResourceClaimStatus is stored in the PodStatus for the extended resource requests backed by
     DRA."""
 
-    request_mappings: list[ContainerExtendedResourceRequest] = []
+    request_mappings: Annotated[list[ContainerExtendedResourceRequest], Required()] = []
     """RequestMappings identifies the mapping of <container, extended resource backed by DRA> to device request in
     the generated ResourceClaim."""
     resource_claim_name: str
@@ -2021,7 +2021,7 @@ class PodSpec(Struct):
     """If specified, the pod's scheduling constraints"""
     automount_service_account_token: bool | None = None
     """AutomountServiceAccountToken indicates whether a service account token should be automatically mounted."""
-    containers: Annotated[list[Container], ListType("map"), ListMapKey("name")] = []
+    containers: Annotated[list[Container], ListType("map"), ListMapKey("name"), Required()] = []
     """List of containers belonging to the pod."""
     dns_config: PodDNSConfig | None = None
     """Specifies the DNS parameters of a pod."""
@@ -2280,7 +2280,7 @@ class RBDPersistentVolumeSource(Struct):
     """image is the rados image name."""
     keyring: Annotated[str | None, Default("/etc/ceph/keyring")] = None
     """keyring is the path to key ring for RBDUser."""
-    monitors: list[str] = []
+    monitors: Annotated[list[str], Required()] = []
     """monitors is a collection of Ceph monitors."""
     pool: Annotated[str | None, Default("rbd")] = None
     """pool is the rados pool name."""
@@ -2301,7 +2301,7 @@ class RBDVolumeSource(Struct):
     """image is the rados image name."""
     keyring: Annotated[str | None, Default("/etc/ceph/keyring")] = None
     """keyring is the path to key ring for RBDUser."""
-    monitors: list[str] = []
+    monitors: Annotated[list[str], Required()] = []
     """monitors is a collection of Ceph monitors."""
     pool: Annotated[str | None, Default("rbd")] = None
     """pool is the rados pool name."""
@@ -2888,7 +2888,7 @@ class TopologySelectorLabelRequirement(Struct):
 
     key: str
     """The label key that the selector applies to."""
-    values: list[str] = []
+    values: Annotated[list[str], Required()] = []
     """An array of string values."""
 
 

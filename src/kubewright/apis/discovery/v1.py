@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListType
+from kubewright.models.markers import ListType, Required
 from kubewright.models.meta import Int32
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct
@@ -14,7 +14,7 @@ from kubewright.models.struct import Struct
 class Endpoint(Struct):
     """Endpoint represents a single logical "backend" implementing a service."""
 
-    addresses: Annotated[list[str], ListType("set")] = []
+    addresses: Annotated[list[str], ListType("set"), Required()] = []
     """addresses of this endpoint."""
     conditions: EndpointConditions | None = None
     """conditions contains information about the current status of the endpoint."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import ListMapKey, ListType, Required
 from kubewright.models.meta import Int32, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -118,9 +118,9 @@ class NonResourcePolicyRule(Struct):
     """NonResourcePolicyRule is a predicate that matches non-resource requests according to their verb and the
     target non-resource URL."""
 
-    non_resource_urls: Annotated[list[str], ListType("set")] = field(default=[], name="nonResourceURLs")
+    non_resource_urls: Annotated[list[str], ListType("set"), Required()] = field(default=[], name="nonResourceURLs")
     """`nonResourceURLs` is a set of url prefixes that a user should have access to and may not be empty."""
-    verbs: Annotated[list[str], ListType("set")] = []
+    verbs: Annotated[list[str], ListType("set"), Required()] = []
     """`verbs` is a list of matching verbs and may not be empty."""
 
 
@@ -133,7 +133,7 @@ class PolicyRulesWithSubjects(Struct):
     resource_rules: list[ResourcePolicyRule] = []
     """`resourceRules` is a slice of ResourcePolicyRules that identify matching requests according to their verb and
     the target resource."""
-    subjects: list[Subject] = []
+    subjects: Annotated[list[Subject], Required()] = []
     """subjects is the list of normal user, serviceaccount, or group that this rule cares about."""
 
 
@@ -212,16 +212,16 @@ class ResourcePolicyRule(Struct):
     """ResourcePolicyRule is a predicate that matches some resource requests, testing the request's verb and the
     target resource."""
 
-    api_groups: Annotated[list[str], ListType("set")] = []
+    api_groups: Annotated[list[str], ListType("set"), Required()] = []
     """`apiGroups` is a list of matching API groups and may not be empty."""
     cluster_scope: bool | None = None
     """`clusterScope` indicates whether to match requests that do not specify a namespace (which happens either
     because the resource is not namespaced or the request targets all namespaces)."""
     namespaces: Annotated[list[str], ListType("set")] = []
     """`namespaces` is a list of target namespaces that restricts matches."""
-    resources: Annotated[list[str], ListType("set")] = []
+    resources: Annotated[list[str], ListType("set"), Required()] = []
     """`resources` is a list of matching resources (i.e., lowercase and plural) with, if desired, subresource."""
-    verbs: Annotated[list[str], ListType("set")] = []
+    verbs: Annotated[list[str], ListType("set"), Required()] = []
     """`verbs` is a list of matching verbs and may not be empty."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import ListMapKey, ListType, Required
 from kubewright.models.meta import Condition, Int32, IntOrString, LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -25,7 +25,7 @@ class HTTPIngressPath(Struct):
 class HTTPIngressRuleValue(Struct):
     """HTTPIngressRuleValue is a list of http selectors pointing to backends."""
 
-    paths: list[HTTPIngressPath] = []
+    paths: Annotated[list[HTTPIngressPath], Required()] = []
     """paths is a collection of paths that map requests to backends."""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from kubewright.models.markers import Required
 from kubewright.models.meta import LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -61,7 +64,7 @@ class PolicyRule(Struct):
     """ResourceNames is an optional white list of names that the rule applies to."""
     resources: list[str] = []
     """Resources is a list of resources this rule applies to."""
-    verbs: list[str] = []
+    verbs: Annotated[list[str], Required()] = []
     """Verbs is a list of Verbs that apply to ALL the ResourceKinds contained in this rule."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import Default, ListMapKey, ListType
+from kubewright.models.markers import Default, ListMapKey, ListType, Required
 from kubewright.models.meta import Condition, Int64, ObjectMeta, Quantity, RawExtension, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -92,7 +92,7 @@ class CounterSet(Struct):
     """CounterSet defines a named set of counters that are available to be used by devices defined in the
     ResourcePool."""
 
-    counters: dict[str, Counter] = {}
+    counters: Annotated[dict[str, Counter], Required()] = {}
     """Counters defines the set of counters for this CounterSet The name of each counter must be unique in that set
     and must be a DNS label."""
     name: str
@@ -250,7 +250,7 @@ class DeviceCounterConsumption(Struct):
 
     counter_set: str
     """CounterSet is the name of the set from which the counters defined will be consumed."""
-    counters: dict[str, Counter] = {}
+    counters: Annotated[dict[str, Counter], Required()] = {}
     """Counters defines the counters that will be consumed by the device."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import ListMapKey, ListType, Required
 from kubewright.models.meta import Int32, Int64, LabelSelector, Quantity, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -85,7 +85,7 @@ class CSINodeDriver(Struct):
 class CSINodeSpec(Struct):
     """CSINodeSpec holds information about the specification of all CSI drivers installed on a node"""
 
-    drivers: Annotated[list[CSINodeDriver], ListType("map"), ListMapKey("name")] = []
+    drivers: Annotated[list[CSINodeDriver], ListType("map"), ListMapKey("name"), Required()] = []
     """drivers is a list of information of all CSI Drivers existing on a node."""
 
 

@@ -1,0 +1,93 @@
+"""YAML as Kubernetes' tools read it."""
+
+from __future__ import annotations
+
+import pytest
+import yaml as pyyaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubewright.machinery import yaml
+from kubewright.machinery.errors import DecodeError
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12)
+TRICKY = st.from_regex(r"[-+]?[0-9._eExXoObB:_~=<yYnN]{1,8}", fullmatch=True)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT | TRICKY
+DOCUMENTS = st.dictionaries(
+    TEXT | TRICKY,
+    st.recursive(SCALARS, lambda each: st.lists(each, max_size=3) | st.dictionaries(TEXT | TRICKY, each, max_size=3)),
+    max_size=4,
+)
+
+AMBIGUOUS = [
+    "y", "n", "Y", "N", "yes", "No", "on", "OFF", "true", "False", "null", "~", "", "1", "-1", "+1", "1_000", "0o14",
+    "014", "0b11", "0x1F", "1e3", "1E+3", ".5", "5.", "1.5", ".inf", "-.INF", ".nan", "<<", "=", "12:30", "12:30:45",
+    "1:2.5", "2026-01-02", "2026-01-02T03:04:05Z", "0888", "- a", "a: b", "a #b", "&a", "*a", "!a", "%a", "@a", "`a",
+    "{", "[", "? a", "|", ">", " a", "a ", "a\tb", "#",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_a_string_that_could_be_something_else_is_quoted(text: str) -> None:
+    written = yaml.dump({"key": text, text: "value"})
+    assert yaml.load(written) == {"key": text, text: "value"}
+    assert pyyaml.safe_load(written) == {"key": text, text: "value"}
+    assert f"key: {text}\n" not in written
+
+
+@pytest.mark.parametrize("text", ["nginx:1.23.1", "web-server", "100m", "1.2.3", "apps/v1", "a b", "x=y", "default"])
+def test_a_string_that_can_only_be_one_is_plain(text: str) -> None:
+    assert yaml.dump({"key": text}) == f"key: {text}\n"
+
+
+@given(DOCUMENTS)
+def test_what_is_written_is_read_back(document: dict[str, object]) -> None:
+    assert yaml.load(yaml.dump(document)) == document
+
+
+@given(DOCUMENTS)
+def test_a_reader_of_yaml_1_1_reads_the_same(document: dict[str, object]) -> None:
+    assert pyyaml.safe_load(yaml.dump(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", True), ("y", True), ("Off", False), ("n", False), ("1e3", 1000.0), ("0o14", 12), ("014", 12),
+        ("0x1F", 31), ("-0b11", -3), ("1_000", 1000), ("12:30", "12:30"), ("2026-01-02", "2026-01-02"), ("~", None),
+        ("", None), ("+.inf", float("inf")), ("nginx", "nginx"), ("'1'", "1"),
+    ],
+)  # fmt: skip
+def test_scalars_are_read_as_go_reads_them(text: str, value: object) -> None:
+    assert yaml.load(f"key: {text}") == {"key": value}
+
+
+def test_text_of_several_lines_is_a_block() -> None:
+    assert yaml.dump({"text": "one\ntwo"}) == "text: |-\n  one\n  two\n"
+
+
+def test_keys_are_in_order_and_long_lines_are_not_folded() -> None:
+    text = "word " * 100 + "end"
+    assert yaml.dump({"b": text, "a": 1}) == f"a: 1\nb: {text}\n"
+
+
+def test_what_is_used_twice_is_written_twice() -> None:
+    labels = {"app": "web"}
+    assert yaml.dump({"a": labels, "b": labels}) == "a:\n  app: web\nb:\n  app: web\n"
+
+
+def test_several_documents_are_read_and_written_in_order() -> None:
+    documents = [{"a": 1}, {"b": 2}]
+    assert list(yaml.load_all(yaml.dump(*documents) + "---\n")) == documents
+
+
+def test_keys_that_are_not_text_become_text_as_in_json() -> None:
+    assert yaml.load("{2: a, true: b, null: c}") == {"2": "a", "true": "b", "null": "c"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("- a", "is a list, not an object"), ("a: [", "not YAML"), ("a: 1\n---\nb: 2", "2 documents")]
+)
+def test_what_is_no_object_is_refused(text: str, message: str) -> None:
+    with pytest.raises(DecodeError, match=message):
+        yaml.load(text)

@@ -1,0 +1,261 @@
+"""Models: what a user declares, and what is refused when the class is made."""
+
+from __future__ import annotations
+
+import enum
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import pytest
+
+from kubewright.apis.core.v1 import Pod
+from kubewright.machinery.errors import ModelError
+from kubewright.models import UNSET, CustomResource, Model, Scale, UnsetType, field
+from kubewright.models.markers import (
+    EmbeddedResource,
+    Enum,
+    ListMapKey,
+    ListType,
+    Maximum,
+    MaxItems,
+    Minimum,
+    Pattern,
+    PreserveUnknownFields,
+    XValidation,
+)
+from kubewright.models.meta import Condition, IntOrString
+
+
+class Nothing(Model):
+    """Has no fields."""
+
+
+def sent(model: Model) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(model))
+
+
+def test_names_are_snake_case_in_python_and_camel_case_on_the_wire() -> None:
+    class Names(Model):
+        node_port_number: int
+        from_: str
+        pod_ips: list[str] = field(default_factory=list, name="podIPs")
+
+    assert sent(Names(node_port_number=1, from_="a", pod_ips=["x"])) == {
+        "nodePortNumber": 1,
+        "from": "a",
+        "podIPs": ["x"],
+    }
+
+
+def test_a_default_is_sent_so_that_an_apply_owns_it() -> None:
+    class Color(enum.Enum):
+        RED = "red"
+
+    class Defaults(Model):
+        number: int = 0
+        text: str = ""
+        flag: bool = False
+        color: Color = Color.RED
+        items: list[str] = ["a"]  # noqa: RUF012 - each model gets a list of its own
+        nested: Nothing = field(default_factory=Nothing)
+
+    assert sent(Defaults()) == {
+        "number": 0,
+        "text": "",
+        "flag": False,
+        "color": "red",
+        "items": ["a"],
+        "nested": {},
+    }
+
+
+def test_none_and_empty_lists_and_maps_are_not_sent() -> None:
+    class Absent(Model):
+        text: str | None = None
+        items: list[str] = field(default_factory=list)
+        typed: list[str] = field(default_factory=list[str], name="typedItems")
+        labels: dict[str, str] = field(default_factory=dict)
+
+    assert sent(Absent()) == {}
+
+
+def test_null_and_absent_are_told_apart_where_the_type_says_so() -> None:
+    class Nullable(Model):
+        required: int | None
+        maybe: int | UnsetType | None = UNSET
+
+    assert sent(Nullable(required=None)) == {"required": None}
+    assert sent(Nullable(required=None, maybe=None)) == {"required": None, "maybe": None}
+
+
+def test_a_mutable_default_is_not_shared() -> None:
+    class Lists(Model):
+        items: list[str] = ["a"]  # noqa: RUF012 - each model gets a list of its own
+        empty: list[str] = []  # noqa: RUF012
+
+    one, two = Lists(), Lists()
+    one.items.append("b")
+    one.empty.append("b")
+    assert (two.items, two.empty) == (["a"], [])
+
+
+def test_a_class_variable_is_not_a_field() -> None:
+    class WithConstant(Model):
+        LIMIT: ClassVar[int] = 3
+        size: int = 1
+
+    assert (WithConstant.LIMIT, sent(WithConstant())) == (3, {"size": 1})
+
+
+def test_a_model_in_a_function_knows_the_models_around_it() -> None:
+    class Inner(Model):
+        size: int
+
+    class Outer(Model):
+        inner: list[Inner]
+
+    assert msgspec.json.decode(b'{"inner":[{"size":1}]}', type=Outer) == Outer(inner=[Inner(size=1)])
+
+
+def test_a_model_takes_over_the_fields_of_its_parent() -> None:
+    class Base(Model):
+        size: int = 1
+
+    class Derived(Base):
+        name: str
+
+    assert sent(Derived(name="a")) == {"size": 1, "name": "a"}
+
+
+def make(annotation: Any, **default: Any) -> type[Model]:
+    """A model `Spec` with one field `x`."""
+    return type(Model)("Spec", (Model,), {"__annotations__": {"x": annotation}, "__module__": __name__, **default})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        (str | int, 'Spec.x: a CRD field has one type; "str | int" is 2. Use IntOrString'),
+        (float, 'Spec.x: "float" cannot be in a CRD; .* use int in a smaller unit, or Quantity'),
+        (set[str], r'Spec.x: "set\[str\]" cannot be in a CRD; use list with ListType'),
+        (tuple[int, str], "use list, or a Model with a field for each part"),
+        (timedelta, "use str and say its form"),
+        (list, r"say what is in it, like list\[str\]"),
+        (dict[int, str], r"Spec.x: the keys of a map are strings; .* Use dict\[str, ...\]"),
+        (Any, "Spec.x: the API server drops what the schema does not name.*PreserveUnknownFields"),
+        (dict[str, Any], r"Annotated\[dict\[str, Any\], PreserveUnknownFields\(\)\]"),
+        (list[float], r'Spec.x\[\]: "float"'),
+        (object, "use Any with PreserveUnknownFields"),
+        (Pod, "Spec.x: Pod is a kind, and an object does not hold another whole"),
+        (complex, 'Spec.x: "complex" cannot be in a CRD; make it a Model'),
+        (Literal["a", 1], "all of one type"),
+        ("Missing", 'Spec.x: "Missing" is not known here. Define it above the class'),
+        ("list[Spec]", "Spec.x: a type that contains itself cannot be in a CRD"),
+        (Annotated[str, Minimum(0)], "Spec.x: Minimum is for type integer or number, and this is string"),
+        (Annotated[int, Pattern("a")], "Spec.x: Pattern is for type string, and this is integer"),
+        (Annotated[list[Condition], ListType("map")], r'add ListMapKey\("name"\)'),
+        (Annotated[list[Condition], ListMapKey("type")], r'ListMapKey goes with ListType\("map"\)'),
+        (Annotated[list[Condition], ListType("map"), ListMapKey("id")], 'ListMapKey "id" is no field of Condition'),
+        (Annotated[list[str], ListType("map"), ListMapKey("id")], r'for scalars use ListType\("set"\)'),
+    ],
+)
+def test_a_type_that_cannot_be_in_a_crd_is_refused_with_what_to_write_instead(annotation: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        make(annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "message"),
+    [
+        (
+            Annotated[int, Minimum(0)],
+            -1,
+            "Spec.x: the default -1 is against the field's own limits: it must be at least 0",
+        ),
+        (Annotated[int, Maximum(5, exclusive=True)], 5, "must be below 5"),
+        (Annotated[str, Pattern("^a+$")], "b", 'must match "\\^a\\+\\$"'),
+        (Annotated[list[str], MaxItems(1)], ["a", "b"], "must have at most 1 items"),
+        (Annotated[str, Enum("a", "b")], "c", "must be one of"),
+    ],
+)
+def test_a_default_against_the_fields_own_limits_is_refused(annotation: Any, default: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        make(annotation, x=default)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        IntOrString,
+        Annotated[Any, PreserveUnknownFields()],
+        Annotated[dict[str, Any], EmbeddedResource()],
+        dict[str, list[Condition]],
+        Annotated[list[Condition], ListType("map"), ListMapKey("type")],
+        Literal["a", "b"],
+        Literal[1, 2],
+        Annotated[IntOrString | None, XValidation("true")],
+    ],
+)
+def test_a_type_that_a_crd_can_say_is_accepted(annotation: Any) -> None:
+    assert issubclass(make(annotation), Model)
+
+
+def test_two_fields_of_one_name_on_the_wire_are_refused() -> None:
+    with pytest.raises(ModelError, match="Spec: Multiple fields rename to the same name"):
+
+        class Spec(Model):
+            node_port: int
+            nodePort: int
+
+
+def test_a_struct_as_a_default_is_refused_since_all_would_share_it() -> None:
+    with pytest.raises(ModelError, match=r"Spec.x: one Nothing would be shared by all; use field\(default_factory"):
+        make(Nothing, x=Nothing())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"version": "v1"}, r"Web: a kind has a group and a version; write class Web\(CustomResource"),
+        ({"group": "example.com"}, "a kind has a group and a version"),
+        ({"group": "example", "version": "v1"}, 'group "example" is not a domain of at least two parts'),
+        ({"group": "apps.k8s.io", "version": "v1"}, "is Kubernetes' own"),
+        ({"group": "example.com", "version": "1"}, 'version "1" is not of lower-case letters'),
+        ({"group": "example.com", "version": "v1", "kind": "web"}, 'kind "web" is not in CamelCase'),
+        ({"group": "example.com", "version": "v1", "plural": "Webs"}, 'plural "Webs"'),
+        ({"group": "example.com", "version": "v1", "short_names": ["W"]}, 'short name "W"'),
+    ],
+)
+def test_a_kind_with_a_bad_name_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        type(CustomResource)("Web", (CustomResource,), {"__module__": __name__}, **arguments)
+
+
+def test_a_kind_does_not_declare_what_every_kind_has() -> None:
+    with pytest.raises(ModelError, match=r"Web\.metadata: every kind has it already"):
+
+        class Web(CustomResource, group="example.com", version="v1"):
+            metadata: Nothing
+
+
+def test_names_of_a_kind_are_guessed_and_can_be_given() -> None:
+    class Podbuggertool(CustomResource, group="ualter.com", version="v1beta1", short_names=["pbt"]):
+        spec: Nothing
+
+    class NetworkPolicy(CustomResource, group="example.com", version="v1", namespaced=False, scale=Scale()):
+        status: Nothing = field(default_factory=Nothing)
+
+    guessed, other = Podbuggertool.__api__, NetworkPolicy.__api__
+    assert (guessed.kind, guessed.plural, guessed.singular) == ("Podbuggertool", "podbuggertools", "podbuggertool")
+    assert (guessed.short_names, guessed.subresources, guessed.namespaced) == (("pbt",), (), True)
+    assert (other.plural, other.subresources, other.namespaced) == ("networkpolicies", ("status", "scale"), False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural"),
+    [("Box", "boxes"), ("Gateway", "gateways"), ("Proxy", "proxies"), ("Batch", "batches"), ("Analysis", "analyses")],
+)
+def test_plurals_follow_the_usual_rules(kind: str, plural: str) -> None:
+    cls = type(CustomResource)(kind, (CustomResource,), {"__module__": __name__}, group="example.com", version="v1")
+    assert cls.__api__.plural == plural
