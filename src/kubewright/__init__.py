@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kubewright.cache import Cache as Cache
     from kubewright.cache import Informer as Informer
+    from kubewright.cache import Lister as Lister
     from kubewright.client import Client as Client
     from kubewright.client import Config as Config
     from kubewright.client import ObjectList as ObjectList
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from kubewright.machinery.errors import ModelError as ModelError
     from kubewright.machinery.errors import NotFound as NotFound
     from kubewright.machinery.errors import TerminalError as TerminalError
+    from kubewright.manager import LeaderElection as LeaderElection
     from kubewright.manager import Manager as Manager
     from kubewright.models import CustomResource as CustomResource
     from kubewright.models import Model as Model
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from kubewright.models.meta import Int32 as Int32
     from kubewright.models.meta import Int64 as Int64
     from kubewright.models.meta import IntOrString as IntOrString
+    from kubewright.models.meta import LabelSelector as LabelSelector
     from kubewright.models.meta import MicroTime as MicroTime
     from kubewright.models.meta import ObjectMeta as ObjectMeta
     from kubewright.models.meta import OwnerReference as OwnerReference
@@ -86,13 +89,13 @@ if TYPE_CHECKING:
     from kubewright.models.meta import set_condition as set_condition
 
 _EXPORTS: Final[dict[str, str]] = {
-    "kubewright.cache": "Cache Informer",
+    "kubewright.cache": "Cache Informer Lister",
     "kubewright.client": "Client Config ObjectList Unstructured",
     "kubewright.controller": "Backoff Context Controller Reconciler Request Result Watch controller",
     "kubewright.machinery.errors": (
         "AlreadyExists APIError Conflict Invalid KubewrightError ModelError NotFound TerminalError"
     ),
-    "kubewright.manager": "Manager",
+    "kubewright.manager": "LeaderElection Manager",
     "kubewright.models": "CustomResource Model Object PrintColumn Scale field",
     "kubewright.models.markers": (
         "Default EmbeddedResource Enum Example Format Immutable ListMapKey ListType MapType Maximum MaxItems "
@@ -100,7 +103,7 @@ _EXPORTS: Final[dict[str, str]] = {
         "PreserveUnknownFields Title XValidation"
     ),
     "kubewright.models.meta": (
-        "Condition Int32 Int64 IntOrString MicroTime ObjectMeta OwnerReference Quantity Time owner_reference "
+        "Condition Int32 Int64 IntOrString LabelSelector MicroTime ObjectMeta OwnerReference Quantity Time owner_reference "
         "set_condition"
     ),
 }

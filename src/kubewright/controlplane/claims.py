@@ -29,15 +29,12 @@ def compiled(selector: LabelSelectorField) -> LabelSelector:
 
 async def claim(ctx: Context[T], kind: type[U], selector: LabelSelector) -> list[U]:
     """The children of the context's object, after adoptions and releases."""
-    owner = ctx.object
     owned = {child.metadata.uid: child for child in await ctx.list(kind, owned=True)}
     matching = {child.metadata.uid: child for child in await ctx.list(kind, labels=selector)}
     claimed = [child for uid, child in owned.items() if uid in matching]
     for uid, child in owned.items():
         if uid not in matching and child.metadata.deletion_timestamp is None:
             await _release(ctx, child)
-    if owner.metadata.deletion_timestamp is not None:
-        return claimed
     for uid, child in matching.items():
         if uid not in owned and _is_orphan(child):
             adopted = await _adopt(ctx, child)

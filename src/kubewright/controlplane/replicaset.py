@@ -38,11 +38,10 @@ class ReplicaSetReconciler:
         children = await claim(ctx, Pod, compiled(replica_set.spec.selector))
         active = [pod for pod in children if pods.is_active(pod)]
         failure: APIError | None = None
-        if replica_set.metadata.deletion_timestamp is None:
-            try:
-                active = await self._fit(ctx, active)
-            except APIError as error:
-                failure = error
+        try:
+            active = await self._fit(ctx, active)
+        except APIError as error:
+            failure = error
         status = self._status(replica_set, children, active, failure)
         await ctx.update_status(status)
         if failure is not None:
@@ -162,5 +161,5 @@ def _conditions(replica_set: ReplicaSet, failure: APIError | None, now: datetime
 
 def replicaset_controller(clock: Clock) -> Controller[ReplicaSet]:
     """The controller named `replicaset-controller`."""
-    declare = controller(ReplicaSet, name="replicaset-controller", owns=[Pod], deleted=True, workers=5)
+    declare = controller(ReplicaSet, name="replicaset-controller", owns=[Pod], workers=5)
     return declare(ReplicaSetReconciler(clock))

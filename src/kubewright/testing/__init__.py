@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kubewright.testing.cluster import Cluster as Cluster
     from kubewright.testing.environment import Environment as Environment
-    from kubewright.testing.eventually import eventually as eventually
-    from kubewright.testing.eventually import gone as gone
     from kubewright.testing.operator import running as running
+    from kubewright.testing.waiting import eventually as eventually
+    from kubewright.testing.waiting import gone as gone
     from kubewright.testing.walkthrough import NotReached as NotReached
     from kubewright.testing.walkthrough import Summary as Summary
     from kubewright.testing.walkthrough import Walkthrough as Walkthrough
@@ -28,8 +28,8 @@ _HOMES: Final = {
     "NotReached": "walkthrough",
     "Summary": "walkthrough",
     "Walkthrough": "walkthrough",
-    "eventually": "eventually",
-    "gone": "eventually",
+    "eventually": "waiting",
+    "gone": "waiting",
     "running": "operator",
 }
 """Imported when it is asked for: pytest loads this package in every run, whether it is about operators or not."""

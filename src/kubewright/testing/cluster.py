@@ -19,7 +19,7 @@ from kubewright.machinery.errors import NotFound
 from kubewright.models import CustomResource, codec
 from kubewright.models.crd import custom_resource_definition
 from kubewright.models.meta import ObjectMeta
-from kubewright.testing.eventually import eventually
+from kubewright.testing.waiting import eventually
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 

@@ -25,7 +25,7 @@ from kubewright.cache.informer import Informer
 from kubewright.machinery.errors import KubewrightError
 from kubewright.models import Object
 from kubewright.testing.cluster import Cluster
-from kubewright.testing.eventually import eventually
+from kubewright.testing.waiting import eventually
 
 Summary = Callable[[Any], str]
 """What of an object is worth showing, in a few words."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 
 from kubewright import Context, Invalid, Lister, NotFound, Request, Result, Watch, controller, set_condition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from webserver_operator.children import NODE_PORT, deployment_for, service_for
-from webserver_operator.types import WebServer, WebServerStatus
+from webserver_operator.types import WebServer
 
 LOOK_AGAIN: Final = Result(requeue_after=timedelta(seconds=10))
 RETRY: Final = Result(requeue_after=timedelta(seconds=5))
@@ -64,13 +64,14 @@ def image_of(deployment: Deployment) -> str | None:
 
 
 async def report(ctx: Context[WebServer], deployment: Deployment) -> None:
-    """Say in the status whether the web server can be reached."""
+    """Say in the status whether all replicas serve."""
     wanted = ctx.object.spec.replicas
     available = deployment.status.available_replicas or 0
+    message = f"{available} of {wanted} replicas serve"
     if available >= wanted:
-        await write_status(ctx, available, True, "AllReplicasAvailable", f"{available} of {wanted} replicas serve")
+        await write_status(ctx, available, "True", "AllReplicasAvailable", message)
     else:
-        await write_status(ctx, available, False, "ReplicasMissing", f"{available} of {wanted} replicas serve")
+        await write_status(ctx, available, "False", "ReplicasMissing", message)
 
 
 async def report_taken_port(ctx: Context[WebServer], deployment: Deployment) -> None:
@@ -80,16 +81,19 @@ async def report_taken_port(ctx: Context[WebServer], deployment: Deployment) -> 
     message = f"node port {NODE_PORT} is taken by {who}; the webserver gets it as soon as it is free"
     ctx.events.warning(ctx.object, PORT_TAKEN, message, action="CreateService")
     ctx.log.warning("Node port is taken", port=NODE_PORT, by=who)
-    await write_status(ctx, deployment.status.available_replicas or 0, False, PORT_TAKEN, message)
+    await write_status(ctx, deployment.status.available_replicas or 0, "False", PORT_TAKEN, message)
 
 
 def has_node_port(service: Service) -> bool:
     return any(port.node_port == NODE_PORT for port in service.spec.ports)
 
 
-async def write_status(ctx: Context[WebServer], available: int, holds: bool, reason: str, message: str) -> None:
+async def write_status(
+    ctx: Context[WebServer], available: int, holds: Literal["True", "False"], reason: str, message: str
+) -> None:
     web = ctx.object
-    conditions = set_condition(
+    web.status.available_replicas = available
+    set_condition(
         web.status.conditions,
         AVAILABLE,
         holds,
@@ -97,4 +101,4 @@ async def write_status(ctx: Context[WebServer], available: int, holds: bool, rea
         message=message,
         observed_generation=web.metadata.generation,
     )
-    await ctx.update_status(WebServerStatus(available_replicas=available, conditions=conditions))
+    await ctx.update_status(web.status)

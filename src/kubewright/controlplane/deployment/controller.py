@@ -35,8 +35,7 @@ class DeploymentReconciler:
         sets = await claim(ctx, ReplicaSet, compiled(deployment.spec.selector))
         new = replicasets.new_of(deployment, sets)
         olds = [each for each in sets if new is None or each.metadata.uid != new.metadata.uid]
-        if deployment.metadata.deletion_timestamp is None:
-            new, olds = await self._step(ctx, new, olds)
+        new, olds = await self._step(ctx, new, olds)
         return await self._report(ctx, new, olds)
 
     async def _step(
@@ -144,5 +143,5 @@ class DeploymentReconciler:
 
 def deployment_controller(live: Client, clock: Clock) -> Controller[Deployment]:
     """The controller named `deployment-controller`."""
-    declare = controller(Deployment, name="deployment-controller", owns=[ReplicaSet], deleted=True, workers=5)
+    declare = controller(Deployment, name="deployment-controller", owns=[ReplicaSet], workers=5)
     return declare(DeploymentReconciler(live, clock))
