@@ -1,0 +1,149 @@
+"""The cache against a control plane: it keeps up, and what one wrote oneself is always in it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Scope
+from kubewright.client import Client, MergePatch, PartialObjectMetadata
+from kubewright.machinery.errors import DeadlineExceeded, NotFound
+from kubewright.models import CustomResource
+from kubewright.models.meta import ObjectMeta, OwnerReference
+from kubewright.testing.cluster import Cluster
+from kubewright.testing.eventually import eventually
+
+
+class LateGizmo(CustomResource, group="cache.test", version="v1"):
+    """LateGizmo is a kind whose CustomResourceDefinition comes after its informer."""
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Client:
+    return cluster.client
+
+
+@pytest.fixture
+async def cache(client: Client, namespace: str) -> AsyncIterator[Cache]:
+    cache = Cache(
+        client, namespace=namespace, scopes={ConfigMap: Scope(namespace=namespace, indexers={"data": values})}
+    )
+    cache.start()
+    yield cache
+    await cache.stop()
+
+
+@pytest.fixture
+def cached(client: Client, cache: Cache) -> CachedClient:
+    return CachedClient(client, cache)
+
+
+def values(obj: ConfigMap) -> list[str]:
+    return list(obj.data.values())
+
+
+def config_map(namespace: str, name: str = "a", **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
+
+
+async def test_handlers_are_told_of_what_is_there_and_then_of_each_change(client: Client, namespace: str) -> None:
+    await client.create(config_map(namespace, "before"))
+    told: list[tuple[str, str, bool]] = []
+
+    def tell(event: Event[ConfigMap]) -> None:
+        if event.key.name != "kube-root-ca.crt":
+            told.append((event.type, event.key.name, event.initial))
+
+    informer = Informer(client, ConfigMap, namespace=namespace)
+    informer.add_handler(on_add=tell, on_update=tell, on_delete=tell)
+    informer.start()
+    await informer.wait_synced(10)
+    assert told == [("add", "before", True)]
+    obj = await client.create(config_map(namespace, "after"))
+    obj = await client.patch(obj, MergePatch({"data": {"k": "1"}}))
+    await client.delete(obj)
+
+    async def complete() -> None:
+        assert told[1:] == [("add", "after", False), ("update", "after", False), ("delete", "after", False)]
+
+    await eventually(complete)
+    await informer.stop()
+
+
+async def test_every_read_sees_the_write_before_it(cached: CachedClient, namespace: str) -> None:
+    for number in range(20):
+        name = f"c{number}"
+        await cached.create(config_map(namespace, name, n="0"))
+        assert name in [each.metadata.name for each in await cached.list(ConfigMap, namespace=namespace)]
+        for value in ("1", "2"):
+            await cached.patch(ConfigMap, MergePatch({"data": {"n": value}}), name=name, namespace=namespace)
+            assert (await cached.get(ConfigMap, name, namespace=namespace)).data == {"n": value}
+        await cached.delete(ConfigMap, name, namespace=namespace)
+        with pytest.raises(NotFound):
+            await cached.get(ConfigMap, name, namespace=namespace)
+
+
+async def test_writers_side_by_side_each_see_their_own(cached: CachedClient, namespace: str) -> None:
+    async def write(name: str) -> None:
+        await cached.create(config_map(namespace, name, n="0"))
+        for number in range(5):
+            obj = await cached.get(ConfigMap, name, namespace=namespace)
+            assert obj.data == {"n": str(number)}
+            obj.data["n"] = str(number + 1)
+            await cached.update(obj)
+
+    await asyncio.gather(*[write(f"w{number}") for number in range(10)])
+
+
+async def test_children_are_found_by_owner_and_by_index(cached: CachedClient, namespace: str) -> None:
+    owner = await cached.create(config_map(namespace, "owner"))
+    reference = OwnerReference(
+        api_version="v1", kind="ConfigMap", name="owner", uid=owner.metadata.uid, controller=True
+    )
+    child = config_map(namespace, "child", k="found")
+    child.metadata.owner_references = [reference]
+    await cached.create(child)
+    assert [each.metadata.name for each in await cached.list(ConfigMap, owner=owner.metadata.uid)] == ["child"]
+    assert [each.metadata.name for each in await cached.list(ConfigMap, index=("data", "found"))] == ["child"]
+
+
+async def test_an_apply_that_changes_nothing_is_not_sent(cached: CachedClient, namespace: str) -> None:
+    first = await cached.apply(config_map(namespace, k="1"))
+    await cached.get(ConfigMap, "a", namespace=namespace)
+    again = await cached.apply(config_map(namespace, k="1"))
+    assert again.metadata.resource_version == first.metadata.resource_version
+    await cached.patch(first, MergePatch({"data": {"k": "another's"}}), field_manager="another")
+    assert (await cached.apply(config_map(namespace, k="1"))).data == {"k": "1"}
+
+
+async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: Cache, namespace: str) -> None:
+    await client.create(config_map(namespace, secret="x" * 1000))
+    informer = cache.informer(PartialObjectMetadata.of(ConfigMap))
+    await informer.wait_synced(10)
+    entry = informer.lister.entry(ObjectKey(namespace, "a"))
+    assert entry is not None
+    assert b"xxx" not in entry.data
+    assert entry.decode().metadata.name == "a"
+    assert cache.informer(PartialObjectMetadata.of(ConfigMap)) is informer
+
+
+async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, namespace: str) -> None:
+    informer = Informer(cluster.client, LateGizmo, namespace=namespace)
+    informer.start()
+    with pytest.raises(DeadlineExceeded, match="is its CustomResourceDefinition installed"):
+        await informer.wait_synced(0.3)
+    await cluster.install(LateGizmo)
+    await informer.wait_synced(30)
+    await informer.stop()
+
+
+async def test_a_right_that_is_missing_is_named(cluster: Cluster, namespace: str) -> None:
+    async with cluster.service_account((), namespace=namespace) as config:
+        client = Client(config)
+        cache = Cache(client, sync_timeout=0.5)
+        cache.start()
+        with pytest.raises(DeadlineExceeded, match=r"cannot (list|watch) resource .* grant list and watch on it"):
+            await cache.list(ConfigMap)
+        await cache.stop()
+        await client.close()

@@ -1,0 +1,321 @@
+"""The client against a control plane: each verb does what its name says."""
+
+from contextlib import aclosing
+from typing import Annotated
+
+import pytest
+
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client import (
+    Bookmark,
+    Client,
+    JSONPatch,
+    MergePatch,
+    PartialObjectMetadata,
+    RESTMapper,
+    StrategicPatch,
+    Unstructured,
+    wait_for,
+    wait_until_gone,
+)
+from kubewright.machinery.errors import AlreadyExists, BadRequest, ConfigError, Conflict, Invalid, NotFound
+from kubewright.models import CustomResource, Model, field
+from kubewright.models.markers import Minimum
+from kubewright.models.meta import ObjectMeta
+from kubewright.testing.cluster import Cluster
+from kubewright.testing.eventually import eventually
+
+
+class GadgetSpec(Model):
+    size: Annotated[int, Minimum(0)] = 1
+    colour: str | None = None
+
+
+class GadgetStatus(Model):
+    size: int | None = None
+
+
+class Gadget(CustomResource, group="client.test", version="v1"):
+    """Gadget is a kind to try the client on."""
+
+    spec: GadgetSpec = field(default_factory=GadgetSpec)
+    status: GadgetStatus = field(default_factory=GadgetStatus)
+
+
+class Uninstalled(CustomResource, group="client.test", version="v1"):
+    """Uninstalled is a kind without a CustomResourceDefinition."""
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Client:
+    return cluster.client
+
+
+@pytest.fixture
+async def gadgets(cluster: Cluster) -> None:
+    await cluster.install(Gadget)
+
+
+def config_map(namespace: str, name: str = "a", **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
+
+
+async def test_an_object_is_created_read_changed_and_deleted(client: Client, namespace: str) -> None:
+    made = await client.create(config_map(namespace, k="1"))
+    assert made.metadata.uid
+    read = await client.get(ConfigMap, "a", namespace=namespace)
+    assert read.data == {"k": "1"}
+    read.data["k"] = "2"
+    changed = await client.update(read)
+    assert int(changed.metadata.resource_version) > int(made.metadata.resource_version)
+    await client.delete(changed)
+    with pytest.raises(NotFound, match='configmaps "a" not found'):
+        await client.get(ConfigMap, "a", namespace=namespace)
+
+
+async def test_a_name_can_be_left_to_the_server(client: Client, namespace: str) -> None:
+    metadata = ObjectMeta(generate_name="made-", namespace=namespace)
+    made = [await client.create(ConfigMap(metadata=metadata)) for _ in range(2)]
+    assert made[0].metadata.name.startswith("made-")
+    assert made[0].metadata.name != made[1].metadata.name
+
+
+async def test_a_name_that_is_taken_is_refused(client: Client, namespace: str) -> None:
+    await client.create(config_map(namespace))
+    with pytest.raises(AlreadyExists, match='"a" already exists'):
+        await client.create(config_map(namespace))
+
+
+async def test_an_update_of_what_has_changed_since_is_a_conflict(client: Client, namespace: str) -> None:
+    old = await client.create(config_map(namespace, k="1"))
+    await client.patch(old, MergePatch({"data": {"k": "2"}}))
+    old.data["k"] = "3"
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await client.update(old)
+
+
+async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespace: str) -> None:
+    obj = await client.create(config_map(namespace, a="1", b="2", c="3"))
+    obj = await client.patch(obj, MergePatch({"data": {"a": None}}))
+    assert obj.data == {"b": "2", "c": "3"}
+    obj = await client.patch(
+        obj, JSONPatch([{"op": "test", "path": "/data/b", "value": "2"}, {"op": "remove", "path": "/data/b"}])
+    )
+    assert obj.data == {"c": "3"}
+    obj = await client.patch(ConfigMap, StrategicPatch({"data": {"d": "4"}}), name="a", namespace=namespace)
+    assert obj.data == {"c": "3", "d": "4"}
+    with pytest.raises(Invalid):
+        await client.patch(obj, JSONPatch([{"op": "test", "path": "/data/c", "value": "another"}]))
+
+
+async def test_apply_creates_takes_over_and_lets_go(client: Client, namespace: str) -> None:
+    await client.apply(config_map(namespace, a="1", b="2"), field_manager="one")
+    with pytest.raises(Conflict, match=r'conflict with "one": \.data\.a'):
+        await client.apply(config_map(namespace, a="9"), field_manager="two", force=False)
+    taken = await client.apply(config_map(namespace, a="9"), field_manager="two")
+    assert taken.data == {"a": "9", "b": "2"}
+    less = await client.apply(config_map(namespace, a="9"), field_manager="one")
+    assert less.data == {"a": "9"}, "what a manager no longer says goes, unless another says it"
+
+
+async def test_an_apply_that_changes_nothing_leaves_the_version(client: Client, namespace: str) -> None:
+    first = await client.apply(config_map(namespace, a="1"))
+    again = await client.apply(config_map(namespace, a="1"))
+    assert again.metadata.resource_version == first.metadata.resource_version
+
+
+async def test_a_dry_run_answers_and_leaves_nothing(client: Client, namespace: str) -> None:
+    answered = await client.create(config_map(namespace, a="1"), dry_run=True)
+    assert answered.metadata.uid
+    with pytest.raises(NotFound):
+        await client.get(ConfigMap, "a", namespace=namespace)
+
+
+async def test_a_list_comes_whole_whatever_the_page_size(client: Client, namespace: str) -> None:
+    for name in "abcdefg":
+        await client.create(config_map(namespace, name))
+    listed = await client.list(ConfigMap, namespace=namespace, page_size=3, fields="metadata.name!=kube-root-ca.crt")
+    assert [each.metadata.name for each in listed] == list("abcdefg")
+    page = await client.list_page(ConfigMap, limit=2, namespace=namespace)
+    rest = await client.list_page(ConfigMap, limit=500, continue_token=page.continue_token, namespace=namespace)
+    assert page.resource_version == rest.resource_version, "all pages are of one snapshot"
+    assert {each.metadata.name for each in (*page, *rest)} >= set("abcdefg")
+
+
+async def test_lists_select_by_labels_and_fields(client: Client, namespace: str) -> None:
+    for name, app in (("a", "web"), ("b", "web"), ("c", "db")):
+        labelled = ObjectMeta(name=name, namespace=namespace, labels={"app": app})
+        await client.create(ConfigMap(metadata=labelled))
+
+    async def names(**query: object) -> list[str]:
+        return [each.metadata.name for each in await client.list(ConfigMap, namespace=namespace, **query)]  # type: ignore[arg-type]
+
+    assert await names(labels={"app": "web"}) == ["a", "b"]
+    assert await names(labels="app in (db)") == ["c"]
+    assert await names(fields={"metadata.name": "b"}) == ["b"]
+    with pytest.raises(BadRequest, match=r"data\.k"):
+        await names(fields="data.k=1")
+
+
+async def test_a_watch_goes_on_from_a_list(client: Client, namespace: str) -> None:
+    listed = await client.list(ConfigMap, namespace=namespace)
+    obj = await client.create(config_map(namespace, k="1"))
+    obj = await client.patch(obj, MergePatch({"data": {"k": "2"}}))
+    await client.delete(obj)
+    seen: list[tuple[str, str | None]] = []
+    watch = client.watch(ConfigMap, namespace=namespace, resource_version=listed.resource_version, timeout=30)
+    async with aclosing(watch) as events:
+        async for event in events:
+            if event.object.metadata.name == "a":
+                seen.append((event.type, event.object.data.get("k")))
+            if event.type == "DELETED":
+                break
+    assert seen == [("ADDED", "1"), ("MODIFIED", "2"), ("DELETED", "2")]
+
+
+async def test_a_streamed_list_ends_with_a_bookmark(client: Client, namespace: str) -> None:
+    await client.create(config_map(namespace))
+    names: list[str] = []
+    watch = client.watch(ConfigMap, namespace=namespace, send_initial_events=True, bookmarks=True, timeout=30)
+    async with aclosing(watch) as events:
+        async for event in events:
+            if isinstance(event, Bookmark):
+                assert event.initial_events_end
+                assert int(event.resource_version) > 0
+                break
+            names.append(event.object.metadata.name)
+    assert "a" in names
+
+
+async def test_a_watch_ends_when_its_time_is_over(client: Client, namespace: str) -> None:
+    async for _ in client.watch(ConfigMap, namespace=namespace, timeout=1):
+        pass
+
+
+async def test_a_delete_of_an_object_that_was_replaced_spares_its_namesake(client: Client, namespace: str) -> None:
+    old = await client.create(config_map(namespace))
+    await client.delete(old)
+    new = await client.create(config_map(namespace))
+    with pytest.raises(Conflict):
+        await client.delete(old)
+    assert (await client.get(ConfigMap, "a", namespace=namespace)).metadata.uid == new.metadata.uid
+
+
+async def test_delete_all_of_deletes_what_matches(client: Client, namespace: str) -> None:
+    for name, app in (("a", "web"), ("b", "db")):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"app": app})))
+    await client.delete_all_of(ConfigMap, namespace=namespace, labels={"app": "web"})
+    assert [each.metadata.name for each in await client.list(ConfigMap, namespace=namespace, labels="app")] == ["b"]
+
+
+@pytest.mark.usefixtures("gadgets")
+async def test_a_status_is_written_apart_from_the_rest(client: Client, namespace: str) -> None:
+    metadata = ObjectMeta(name="g", namespace=namespace)
+    made = await client.create(Gadget(metadata=metadata, spec=GadgetSpec(size=3), status=GadgetStatus(size=3)))
+    assert made.status.size is None, "a create takes no status"
+    made.spec.size, made.status.size = 9, 3
+    written = await client.update_status(made)
+    assert (written.spec.size, written.status.size) == (3, 3)
+    written = await client.patch(written, MergePatch({"status": {"size": 4}}), subresource="status")
+    assert written.status.size == 4
+    applied = await client.apply(
+        Gadget(metadata=metadata, status=GadgetStatus(size=5)), subresource="status", field_manager="other"
+    )
+    assert applied.status.size == 5
+
+
+@pytest.mark.usefixtures("gadgets")
+async def test_what_breaks_the_schema_is_invalid_and_says_where(client: Client, namespace: str) -> None:
+    with pytest.raises(Invalid, match=r"spec\.size") as raised:
+        await client.create(Gadget(metadata=ObjectMeta(name="g", namespace=namespace), spec=GadgetSpec(size=-1)))
+    assert [cause.field for cause in raised.value.causes] == ["spec.size"]
+
+
+@pytest.mark.usefixtures("gadgets")
+async def test_an_unknown_field_is_refused_or_warned_of_as_one_asks(cluster: Cluster, namespace: str) -> None:
+    warnings: list[str] = []
+    client = Client(cluster.config, on_warning=warnings.append)
+    kind = await RESTMapper(client).kind("client.test/v1", "Gadget")
+    bogus = kind(metadata=ObjectMeta(name="g", namespace=namespace), content={"spec": {"bogus": 1}})
+    with pytest.raises(BadRequest, match=r'unknown field "spec\.bogus"'):
+        await client.create(bogus, field_validation="Strict")
+    await client.create(bogus, dry_run=True)
+    assert warnings == ['unknown field "spec.bogus"']
+    await client.create(bogus, field_validation="Ignore")
+    assert len(warnings) == 1
+    await client.close()
+
+
+@pytest.mark.usefixtures("gadgets")
+async def test_an_update_by_a_class_that_knows_less_loses_nothing(client: Client, namespace: str) -> None:
+    class GadgetSpecOfOld(Model):
+        size: int = 1
+
+    class GadgetOfOld(CustomResource, group="client.test", version="v1", kind="Gadget"):
+        """A Gadget, to a program that was built before Gadgets had colours."""
+
+        spec: GadgetSpecOfOld = field(default_factory=GadgetSpecOfOld)
+
+    metadata = ObjectMeta(name="g", namespace=namespace)
+    await client.create(Gadget(metadata=metadata, spec=GadgetSpec(colour="red")))
+    old = await client.get(GadgetOfOld, "g", namespace=namespace)
+    old.spec.size = 5
+    await client.update(old)
+    assert (await client.get(Gadget, "g", namespace=namespace)).spec == GadgetSpec(size=5, colour="red")
+
+
+async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace: str) -> None:
+    with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
+        await client.get(Uninstalled, "x", namespace=namespace)
+    with pytest.raises(ConfigError, match="is its CustomResourceDefinition installed"):
+        await RESTMapper(client).kind("client.test/v1", "Uninstalled")
+
+
+async def test_metadata_alone_can_be_read_watched_patched_and_deleted(client: Client, namespace: str) -> None:
+    await client.create(config_map(namespace, secret="x"))
+    kind = PartialObjectMetadata.of(ConfigMap)
+    obj = await client.get(kind, "a", namespace=namespace)
+    obj = await client.patch(obj, MergePatch({"metadata": {"labels": {"seen": "yes"}}}))
+    assert obj.metadata.labels == {"seen": "yes"}
+    assert [each.metadata.name for each in await client.list(kind, namespace=namespace, labels="seen")] == ["a"]
+    async with aclosing(client.watch(kind, namespace=namespace, labels="seen")) as events:
+        assert (await anext(events)).object.metadata.uid == obj.metadata.uid
+    await client.delete(obj)
+    assert not await client.list(ConfigMap, namespace=namespace, labels="seen")
+
+
+async def test_kinds_are_found_by_name(client: Client, namespace: str) -> None:
+    mapper = RESTMapper(client)
+    found = await mapper.resource("apps/v1", "Deployment")
+    assert (found.api.plural, found.api.namespaced) == ("deployments", True)
+    assert {"scale", "status"} <= set(found.api.subresources)
+    assert {"list", "watch", "delete"} <= found.verbs
+    assert not (await mapper.resource("v1", "Namespace")).api.namespaced
+    kind = await mapper.kind("v1", "ConfigMap")
+    await client.create(kind(metadata=ObjectMeta(name="a", namespace=namespace), content={"data": {"k": "1"}}))
+    read = await client.get(kind, "a", namespace=namespace)
+    assert isinstance(read, Unstructured)
+    assert read["data"] == {"k": "1"}
+
+
+async def test_an_object_is_waited_for(client: Client, namespace: str) -> None:
+    obj = await client.create(config_map(namespace))
+    await client.patch(obj, MergePatch({"data": {"k": "1"}}))
+    ready = await wait_for(client, ConfigMap, "a", lambda each: each.data.get("k") == "1", namespace=namespace)
+    await client.delete(ready)
+    await wait_until_gone(client, ConfigMap, "a", namespace=namespace)
+
+
+async def test_a_finalizer_holds_an_object_until_it_is_removed(client: Client, namespace: str) -> None:
+    metadata = ObjectMeta(name="a", namespace=namespace, finalizers=["client.test/hold"])
+    obj = await client.create(ConfigMap(metadata=metadata))
+    await client.delete(obj)
+    held = await client.get(ConfigMap, "a", namespace=namespace)
+    assert held.metadata.deletion_timestamp is not None
+    await client.patch(held, MergePatch({"metadata": {"finalizers": None}}))
+
+    async def gone() -> None:
+        with pytest.raises(NotFound):
+            await client.get(ConfigMap, "a", namespace=namespace)
+
+    await eventually(gone)
