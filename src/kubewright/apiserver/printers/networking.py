@@ -55,10 +55,10 @@ def _service_cidr(obj: JSONObject, now: datetime) -> list[object]:
 def _ip_address(obj: JSONObject, now: datetime) -> list[object]:
     parent = at(obj, "spec", "parentRef")
     if not parent:
-        return [name(obj), NONE, age_of(obj, now)]
+        return [name(obj), NONE]
     group = f".{parent['group']}" if parent.get("group") else ""
     parts = (f"{text(parent, 'resource')}{group}".lower(), text(parent, "namespace"), text(parent, "name"))
-    return [name(obj), "/".join(part for part in parts if part), age_of(obj, now)]
+    return [name(obj), "/".join(part for part in parts if part)]
 
 
 def _endpoint_slice(obj: JSONObject, now: datetime) -> list[object]:
