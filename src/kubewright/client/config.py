@@ -50,8 +50,9 @@ class Impersonation:
 class Config:
     """Address of an API server, and the credentials to use there. Change one with `dataclasses.replace`.
 
-    Certificates and keys are PEM: bytes, or the path of a file. Of several credentials the first of `exec`,
-    `token_file`, `token`, `username` is sent; a client certificate goes with any of them.
+    Certificates and keys are PEM: bytes, or the path of a file that is read when a transport is made, and not
+    again. Of several credentials the first of `exec`, `token_file`, `token`, `username` is sent; a client certificate
+    goes with any of them.
     """
 
     server: str
