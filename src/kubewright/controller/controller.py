@@ -168,6 +168,6 @@ def _functions(
     for function in filter(None, (work, cleanup)):
         if not inspect.iscoroutinefunction(function):
             raise ConfigError(
-                f"{getattr(function, '__qualname__', function)} is not an async function; a reconcile is one"
+                f"{getattr(function, '__qualname__', function)} is not an async function; write async def"
             )
     return work, cleanup

@@ -1,0 +1,19 @@
+import pytest
+import pytest_asyncio
+
+from kubewright.machinery.clock import VirtualClock
+
+from .workshop import Workshop
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest_asyncio.fixture
+async def shop(clock: VirtualClock):  # type: ignore[no-untyped-def]
+    workshop = Workshop(clock)
+    await workshop.open()
+    yield workshop
+    await workshop.close()

@@ -1,0 +1,198 @@
+"""What a reconciler reads and writes through its context."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from kubewright.apis.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
+from kubewright.apis.core.v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret
+from kubewright.client.patch import MergePatch
+from kubewright.controller import Context, controller
+from kubewright.controller.predicates import Predicate
+from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.models.meta import LabelSelector, ObjectMeta
+
+from .workshop import NAMESPACE, Workshop, config_map, secret
+
+R = TypeVar("R")
+
+only_web = Predicate(lambda event: event.key == (NAMESPACE, "web"))
+
+
+async def within(shop: Workshop, work: Callable[[Context[ConfigMap]], Awaitable[R]]) -> R:
+    """What `work` gives in a reconcile of ConfigMap web, which owns Secrets."""
+    results: list[R] = []
+
+    @controller(ConfigMap, owns=[Secret], predicate=only_web)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if not results:
+            results.append(await work(ctx))
+
+    loop = await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await shop.stop(loop)
+    assert shop.told.failures == []
+    return results[0]
+
+
+def deployment() -> Deployment:
+    labels = {"app": "web"}
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[Container(name="web", image="nginx")])
+    )
+    return Deployment(
+        metadata=ObjectMeta(name="web", namespace=NAMESPACE),
+        spec=DeploymentSpec(replicas=1, selector=LabelSelector(match_labels=labels), template=template),
+    )
+
+
+async def test_an_applied_child_gets_the_namespace_and_the_controlling_owner(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> Secret:
+        return await ctx.apply(Secret(metadata=ObjectMeta(name="child"), type="Opaque"))
+
+    child = await within(shop, work)
+    web = await shop.admin.get(ConfigMap, "web", namespace=NAMESPACE)
+    assert child.metadata.namespace == NAMESPACE
+    (owner,) = child.metadata.owner_references
+    assert (owner.kind, owner.name, owner.uid) == ("ConfigMap", "web", web.metadata.uid)
+    assert owner.controller
+    assert owner.block_owner_deletion
+
+
+async def test_an_object_of_a_kind_that_is_not_owned_gets_no_owner(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> ConfigMap:
+        return await ctx.apply(config_map("other"))
+
+    assert (await within(shop, work)).metadata.owner_references == []
+
+
+async def test_an_apply_that_would_change_nothing_is_not_sent(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> None:
+        first = await ctx.apply(secret("child", a="1"))
+        assert await ctx.get(Secret, "child") == first
+        assert await ctx.apply(secret("child", a="1")) == first
+
+    await within(shop, work)
+    assert shop.sent == [("PATCH", "/api/v1/namespaces/default/secrets/child")]
+
+
+async def test_after_a_restart_what_is_as_stated_is_not_sent_again(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> Secret:
+        return await ctx.apply(secret("child", a="1"))
+
+    await within(shop, work)
+    shop.sent.clear()
+
+    @controller(ConfigMap, owns=[Secret], predicate=only_web)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await work(ctx)
+
+    await shop.run(reconcile)
+    assert shop.told.outcomes[-1] == "success"
+    assert shop.sent == []
+
+
+async def test_what_another_changed_is_set_right_and_what_another_added_is_left(shop: Workshop) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=only_web)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("child", colour="red"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    patch = MergePatch({"metadata": {"labels": {"colour": "blue", "team": "a"}}})
+    await shop.admin.patch(Secret, patch, name="child", namespace=NAMESPACE)
+    await shop.settle()
+    child = await shop.admin.get(Secret, "child", namespace=NAMESPACE)
+    assert child.metadata.labels == {"colour": "red", "team": "a"}
+    shop.sent.clear()
+    await shop.settle()
+    assert shop.sent == []
+
+
+async def test_a_field_that_is_stated_no_longer_is_removed(shop: Workshop) -> None:
+    labels = {"a": "1", "b": "2"}
+
+    async def work(ctx: Context[ConfigMap]) -> Secret:
+        await ctx.apply(secret("child", **labels))
+        return await ctx.apply(secret("child", a="1"))
+
+    assert (await within(shop, work)).metadata.labels == {"a": "1"}
+
+
+async def test_an_owner_in_another_namespace_is_refused(shop: Workshop) -> None:
+    await shop.create(Namespace(metadata=ObjectMeta(name="elsewhere")))
+    child = Secret(metadata=ObjectMeta(name="child", namespace="elsewhere"), type="Opaque")
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        with pytest.raises(ConfigError, match=r'ConfigMap "default/web" cannot own Secret "elsewhere/child"'):
+            await ctx.apply(child)
+
+    await within(shop, work)
+
+
+async def test_a_read_sees_what_this_process_just_wrote(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> list[str]:
+        await ctx.create(secret("one"))
+        await ctx.apply(secret("two"))
+        await ctx.patch(await ctx.get(Secret, "two"), MergePatch({"metadata": {"labels": {"seen": "yes"}}}))
+        assert (await ctx.get(Secret, "two")).metadata.labels == {"seen": "yes"}
+        await ctx.delete(await ctx.get(Secret, "one"))
+        with pytest.raises(NotFound):
+            await ctx.get(Secret, "one")
+        return [each.metadata.name for each in await ctx.list(Secret)]
+
+    assert await within(shop, work) == ["two"]
+
+
+async def test_a_list_of_owned_objects_leaves_out_those_of_others(shop: Workshop) -> None:
+    await shop.create(secret("somebodys"))
+
+    async def work(ctx: Context[ConfigMap]) -> tuple[list[str], list[str]]:
+        await ctx.create(secret("mine"))
+        owned, every = await ctx.list(Secret, owned=True), await ctx.list(Secret, namespace="")
+        return [each.metadata.name for each in owned], [each.metadata.name for each in every]
+
+    assert await within(shop, work) == (["mine"], ["mine", "somebodys"])
+
+
+async def test_deleting_what_is_gone_is_fine(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> None:
+        child = await ctx.create(secret("child"))
+        await ctx.delete(child)
+        await ctx.delete(child)
+
+    await within(shop, work)
+
+
+async def test_a_status_is_written_when_it_differs_and_as_a_whole(shop: Workshop) -> None:
+    written: list[Deployment] = []
+
+    @controller(Deployment)
+    async def reconcile(ctx: Context[Deployment]) -> None:
+        await ctx.update_status(DeploymentStatus(replicas=2, ready_replicas=1))
+        await ctx.update_status(DeploymentStatus(replicas=2, ready_replicas=1))
+        if not written:
+            written.append(await shop.admin.get(Deployment, "web", namespace=NAMESPACE))
+            ctx.object.status.replicas = 3  # the object is the caller's own; what is sent is told from the server's
+            await ctx.update_status(ctx.object.status)
+
+    await shop.run(reconcile)
+    await shop.create(deployment())
+    assert (written[0].status.replicas, written[0].status.ready_replicas) == (2, 1)
+    now = await shop.admin.get(Deployment, "web", namespace=NAMESPACE)
+    assert (now.status.replicas, now.status.ready_replicas) == (2, 1)
+    assert shop.sent.count(("PATCH", "/apis/apps/v1/namespaces/default/deployments/web/status")) == 3
+
+
+async def test_a_line_of_the_log_says_which_object_it_is_about(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        ctx.log.info("Seen", size=3)
+
+    await within(shop, work)
+    line = next(each for each in caplog.records if each.getMessage() == "Seen")
+    assert line.fields == {"controller": "configmap", "namespace": "default", "name": "web", "size": 3}  # type: ignore[attr-defined]

@@ -1,0 +1,127 @@
+"""What a controller declares, what follows from it, and what it can't declare."""
+
+import asyncio
+
+import pytest
+
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
+from kubewright.cache import Informer
+from kubewright.controller import Context, QueueClosed, Request, Result, Watch, WorkQueue, controller
+from kubewright.machinery.errors import ConfigError
+from kubewright.models.rbac import PolicyRule, cluster_role
+
+from .workshop import Workshop, config_map
+
+
+async def reconcile(ctx: Context[Deployment]) -> Result | None:
+    """Does nothing."""
+    return None
+
+
+class Keeper:
+    def __init__(self) -> None:
+        self.kept = 0
+
+    async def reconcile(self, ctx: Context[Deployment]) -> None:
+        self.kept += 1
+
+    async def finalize(self, ctx: Context[Deployment]) -> None:
+        self.kept -= 1
+
+
+def rules_of(*rules: PolicyRule) -> list[dict[str, list[str]]]:
+    found: list[dict[str, list[str]]] = cluster_role("manager", rules)["rules"]
+    return found
+
+
+def test_a_controller_is_named_after_its_kind_unless_it_says_otherwise() -> None:
+    assert controller(Deployment)(reconcile).name == "deployment"
+    assert controller(Deployment, name="scaler")(reconcile).name == "scaler"
+
+
+def test_a_reconciler_with_state_is_an_object_with_a_reconcile_method() -> None:
+    keeper = Keeper()
+    made = controller(Deployment, finalizer="example.com/keep")(keeper)
+    assert made.reconcile == keeper.reconcile
+    assert made.finalize == keeper.finalize
+
+
+def test_what_is_reconciled_may_be_read_and_its_status_written() -> None:
+    assert rules_of(*controller(Deployment)(reconcile).rbac_rules()) == [
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/finalizers"], "verbs": ["update"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["get", "patch", "update"]},
+    ]
+
+
+def test_a_kind_without_a_status_asks_for_no_rights_on_one() -> None:
+    made = controller(ConfigMap)(reconcile)  # type: ignore[arg-type]
+    assert "configmaps/status" not in str(rules_of(*made.rbac_rules()))
+
+
+def test_a_finalizer_needs_the_right_to_write_the_object() -> None:
+    made = controller(Deployment, finalizer="example.com/keep")(Keeper())
+    (rule,) = [each for each in rules_of(*made.rbac_rules()) if each["resources"] == ["deployments"]]
+    assert rule["verbs"] == ["get", "list", "patch", "update", "watch"]
+
+
+def test_rules_follow_from_what_is_owned_watched_read_and_written() -> None:
+    extra = PolicyRule(api_groups=["metrics.k8s.io"], resources=["pods"], verbs=["get"])
+    made = controller(
+        Deployment,
+        owns=[Service],
+        watches=[Watch(ConfigMap, map=lambda changed, deployments: ())],
+        reads=[Node],
+        writes=[Secret],
+        rules=[extra],
+    )(reconcile)
+    every = ["create", "delete", "get", "list", "patch", "update", "watch"]
+    rules = rules_of(*made.rbac_rules())
+    assert {"apiGroups": [""], "resources": ["secrets", "services"], "verbs": every} in rules
+    assert {"apiGroups": [""], "resources": ["configmaps", "nodes"], "verbs": ["get", "list", "watch"]} in rules
+    assert {"apiGroups": ["metrics.k8s.io"], "resources": ["pods"], "verbs": ["get"]} in rules
+
+
+def test_what_cannot_be_meant_is_refused_with_what_to_write_instead() -> None:
+    def not_async(ctx: Context[Deployment]) -> None:
+        """Not awaited by anybody."""
+
+    with pytest.raises(ConfigError, match="not_async is not an async function; write async def"):
+        controller(Deployment)(not_async)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="Keeper is a class; a controller is made of an instance of it"):
+        controller(Deployment)(Keeper)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="give both"):
+        controller(Deployment, finalizer="example.com/keep")(reconcile)
+    with pytest.raises(ConfigError, match="give both"):
+        controller(Deployment)(Keeper())
+    with pytest.raises(ConfigError, match="workers=0"):
+        controller(Deployment, workers=0)(reconcile)
+
+
+async def test_a_controller_can_be_made_by_hand_of_client_informer_lister_and_queue(shop: Workshop) -> None:
+    informer = Informer(shop.admin, ConfigMap, namespace="default")
+    queue = WorkQueue()
+    informer.add_handler(
+        on_add=lambda event: queue.add(Request(*event.key)), on_update=lambda event: queue.add(Request(*event.key))
+    )
+    synced: list[str] = []
+
+    async def work() -> None:
+        while True:
+            try:
+                async with queue.take() as request:
+                    obj = informer.lister.get(request.name, request.namespace)
+                    if obj is not None and obj.data:
+                        synced.append(f"{request.name}: {obj.data}")
+            except QueueClosed:
+                return
+
+    informer.start()
+    await informer.wait_synced()
+    worker = asyncio.create_task(work())
+    await shop.create(config_map("web", colour="red"))
+    assert synced == ["web: {'colour': 'red'}"]
+    queue.close()
+    await worker
+    await informer.stop()

@@ -1,0 +1,199 @@
+"""Finalizers: what is guaranteed of an object that needs cleaning up."""
+
+from datetime import timedelta
+
+import pytest
+
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client.patch import MergePatch
+from kubewright.controller import Context, Controller, Result, controller
+from kubewright.controller.predicates import Predicate
+from kubewright.http.message import Request, Response
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import NotFound
+
+from .workshop import NAMESPACE, Workshop, config_map
+
+NAME = "example.com/disk"
+OTHER = "example.com/somebody-else"
+
+only_web = Predicate(lambda event: event.key == (NAMESPACE, "web"))
+
+
+class Disks:
+    """A reconciler with state of its own: the disks that it made in some cloud."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.answers: list[Result | Exception | None] = []
+
+    async def reconcile(self, ctx: Context[ConfigMap]) -> None:
+        assert NAME in ctx.object.metadata.finalizers
+        live = await ctx.client.get(ConfigMap, "web", namespace=NAMESPACE)
+        assert NAME in live.metadata.finalizers
+        self.did.append("made")
+
+    async def finalize(self, ctx: Context[ConfigMap]) -> Result | None:
+        assert ctx.object.metadata.deletion_timestamp is not None
+        self.did.append("removed")
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def disks() -> Disks:
+    return Disks()
+
+
+@pytest.fixture
+def keeper(disks: Disks) -> Controller[ConfigMap]:
+    return controller(ConfigMap, finalizer=NAME, predicate=only_web)(disks)
+
+
+async def live(shop: Workshop) -> ConfigMap:
+    return await shop.admin.get(ConfigMap, "web", namespace=NAMESPACE)
+
+
+async def delete(shop: Workshop) -> None:
+    await shop.admin.delete(ConfigMap, "web", namespace=NAMESPACE)
+    await shop.settle()
+
+
+async def test_the_finalizer_is_on_before_the_first_reconcile_and_off_after_the_cleanup(
+    shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
+) -> None:
+    await shop.run(keeper)
+    await shop.create(config_map("web"))
+    assert set(disks.did) == {"made"}
+    disks.did.clear()
+    await delete(shop)
+    assert disks.did == ["removed"]
+    with pytest.raises(NotFound):
+        await live(shop)
+
+
+async def test_an_object_that_was_deleted_while_nobody_looked_is_cleaned_up(
+    shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
+) -> None:
+    loop = await shop.run(keeper)
+    await shop.create(config_map("web"))
+    await (await shop.stop(loop))
+    disks.did.clear()
+    await delete(shop)
+    await shop.run(keeper)
+    assert disks.did == ["removed"]
+    with pytest.raises(NotFound):
+        await live(shop)
+
+
+async def test_a_cleanup_that_fails_is_tried_again_and_the_object_stays_until_then(
+    shop: Workshop, keeper: Controller[ConfigMap], disks: Disks, clock: VirtualClock
+) -> None:
+    disks.answers = [OSError("the cloud is down")]
+    await shop.run(keeper)
+    await shop.create(config_map("web"))
+    disks.did.clear()
+    await delete(shop)
+    assert disks.did == ["removed"]
+    assert (await live(shop)).metadata.finalizers == [NAME]
+    await clock.advance(1)
+    assert disks.did == ["removed", "removed"]
+    with pytest.raises(NotFound):
+        await live(shop)
+
+
+async def test_a_cleanup_that_is_not_finished_is_looked_at_again_later(
+    shop: Workshop, keeper: Controller[ConfigMap], disks: Disks, clock: VirtualClock
+) -> None:
+    disks.answers = [Result(requeue_after=timedelta(seconds=30))]
+    await shop.run(keeper)
+    await shop.create(config_map("web"))
+    disks.did.clear()
+    await delete(shop)
+    await clock.advance(29)
+    assert disks.did == ["removed"]
+    await clock.advance(1)
+    assert disks.did == ["removed", "removed"]
+    assert shop.told.failures == []
+    with pytest.raises(NotFound):
+        await live(shop)
+
+
+async def test_finalizers_of_others_are_left_and_nothing_is_reconciled_while_they_hold_the_object(
+    shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
+) -> None:
+    await shop.run(keeper)
+    held = config_map("web")
+    held.metadata.finalizers = [OTHER]
+    await shop.create(held)
+    assert (await live(shop)).metadata.finalizers == [OTHER, NAME]
+    disks.did.clear()
+    await delete(shop)
+    assert disks.did == ["removed"]
+    obj = await live(shop)
+    assert obj.metadata.finalizers == [OTHER]
+    obj.metadata.annotations["a"] = "b"
+    await shop.admin.update(obj)
+    await shop.settle()
+    assert disks.did == ["removed"]
+
+
+async def test_an_object_that_is_being_deleted_already_gets_no_finalizer_and_no_reconcile(
+    shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
+) -> None:
+    held = config_map("web")
+    held.metadata.finalizers = [OTHER]
+    await shop.create(held)
+    await delete(shop)
+    await shop.run(keeper)
+    assert disks.did == []
+    assert (await live(shop)).metadata.finalizers == [OTHER]
+
+
+async def test_a_finalizer_that_somebody_put_on_meanwhile_is_not_lost(
+    shop: Workshop, keeper: Controller[ConfigMap], clock: VirtualClock
+) -> None:
+    first = True
+
+    def spoil(request: Request) -> Response | None:
+        nonlocal first
+        if request.method == "PATCH" and first:
+            first = False
+            shop.added = shop.admin.patch(  # type: ignore[attr-defined]
+                ConfigMap, MergePatch({"metadata": {"finalizers": [OTHER]}}), name="web", namespace=NAMESPACE
+            )
+            return Response(409, body=b'{"kind":"Status","code":409,"reason":"Conflict","message":"changed"}')
+        return None
+
+    await shop.run(keeper)
+    shop.spoil = spoil
+    await shop.create(config_map("web"))
+    await shop.added  # type: ignore[attr-defined]
+    await clock.advance(1)
+    assert (await live(shop)).metadata.finalizers == [OTHER, NAME]
+
+
+async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_take_off_another(
+    shop: Workshop, disks: Disks, clock: VirtualClock
+) -> None:
+    async def finalize(ctx: Context[ConfigMap]) -> None:
+        disks.did.append("removed")
+        if disks.did.count("removed") == 1:
+            await shop.admin.patch(
+                ctx.object, MergePatch({"metadata": {"finalizers": [NAME]}})
+            )  # the other one is done, and ours moves to the front
+
+    keeper = controller(ConfigMap, finalizer=NAME, finalize=finalize, predicate=only_web)(disks)
+    held = config_map("web")
+    held.metadata.finalizers = [OTHER, NAME]
+    await shop.create(held)
+    await shop.run(keeper)
+    disks.did.clear()
+    await delete(shop)
+    await clock.advance(1)
+    assert disks.did == ["removed", "removed"]
+    assert shop.told.failures == []
+    with pytest.raises(NotFound):
+        await live(shop)

@@ -1,0 +1,119 @@
+"""A controller at work on an API server in the same process: what it is sent is seen, and can be spoiled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apiserver.server import APIServer
+from kubewright.cache import Cache, CachedClient, Scope
+from kubewright.client.client import Client
+from kubewright.client.transport import HandlerTransport
+from kubewright.controller import Controller
+from kubewright.controller.loop import ControlLoop
+from kubewright.controller.observer import ControllerObserver, Outcome
+from kubewright.http.message import Peer, Request, Response
+from kubewright.machinery.clock import VirtualClock
+from kubewright.models import Object
+from kubewright.models.meta import ObjectMeta
+
+T = TypeVar("T", bound=Object)
+
+ADMIN = Peer(common_name="admin", organizations=("system:masters",))
+NAMESPACE = "default"
+
+
+class Told(ControllerObserver):
+    """What a controller told of its reconciles."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.failures: list[str] = []
+
+    def reconciled(self, outcome: Outcome, seconds: float) -> None:
+        self.outcomes.append(outcome)
+
+    def failed(self, *, terminal: bool, panic: bool, timeout: bool) -> None:
+        kinds = {"terminal": terminal, "panic": panic, "timeout": timeout}
+        self.failures.append(next((kind for kind, is_it in kinds.items() if is_it), "error"))
+
+
+class Workshop:
+    """An API server, an administrator's client, and the controllers that a test sets to work."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.told = Told()
+        self.sent: list[tuple[str, str]] = []
+        """Method and path of what controllers wrote."""
+        self.spoil: Callable[[Request], Response | None] = lambda request: None
+        """Answers a controller's request in the server's place, when it gives something."""
+        self._server = APIServer()
+        self.admin = Client(HandlerTransport(self._server.handle, peer=ADMIN), field_manager="admin")
+        self._caches: list[Cache] = []
+        self._running: list[tuple[ControlLoop[Any], asyncio.Task[None]]] = []
+
+    async def open(self) -> None:
+        await self._server.start()
+
+    async def close(self) -> None:
+        for loop, task in self._running:
+            loop.close()
+            await task
+        for cache in self._caches:
+            await cache.stop()
+        await self._server.close()
+
+    async def run(self, controller: Controller[Any]) -> ControlLoop[Any]:
+        """Set `controller` to work, and wait until it has nothing to do."""
+        client = Client(HandlerTransport(self._handle, peer=ADMIN), field_manager="operator", clock=self.clock)
+        scopes: dict[type[Object], Scope] = {kind: Scope(keep_managed_fields=True) for kind in controller.owns}
+        scopes[controller.kind] = Scope(indexers=controller.indexers)
+        cache = Cache(client, scopes=scopes)
+        loop = ControlLoop(controller, CachedClient(client, cache), cache, observer=self.told, clock=self.clock)
+        loop.start()
+        cache.start()
+        self._caches.append(cache)
+        await cache.wait_synced()
+        self._running.append((loop, asyncio.create_task(loop.run())))
+        await self.settle()
+        return loop
+
+    async def settle(self) -> None:
+        """Until everything that is under way has happened. Time stands still."""
+        for _ in range(8):
+            await self.clock.advance(0)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        for _ in range(500):
+            if condition():
+                return
+            await self.clock.advance(0)
+        raise AssertionError("it did not come to that")
+
+    async def stop(self, loop: ControlLoop[Any]) -> asyncio.Task[None]:
+        """Ask for a graceful stop; the task ends with it."""
+        task = next(task for each, task in self._running if each is loop)
+        loop.close()
+        await self.settle()
+        return task
+
+    async def create(self, obj: T) -> T:
+        created = await self.admin.create(obj)
+        await self.settle()
+        return created
+
+    async def _handle(self, request: Request) -> Response:
+        if request.method != "GET":
+            self.sent.append((request.method, request.path))
+        return self.spoil(request) or await self._server.handle(request)
+
+
+def config_map(name: str, **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=NAMESPACE), data=data)
+
+
+def secret(name: str, **labels: str) -> Secret:
+    return Secret(metadata=ObjectMeta(name=name, namespace=NAMESPACE, labels=labels), type="Opaque")
