@@ -12,7 +12,7 @@ from kubewright.machinery.errors import DeadlineExceeded, NotFound
 from kubewright.models import CustomResource
 from kubewright.models.meta import ObjectMeta, OwnerReference
 from kubewright.testing.cluster import Cluster
-from kubewright.testing.eventually import eventually
+from kubewright.testing.waiting import eventually
 
 
 class LateGizmo(CustomResource, group="cache.test", version="v1"):

@@ -23,7 +23,7 @@ from kubewright.models import CustomResource, Model, field
 from kubewright.models.markers import Minimum
 from kubewright.models.meta import ObjectMeta
 from kubewright.testing.cluster import Cluster
-from kubewright.testing.eventually import eventually
+from kubewright.testing.waiting import eventually
 
 
 class GadgetSpec(Model):
