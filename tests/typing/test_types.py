@@ -1,0 +1,22 @@
+"""Types are behaviour: both checkers accept the files beside this one, and find every error that those expect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+COMMANDS = {
+    "mypy": ["mypy", "--config-file", str(HERE.parents[1] / "pyproject.toml"), str(HERE)],
+    "pyright": ["pyright", "--project", str(HERE), "--pythonpath", sys.executable],
+}
+
+
+@pytest.mark.parametrize("checker", COMMANDS)
+def test_the_checker_agrees(checker: str) -> None:
+    command = [sys.executable, "-m", *COMMANDS[checker]]
+    found = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, timeout=110, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
