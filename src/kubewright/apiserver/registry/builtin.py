@@ -29,13 +29,22 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "": "core",
+    "admissionregistration.k8s.io": "admissionregistration",
+    "apiextensions.k8s.io": "apiextensions",
+    "apiregistration.k8s.io": "apiregistration",
     "apps": "apps",
     "authentication.k8s.io": "authentication",
     "authorization.k8s.io": "authorization",
     "batch": "batch",
     "coordination.k8s.io": "coordination",
+    "discovery.k8s.io": "discovery",
     "events.k8s.io": "events",
+    "networking.k8s.io": "networking",
+    "node.k8s.io": "node",
+    "policy": "policy",
     "rbac.authorization.k8s.io": "rbac",
+    "scheduling.k8s.io": "scheduling",
+    "storage.k8s.io": "storage",
 }
 
 
