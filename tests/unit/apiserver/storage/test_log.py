@@ -1,0 +1,87 @@
+"""A store with a log comes back as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubewright.apiserver.storage.log import SQLiteLog
+from kubewright.apiserver.storage.store import Store
+from kubewright.machinery.errors import ConfigError, Gone
+
+from .conftest import put
+
+
+async def test_a_store_comes_back_with_its_objects_and_its_revision(tmp_path: Path) -> None:
+    store = Store(log=SQLiteLog(tmp_path))
+    put(store, "ns/a", b"1", app="web")
+    put(store, "ns/a", b"2", app="web")
+    put(store, "ns/b", b"1")
+    store.put("nodes", "n", b"1", {}, {"spec.unschedulable": "true"})
+    store.remove("pods", "ns/b", b"1")
+    await store.close()
+
+    again = Store(log=SQLiteLog(tmp_path))
+    assert again.revision == store.revision
+    entry, node = again.get("pods", "ns/a"), again.get("nodes", "n")
+    assert entry is not None
+    assert node is not None
+    assert (entry.data, entry.labels, entry.revision) == (b"2", {"app": "web"}, 3)
+    assert node.fields == {"spec.unschedulable": "true"}
+    assert [entry.key for entry in again.scan("pods")] == ["ns/a"]
+    await again.close()
+
+
+async def test_revisions_go_on_after_a_restart_even_if_the_last_commit_was_a_deletion(tmp_path: Path) -> None:
+    store = Store(log=SQLiteLog(tmp_path))
+    put(store, "a")
+    store.remove("pods", "a", b"{}")
+    last = store.revision
+    await store.close()
+    for _ in range(2):
+        again = Store(log=SQLiteLog(tmp_path))
+        assert again.revision == last
+        await again.close()
+
+
+async def test_a_watch_from_before_a_restart_is_told_to_start_over(tmp_path: Path) -> None:
+    store = Store(log=SQLiteLog(tmp_path))
+    put(store, "a")
+    then = store.revision
+    put(store, "a")
+    await store.close()
+    again = Store(log=SQLiteLog(tmp_path))
+    with pytest.raises(Gone):
+        again.watch("pods", then)
+    await again.close()
+
+
+async def test_what_was_flushed_is_there_though_the_process_dies(tmp_path: Path) -> None:
+    store = Store(log=SQLiteLog(tmp_path / "live"))
+    put(store, "a", b"1")
+    await store.flush()
+    (tmp_path / "copy").mkdir()
+    for file in (tmp_path / "live").glob("log.db*"):
+        (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+    again = Store(log=SQLiteLog(tmp_path / "copy"))
+    entry = again.get("pods", "a")
+    assert entry is not None
+    assert entry.data == b"1"
+    await again.close()
+    await store.close()
+
+
+async def test_a_folder_is_held_by_one_server_at_a_time(tmp_path: Path) -> None:
+    store = Store(log=SQLiteLog(tmp_path))
+    with pytest.raises(ConfigError, match=r"is in use by process \d+"):
+        SQLiteLog(tmp_path)
+    await store.close()
+    await Store(log=SQLiteLog(tmp_path)).close()
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    with pytest.raises(ConfigError, match=f'data folder "{file}" cannot be used'):
+        SQLiteLog(file)

@@ -1,0 +1,201 @@
+"""What every store promises."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubewright.apiserver.storage.events import Event
+from kubewright.apiserver.storage.store import Store
+from kubewright.machinery.errors import Gone
+
+from .conftest import Make, put
+
+
+def keys(store: Store, **where: object) -> list[str]:
+    return [entry.key for entry in store.scan("pods", **where)]  # type: ignore[arg-type]
+
+
+async def test_what_was_put_is_there_with_the_revision_of_its_commit(store: Store) -> None:
+    event = put(store, "ns/a", b'{"a":1}', app="web")
+    entry = store.get("pods", "ns/a")
+    assert entry is not None
+    assert (entry.data, entry.labels, entry.revision) == (b'{"a":1}', {"app": "web"}, event.revision)
+    assert (entry.namespace, entry.name) == ("ns", "a")
+
+
+async def test_every_commit_has_the_next_revision_whatever_its_resource(store: Store) -> None:
+    promised = store.next_revision
+    events = [put(store, "a"), put(store, "a", resource="nodes"), put(store, "a"), store.remove("pods", "a", b"{}")]
+    assert [event.revision for event in events] == [promised, promised + 1, promised + 2, promised + 3]
+    assert [event.type for event in events] == ["ADDED", "ADDED", "MODIFIED", "DELETED"]
+    assert store.revision == promised + 3
+
+
+async def test_what_was_removed_is_gone_and_can_come_back_as_something_new(store: Store) -> None:
+    put(store, "a")
+    store.remove("pods", "a", b"{}")
+    assert store.get("pods", "a") is None
+    assert put(store, "a").type == "ADDED"
+
+
+async def test_removing_what_is_not_there_changes_nothing(store: Store) -> None:
+    before = store.revision
+    with pytest.raises(KeyError):
+        store.remove("pods", "a", b"{}")
+    assert store.revision == before
+
+
+async def test_a_scan_is_in_order_of_keys(store: Store) -> None:
+    for key in ("b/a", "a/b", "a-b/c", "a/a"):
+        put(store, key)
+    assert keys(store) == ["a-b/c", "a/a", "a/b", "b/a"]
+
+
+async def test_a_scan_of_a_namespace_has_that_namespace_only(store: Store) -> None:
+    for key in ("a/1", "a-b/1", "ab/1", "a/2"):
+        put(store, key)
+    assert keys(store, namespace="a") == ["a/1", "a/2"]
+
+
+async def test_a_scan_goes_on_behind_a_key_even_if_that_is_gone(store: Store) -> None:
+    for key in ("a/1", "a/2", "a/3"):
+        put(store, key)
+    store.remove("pods", "a/2", b"{}")
+    assert keys(store, after="a/1") == ["a/3"]
+    assert keys(store, after="a/2", namespace="a") == ["a/3"]
+
+
+async def test_a_scan_of_the_past_is_what_a_scan_was_then(store: Store) -> None:
+    put(store, "kept", b"1")
+    put(store, "changed", b"1")
+    put(store, "removed", b"1")
+    then = store.revision
+    put(store, "changed", b"2")
+    store.remove("pods", "removed", b"1")
+    put(store, "added", b"2")
+    put(store, "added", b"3")
+    seen = {entry.key: entry.data for entry in store.scan("pods", revision=then)}
+    assert seen == {"kept": b"1", "changed": b"1", "removed": b"1"}
+    assert len(store.scan("pods", revision=then)) == 3
+
+
+async def test_a_scan_of_a_forgotten_past_is_refused(make: Make) -> None:
+    store = make(history=4)
+    put(store, "a")
+    then = store.revision
+    for _ in range(10):
+        put(store, "a")
+    with pytest.raises(Gone):
+        store.scan("pods", revision=then)
+
+
+async def test_a_cursor_gets_every_event_above_its_revision_once_in_order(store: Store) -> None:
+    put(store, "a")
+    cursor = store.watch("pods", store.revision)
+    put(store, "b", resource="nodes")
+    expected = [put(store, "a"), put(store, "b"), store.remove("pods", "a", b"{}")]
+    assert cursor.take() == expected
+    assert cursor.take() == []
+    assert store.watch("pods", expected[0].revision).take() == expected[1:]
+
+
+async def test_an_event_tells_what_was_there_before(store: Store) -> None:
+    first = put(store, "a", b"1")
+    second = put(store, "a", b"2")
+    last = store.remove("pods", "a", b"3")
+    assert first.previous is None
+    assert second.previous is first.entry
+    assert last.previous is second.entry
+    assert (last.entry.data, last.entry.revision) == (b"3", last.revision)
+
+
+async def test_a_cursor_of_a_prefix_gets_its_keys_only(store: Store) -> None:
+    cursor = store.watch("pods", store.revision, "a/")
+    put(store, "ab/1")
+    mine = put(store, "a/1")
+    assert cursor.take() == [mine]
+
+
+async def test_a_waiting_cursor_wakes_for_an_event_of_its_own(store: Store) -> None:
+    cursor = store.watch("pods", store.revision, "a/")
+    waiting = asyncio.ensure_future(cursor.wait())
+    await asyncio.sleep(0)
+    put(store, "b/1")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    put(store, "a/1")
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_cursor_from_a_forgotten_revision_is_refused(make: Make) -> None:
+    store = make(history=4)
+    start = store.revision
+    for _ in range(10):
+        put(store, "a")
+    with pytest.raises(Gone, match=f"too old resource version: {start} "):
+        store.watch("pods", start)
+
+
+async def test_a_cursor_that_falls_behind_is_told_and_gets_no_gap(make: Make) -> None:
+    store = make(history=4)
+    cursor = store.watch("pods", store.revision)
+    for _ in range(10):
+        put(store, "a")
+    with pytest.raises(Gone):
+        cursor.take()
+
+
+async def test_compaction_forgets_what_is_up_to_the_revision_and_no_more(store: Store) -> None:
+    first, second, third = put(store, "a"), put(store, "a"), put(store, "a")
+    store.compact(second.revision)
+    assert store.watch("pods", second.revision).take() == [third]
+    with pytest.raises(Gone):
+        store.watch("pods", first.revision)
+    with pytest.raises(Gone):
+        store.watch("nodes", first.revision)
+
+
+async def test_closing_a_store_ends_its_watches(make: Make) -> None:
+    store = make()
+    cursor = store.watch("pods", store.revision)
+    waiting = asyncio.ensure_future(cursor.wait())
+    await asyncio.sleep(0)
+    await store.close()
+    await asyncio.wait_for(waiting, 5)
+    assert cursor.closed
+
+
+async def test_an_observer_is_told_of_what_is_there_and_of_each_commit(store: Store) -> None:
+    put(store, "a")
+    told: list[tuple[str, str]] = []
+    store.observe("pods", lambda event: told.append((event.type, event.entry.key)))
+    put(store, "a")
+    put(store, "b")
+    put(store, "c", resource="nodes")
+    assert told == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b")]
+
+
+async def test_what_an_observer_writes_is_told_after_what_it_was_told_of(store: Store) -> None:
+    told: list[tuple[str, str]] = []
+
+    def answer(event: Event) -> None:
+        if event.entry.key == "a":
+            put(store, "reply")
+
+    store.observe("pods", answer)
+    store.observe("pods", lambda event: told.append((event.type, event.entry.key)))
+    put(store, "a")
+    assert told == [("ADDED", "a"), ("ADDED", "reply")]
+
+
+async def test_rewritten_entries_keep_their_revisions_and_make_no_events(store: Store) -> None:
+    put(store, "a", b"1")
+    before = store.revision
+    cursor = store.watch("pods", before)
+    store.rewrite("pods", lambda data: data + b"!")
+    entry = store.get("pods", "a")
+    assert entry is not None
+    assert (entry.data, entry.revision) == (b"1!", before)
+    assert cursor.take() == []
