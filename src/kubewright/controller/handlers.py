@@ -8,7 +8,7 @@ Follows controller-runtime's pkg/handler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kubewright.cache.entry import Event
 from kubewright.cache.lister import Lister
@@ -28,7 +28,7 @@ def enqueue_object(event: Event[T]) -> Iterable[Request]:
     return (Request(*event.key),)
 
 
-def enqueue_owner(owner: type[Object]) -> EventHandler[T]:
+def enqueue_owner(owner: type[Object]) -> EventHandler[Any]:
     """The controlling owner, where it is of the kind `owner`; both when an update changed it.
 
     Versions of the API group do not matter, since an owner reference may name an older one.
@@ -36,7 +36,7 @@ def enqueue_owner(owner: type[Object]) -> EventHandler[T]:
     api = owner.__api__
     group, kind, namespaced = api.group, api.kind, api.namespaced
 
-    def handle(event: Event[T]) -> Iterable[Request]:
+    def handle(event: Event[Any]) -> Iterable[Request]:
         requests: list[Request] = []
         for entry in (event.old, event.new):
             reference = entry.controller if entry is not None else None

@@ -1,0 +1,374 @@
+"""A manager's life: start, work, stop, and what stands in its way."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from kubewright.apis.coordination.v1 import Lease
+from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
+from kubewright.apis.rbac.v1 import PolicyRule as ClusterPolicyRule
+from kubewright.apiserver.server import APIServer
+from kubewright.client import Client
+from kubewright.client.config import Config
+from kubewright.client.transport import HandlerTransport
+from kubewright.controller import Context, Controller, controller
+from kubewright.controller.predicates import Predicate
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Peer, Request, Response
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, LeadershipLost
+from kubewright.manager import LeaderElection, Manager
+from kubewright.models import CustomResource, Model
+from kubewright.models.meta import ObjectMeta
+from kubewright.models.rbac import PolicyRule
+
+ADMIN = Peer(common_name="admin", organizations=("system:masters",))
+FREE = "127.0.0.1:0"
+NAMESPACE = "default"
+
+only_ours = Predicate(lambda event: event.key.namespace == NAMESPACE and event.key.name.startswith("web"))
+
+
+class NotInstalledSpec(Model):
+    size: int = 1
+
+
+class NotInstalled(CustomResource, group="example.com", version="v1"):
+    """A kind that nobody installed."""
+
+    spec: NotInstalledSpec
+
+
+class API:
+    """An API server in this process, and transports to it."""
+
+    def __init__(self) -> None:
+        self.server = APIServer()
+        self.admin = Client(self.as_user(ADMIN))
+        self.down: set[str] = set()
+
+    def as_user(self, peer: Peer) -> HandlerTransport:
+        return HandlerTransport(self.server.handle, peer=peer)
+
+    def cuttable(self, name: str) -> HandlerTransport:
+        """An administrator's transport that fails while `name` is in `down`."""
+
+        async def handle(request: Request) -> Response:
+            if name in self.down:
+                raise ConnectionFailed("connection refused")
+            return await self.server.handle(request)
+
+        return HandlerTransport(handle, peer=ADMIN)
+
+    async def grant(self, user: str, rules: list[PolicyRule]) -> None:
+        given = [
+            ClusterPolicyRule(api_groups=each.api_groups, resources=each.resources, verbs=each.verbs) for each in rules
+        ]
+        await self.admin.apply(ClusterRole(metadata=ObjectMeta(name=user), rules=given))
+        binding = ClusterRoleBinding(
+            metadata=ObjectMeta(name=user),
+            role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=user),
+            subjects=[Subject(api_group="rbac.authorization.k8s.io", kind="User", name=user)],
+        )
+        await self.admin.apply(binding)
+
+
+@pytest_asyncio.fixture
+async def api() -> AsyncIterator[API]:
+    api = API()
+    await api.server.start()
+    yield api
+    await api.server.close()
+
+
+class Work:
+    """A reconciler that notes what it does, and can be held up in the middle."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def reconcile(self, ctx: Context[ConfigMap]) -> None:
+        self.begun.append(ctx.request.name)
+        await self.go_on.wait()
+        await ctx.apply(Secret(metadata=ObjectMeta(name=ctx.request.name), type="Opaque"))
+        self.ended.append(ctx.request.name)
+
+    @property
+    def controller(self) -> Controller[ConfigMap]:
+        return controller(ConfigMap, owns=[Secret], predicate=only_ours)(self)
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+def manager(api: API, work: Work, **options: object) -> Manager:
+    chosen: dict[str, object] = {"config": api.as_user(ADMIN), "health_address": FREE, "metrics_address": FREE}
+    return Manager([work.controller], **(chosen | options))  # type: ignore[arg-type]
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - whatever it is, it comes about by itself
+            await asyncio.sleep(0.002)
+
+
+async def stopped(manager: Manager, task: asyncio.Task[None]) -> None:
+    manager.stop()
+    await asyncio.wait_for(task, 10)
+
+
+async def create(api: API, name: str) -> None:
+    await api.admin.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=NAMESPACE)))
+
+
+async def started(manager: Manager) -> asyncio.Task[None]:
+    task = asyncio.create_task(manager.run())
+    await asyncio.wait_for(manager.wait_ready(), 10)
+    return task
+
+
+async def get(port: int, path: str) -> tuple[int, str]:
+    client = HTTPClient(f"http://127.0.0.1:{port}")
+    response = await client.send(Request("GET", path))
+    text = (await response.read()).decode()
+    await client.close()
+    return response.status, text
+
+
+async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work: Work) -> None:
+    running = manager(api, work)
+    task = await started(running)
+    await create(api, "web")
+    await eventually(lambda: work.ended)
+    assert await get(running.health_port, "/healthz") == (200, "ok")
+    assert await get(running.health_port, "/readyz") == (200, "ok")
+    status, text = await get(running.metrics_port, "/metrics")
+    assert status == 200
+    assert 'controller_runtime_reconcile_total{controller="configmap",result="success"}' in text
+    await stopped(running, task)
+    with pytest.raises(ConnectionFailed):
+        await get(running.health_port, "/healthz")
+
+
+async def test_servers_that_are_not_wanted_do_not_run(api: API, work: Work) -> None:
+    running = manager(api, work, health_address="0", metrics_address="0")
+    task = await started(running)
+    assert (running.health_port, running.metrics_port) == (0, 0)
+    await stopped(running, task)
+
+
+async def test_an_address_that_is_taken_or_none_is_told_with_its_option(api: API, work: Work) -> None:
+    first = manager(api, work)
+    task = await started(first)
+    taken = f"127.0.0.1:{first.health_port}"
+    with pytest.raises(ConfigError, match=f"metrics_address '{taken}': .*in use"):
+        await manager(api, work, metrics_address=taken).run()
+    with pytest.raises(ConfigError, match="health_address 'eight' is not an address"):
+        await manager(api, work, health_address="eight").run()
+    await stopped(first, task)
+
+
+async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
+    @controller(NotInstalled)
+    async def reconcile(ctx: Context[NotInstalled]) -> None:
+        pytest.fail("there is nothing to reconcile")
+
+    stuck = Manager([reconcile], config=api.as_user(ADMIN), health_address="0", metrics_address="0")
+    with pytest.raises(ConfigError) as caught:
+        await asyncio.wait_for(stuck.run(), 10)
+    assert str(caught.value) == (
+        "the API server does not serve notinstalleds.example.com/v1: install the CustomResourceDefinition (kubewright "
+        "install, or kubectl apply -f config/crd) and start again"
+    )
+    with pytest.raises(ConfigError, match="stopped before it was ready"):
+        await asyncio.wait_for(stuck.wait_ready(), 10)
+
+
+async def test_a_right_to_read_that_is_missing_is_one_clear_line(api: API, work: Work) -> None:
+    stuck = manager(api, work, config=api.as_user(Peer(common_name="operator")))
+    rules = [each for each in stuck.rbac_rules() if each.resources != ["secrets"]]
+    secrets = PolicyRule(api_groups=[""], resources=["secrets"], verbs=["create", "delete", "get", "patch", "update"])
+    await api.grant("operator", [*rules, secrets])
+    with pytest.raises(ConfigError) as caught:
+        await asyncio.wait_for(stuck.run(), 10)
+    assert str(caught.value).startswith("RBAC: not allowed to list secrets, watch secrets: apply the role")
+
+
+async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_rest_works(
+    api: API, work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = manager(api, work, config=api.as_user(Peer(common_name="operator")))
+    rules = [each for each in running.rbac_rules() if each.resources != ["events"]]
+    await api.grant("operator", rules)
+    task = await started(running)
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert line.startswith("RBAC: not allowed to create events.events.k8s.io, patch events.events.k8s.io: apply")
+    await create(api, "web")
+    await eventually(lambda: work.ended)
+    await stopped(running, task)
+
+
+async def test_the_rules_that_a_manager_asks_for_are_enough(
+    api: API, work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = manager(api, work, config=api.as_user(Peer(common_name="operator")), leader_election=True)
+    await api.grant("operator", running.rbac_rules() + running.leader_election_rules())
+    task = await started(running)
+    await create(api, "web")
+    await eventually(lambda: work.ended)
+    await stopped(running, task)
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+async def test_a_server_that_cannot_be_reached_is_an_error_at_once(work: Work) -> None:
+    lost = Manager(
+        [work.controller], config=Config(server="http://127.0.0.1:9"), health_address="0", metrics_address="0"
+    )
+    with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:9"):
+        await asyncio.wait_for(lost.run(), 30)
+
+
+def test_two_controllers_of_one_name_are_refused(work: Work) -> None:
+    with pytest.raises(ConfigError, match="two controllers are named configmap"):
+        Manager([work.controller, work.controller])
+
+
+async def test_a_stop_lets_what_runs_finish_and_begins_nothing_more(api: API, work: Work) -> None:
+    running = manager(api, work)
+    task = await started(running)
+    work.go_on.clear()
+    await create(api, "web-1")
+    await create(api, "web-2")
+    await eventually(lambda: work.begun)
+    running.stop()
+    await asyncio.sleep(0.02)
+    assert not task.done()
+    work.go_on.set()
+    await asyncio.wait_for(task, 10)
+    assert work.begun == work.ended == ["web-1"]
+    await api.admin.get(Secret, "web-1", namespace=NAMESPACE)
+
+
+async def test_what_does_not_finish_in_time_is_cancelled(api: API, work: Work) -> None:
+    running = manager(api, work, graceful_timeout=timedelta(milliseconds=20))
+    task = await started(running)
+    work.go_on.clear()
+    await create(api, "web")
+    await eventually(lambda: work.begun)
+    await stopped(running, task)
+    assert work.ended == []
+
+
+async def test_a_manager_that_was_stopped_can_be_run_again(api: API, work: Work) -> None:
+    running = manager(api, work)
+    for name in ("web-1", "web-2"):
+        task = await started(running)
+        await create(api, name)
+        await eventually(lambda name=name: name in work.ended)  # type: ignore[misc]
+        await stopped(running, task)
+
+
+async def test_runnables_run_beside_the_controllers_and_end_with_them(api: API, work: Work) -> None:
+    seen: list[str] = []
+    running = manager(api, work)
+
+    async def watch_the_clock() -> None:
+        seen.append(f"up, with {type(running.client).__name__}")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("down")
+
+    running.add(watch_the_clock)
+    task = await started(running)
+    await eventually(lambda: seen)
+    await stopped(running, task)
+    assert seen == ["up, with CachedClient", "down"]
+
+
+@pytest.mark.parametrize("needs_leader", [True, False])
+async def test_a_runnable_that_fails_stops_the_manager_gracefully(api: API, work: Work, needs_leader: bool) -> None:
+    async def fails() -> None:
+        raise RuntimeError("no more paper")
+
+    running = manager(api, work)
+    running.add(fails, needs_leader=needs_leader)
+    with pytest.raises(RuntimeError, match="no more paper"):
+        await asyncio.wait_for(running.run(), 10)
+
+
+async def test_of_two_managers_in_one_process_one_works_and_the_other_takes_over_at_its_stop(api: API) -> None:
+    first_work, second_work = Work(), Work()
+    election = LeaderElection(retry_period=timedelta(milliseconds=20))
+    first, second = (manager(api, each, leader_election=election) for each in (first_work, second_work))
+    first_task = await started(first)
+    await create(api, "web-1")
+    await eventually(lambda: first_work.ended)
+    early: list[str] = []
+
+    async def standby() -> None:
+        early.append("runs while standing by")
+
+    second.add(standby, needs_leader=False)
+    second_task = await started(second)
+    await eventually(lambda: early)
+    assert (first.metrics.leading, second.metrics.leading) == (True, False)
+    await create(api, "web-2")
+    await eventually(lambda: "web-2" in first_work.ended)
+    assert second_work.begun == []
+    await stopped(first, first_task)
+    await eventually(lambda: {"web-1", "web-2"} <= set(second_work.ended))
+    lease = await api.admin.get(Lease, "configmap", namespace=NAMESPACE)
+    assert lease.spec.lease_transitions == 1
+    await stopped(second, second_task)
+
+
+async def test_a_standby_can_be_stopped(api: API) -> None:
+    first, second = (manager(api, Work(), leader_election=True) for _ in range(2))
+    first_task = await started(first)
+    second_task = await started(second)
+    await stopped(second, second_task)
+    assert not first_task.done()
+    await stopped(first, first_task)
+
+
+async def test_a_manager_that_loses_its_lease_cancels_its_work_and_fails(
+    api: API, work: Work, clock: VirtualClock
+) -> None:
+    running = manager(api, work, config=api.cuttable("first"), leader_election=True, clock=clock)
+    task = asyncio.create_task(running.run())
+    await moved(clock, lambda: running.metrics.leading)
+    work.go_on.clear()
+    await create(api, "web")
+    await moved(clock, lambda: work.begun)
+    api.down.add("first")
+    await moved(clock, task.done, by=0.5)
+    assert clock.monotonic() <= 11
+    assert work.ended == []
+    with pytest.raises(LeadershipLost, match="Lease default/configmap"):
+        await task
+
+
+async def moved(clock: VirtualClock, condition: Callable[[], object], by: float = 0.0) -> None:
+    """Until `condition` holds, moving the clock on."""
+    for _ in range(400):
+        if condition():
+            return
+        await clock.advance(by)
+        await asyncio.sleep(0)
+    raise AssertionError("it did not come to that")
+
+
+def test_a_client_is_only_there_while_the_manager_runs(api: API, work: Work) -> None:
+    with pytest.raises(ConfigError, match="while the Manager runs"):
+        _ = manager(api, work).client
