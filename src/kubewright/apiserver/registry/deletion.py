@@ -73,10 +73,10 @@ class Deletion:
             if not is_kept(self._resource, self._obj):
                 return Fate.GONE
             return Fate.CHANGED if shortened or refinalized else Fate.UNCHANGED
-        if not grace and not is_kept(self._resource, self._obj):
-            return Fate.GONE
-        self._begin(grace)
-        return Fate.CHANGED
+        gone = not grace and not is_kept(self._resource, self._obj)
+        if not gone or self._resource.strategy.default_grace_seconds is not None:
+            self._begin(grace)
+        return Fate.GONE if gone else Fate.CHANGED
 
     def _begin(self, grace: int) -> None:
         metadata = self._metadata

@@ -31,6 +31,7 @@ from kubewright.apiserver.registry.subresource import View
 from kubewright.apiserver.storage.events import Entry
 from kubewright.apiserver.storage.store import Store
 from kubewright.machinery.clock import Clock
+from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, equal
 from kubewright.schema import ownership
@@ -363,16 +364,19 @@ class Registry:
         self.store.put(resource.storage, key, data, metadata.get("labels") or _NO_LABELS, fields)
 
     def _own_fields(self, old: JSONObject | None, new: JSONObject, subresource: str, options: WriteOptions) -> None:
-        ownership.update(
-            old,
-            new,
-            manager=options.field_manager,
-            api_version=self.resource.api_version,
-            subresource=subresource,
-            now=self.clock.now(),
-            schema=self.resource.schema,
-            ignored=self.resource.reset_fields(subresource),
-        )
+        try:
+            ownership.update(
+                old,
+                new,
+                manager=options.field_manager,
+                api_version=self.resource.api_version,
+                subresource=subresource,
+                now=self.clock.now(),
+                schema=self.resource.schema,
+                ignored=self.resource.reset_fields(subresource),
+            )
+        except BadRequest:  # an item that cannot be named: validation has the better words for it
+            new["metadata"].pop("managedFields", None)
 
     def _merge_applied(
         self, live: JSONObject | None, config: JSONObject, subresource: str, options: WriteOptions
