@@ -72,6 +72,8 @@ class PodStrategy(Strategy):
                 if spec.get("hostNetwork"):
                     for port in container.get("ports") or ():
                         port.setdefault("hostPort", port.get("containerPort"))
+        if obj.get("status"):
+            _complete_status(obj["status"])
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         spec = obj["spec"]
@@ -163,6 +165,16 @@ def qos_class(spec: JSONObject) -> str:
     if not asks:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _complete_status(status: JSONObject) -> None:
+    """What one field says the other says too; a time that a condition does not have is null on the wire."""
+    for single, several in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
+        if status.get(single) and not status.get(several):
+            status[several] = [{"ip": status[single]}]
+    for condition in status.get("conditions") or ():
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
 
 
 def _amount(resources: JSONObject, name: str) -> Quantity:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core.allocation import Allocations, used_ports
-from kubewright.apiserver.registry.core.servicevalidation import is_headless, validate
+from kubewright.apiserver.registry.core.servicevalidation import cluster_ip_faults, is_headless, validate
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery import names
+from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 
@@ -58,7 +59,7 @@ class ServiceStrategy(Strategy):
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {"loadBalancer": {}}
         _pair_cluster_ips(obj["spec"], {})
-        self._allocate(obj["spec"])
+        self._allocate(obj)
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
         spec, before = obj["spec"], old["spec"]
@@ -69,13 +70,10 @@ class ServiceStrategy(Strategy):
             obj["status"] = {**obj["status"], "loadBalancer": {}}
         if spec["type"] != "ExternalName" and not spec.get("ipFamilyPolicy") and before.get("ipFamilyPolicy"):
             spec["ipFamilyPolicy"] = before["ipFamilyPolicy"]
-        self._allocate(spec)
+        self._allocate(obj)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec = obj["spec"]
-        faults = validate(spec)
-        faults += self._family_faults(spec)
-        return faults or self._allocation_faults(obj)
+        return validate(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new_spec, old_spec = obj["spec"], old["spec"]
@@ -93,84 +91,98 @@ class ServiceStrategy(Strategy):
         spec = obj.get("spec") or {}
         return {"spec.clusterIP": spec.get("clusterIP") or "", "spec.type": spec.get("type") or ""}
 
-    def _allocate(self, spec: JSONObject) -> None:
-        """Fill in what was left open: families, addresses, node ports."""
-        kind = spec["type"]
-        if kind == "ExternalName":
-            return
-        without_selector = is_headless(spec) and not spec.get("selector")
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if without_selector else "SingleStack")
-        families: list[str] = spec.setdefault("ipFamilies", [self._family])
-        if without_selector and len(families) == 1 and spec["ipFamilyPolicy"] != "SingleStack":
-            families.append(self._other_family if families[0] == self._family else self._family)
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = self._allocations.free_ip()
-            spec["clusterIPs"] = [spec["clusterIP"]]
-        if kind in _WITH_NODE_PORTS:
-            self._allocate_ports(spec)
+    def _allocate(self, obj: JSONObject) -> None:
+        """Fill in what was left open: families, addresses, node ports.
 
-    def _allocate_ports(self, spec: JSONObject) -> None:
-        """A node port for each port without one; the same port over two protocols gets the same."""
-        ports = spec.get("ports") or []
+        Raises Invalid for what was asked for and cannot be had; validation of all the rest comes afterwards.
+        """
+        spec = obj["spec"]
+        if spec["type"] != "ExternalName":
+            self._set_families(obj)
+            self._set_cluster_ip(obj)
+        if spec["type"] in _WITH_NODE_PORTS:
+            self._set_node_ports(obj)
+
+    def _set_families(self, obj: JSONObject) -> None:
+        spec = obj["spec"]
+        without_selector = is_headless(spec) and not spec.get("selector")
+        policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if without_selector else "SingleStack")
+        _refuse(obj, cluster_ip_faults(spec))
+        families: list[str] = spec.setdefault("ipFamilies", [self._family])
+        if without_selector:
+            if len(families) == 1 and policy != "SingleStack":
+                families.append(self._other_family if families[0] == self._family else self._family)
+            return
+        if policy == "RequireDualStack":
+            why = "this cluster is not configured for dual-stack services"
+            _refuse(obj, [invalid("spec.ipFamilyPolicy", policy, why)])
+        _refuse(
+            obj,
+            [
+                invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+                for index, family in enumerate(families)
+                if family != self._family
+            ],
+        )
+
+    def _set_cluster_ip(self, obj: JSONObject) -> None:
+        spec, allocations = obj["spec"], self._allocations
+        given: list[str] = spec.get("clusterIPs") or []
+        for ip in given:
+            if ip == "None" or allocations.ip_owner(ip) == _owner(obj):
+                continue
+            why = ""
+            if ipaddress.ip_address(ip) not in allocations.network:
+                why = "the provided network does not match the current range"
+            elif allocations.ip_owner(ip) is not None:
+                why = "provided IP is already allocated"
+            if why:
+                _refuse(obj, [invalid("spec.clusterIPs", given, f"failed to allocate IP {ip}: {why}")])
+        if not given:
+            spec["clusterIP"] = allocations.free_ip()
+            spec["clusterIPs"] = [spec["clusterIP"]]
+
+    def _set_node_ports(self, obj: JSONObject) -> None:
+        """Check the node ports asked for; choose the others. One port over two protocols gets one number."""
+        spec = obj["spec"]
+        ports: list[JSONObject] = spec.get("ports") or []
+        for index, port in enumerate(ports):
+            number = port.get("nodePort")
+            if number and self._allocations.port_owner(number) != _owner(obj):
+                why = self._port_fault(number)
+                if why:
+                    _refuse(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
         taken = set(used_ports(spec))
         given = {port.get("port"): port["nodePort"] for port in ports if port.get("nodePort")}
-        if kind_allocates(spec):
-            for port in ports:
-                if port.get("nodePort"):
-                    continue
-                number = given.get(port.get("port"))
-                if number is None or _has_twin(ports, port, number):
-                    number = self._allocations.free_port(taken)
-                port["nodePort"] = number
-                given[port.get("port")] = number
-                taken.add(number)
+        for port in ports if _chooses_node_ports(spec) else ():
+            if port.get("nodePort"):
+                continue
+            number = given.get(port.get("port"))
+            if number is None or _has_twin(ports, port, number):
+                number = self._allocations.free_port(taken)
+            port["nodePort"] = given[port.get("port")] = number
+            taken.add(number)
         if _needs_health_check(spec) and not spec.get("healthCheckNodePort"):
             spec["healthCheckNodePort"] = self._allocations.free_port(taken)
 
-    def _family_faults(self, spec: JSONObject) -> list[FieldError]:
-        if spec["type"] == "ExternalName" or (is_headless(spec) and not spec.get("selector")):
-            return []
-        policy = spec.get("ipFamilyPolicy")
-        if policy == "RequireDualStack":
-            detail = "this cluster is not configured for dual-stack services"
-            return [invalid("spec.ipFamilyPolicy", policy, detail)]
-        return [
-            invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
-            for index, family in enumerate(spec.get("ipFamilies") or ())
-            if family != self._family
-        ]
-
-    def _allocation_faults(self, obj: JSONObject) -> list[FieldError]:
-        """What was asked for and is taken by another Service, or out of range: the first of it."""
-        metadata, spec = obj["metadata"], obj["spec"]
-        owner = f"{metadata['namespace']}/{metadata['name']}"
-        allocations = self._allocations
-        for ip in spec.get("clusterIPs") or ():
-            if ip == "None" or allocations.ip_owner(ip) == owner:
-                continue
-            why = self._ip_fault(ip)
-            if why:
-                return [invalid("spec.clusterIPs", spec["clusterIPs"], f"failed to allocate IP {ip}: {why}")]
-        for index, port in enumerate(spec.get("ports") or ()):
-            number = port.get("nodePort")
-            if not number or allocations.port_owner(number) == owner:
-                continue
-            path, ports = f"spec.ports[{index}].nodePort", allocations.node_ports
-            if number not in ports:
-                valid = f"The range of valid ports is {ports.start}-{ports.stop - 1}"
-                return [invalid(path, number, f"provided port is not in the valid range. {valid}")]
-            if allocations.port_owner(number) is not None:
-                return [invalid(path, number, "provided port is already allocated")]
-        return []
-
-    def _ip_fault(self, ip: str) -> str:
-        network = self._allocations.network
-        if ipaddress.ip_address(ip) not in network:
-            return f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {network}"
-        return "provided IP is already allocated" if self._allocations.ip_owner(ip) is not None else ""
+    def _port_fault(self, number: int) -> str:
+        ports = self._allocations.node_ports
+        if number not in ports:
+            valid = f"The range of valid ports is {ports.start}-{ports.stop - 1}"
+            return f"provided port is not in the valid range. {valid}"
+        return "" if self._allocations.port_owner(number) is None else "provided port is already allocated"
 
 
-def kind_allocates(spec: JSONObject) -> bool:
+def _owner(obj: JSONObject) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def _refuse(obj: JSONObject, faults: list[FieldError]) -> None:
+    if faults:
+        raise Invalid.of("Service", "", obj["metadata"]["name"], faults)
+
+
+def _chooses_node_ports(spec: JSONObject) -> bool:
     """Whether the server chooses node ports for a Service that names none."""
     if spec["type"] == "NodePort":
         return True
@@ -242,7 +254,7 @@ def _drop_what_the_type_has_not(spec: JSONObject, old: JSONObject) -> None:
         if spec.get("clusterIP") == old.get("clusterIP") and checks.same(spec.get("clusterIPs"), old.get("clusterIPs")):
             spec.pop("clusterIP", None)
             spec.pop("clusterIPs", None)
-        _drop_unchanged(spec, old, "ipFamilies", "ipFamilyPolicy")
+        _drop_unchanged(spec, old, "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
     if old["type"] in _WITH_NODE_PORTS and spec["type"] not in _WITH_NODE_PORTS:
         had = {port.get("nodePort") for port in old.get("ports") or ()}
         if all(port.get("nodePort") in had for port in spec.get("ports") or () if port.get("nodePort")):

@@ -37,7 +37,7 @@ def validate(spec: JSONObject) -> list[FieldError]:
     faults += checks.one_of("spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES)
     faults += _affinity(spec)
     if kind != "ExternalName":
-        faults += _cluster_ips(spec)
+        faults += cluster_ip_faults(spec)
     for index, ip in enumerate(spec.get("externalIPs") or ()):
         faults += ip_address(f"spec.externalIPs[{index}]", ip)
     faults += checks.one_of("spec.type", kind, _TYPES)
@@ -88,7 +88,8 @@ def _affinity(spec: JSONObject) -> list[FieldError]:
     return []
 
 
-def _cluster_ips(spec: JSONObject) -> list[FieldError]:
+def cluster_ip_faults(spec: JSONObject) -> list[FieldError]:
+    """Faults of cluster IPs and IP families among themselves."""
     path, single, several = "spec.clusterIPs", spec.get("clusterIP") or "", spec.get("clusterIPs") or []
     faults: list[FieldError] = []
     if single and not several:
