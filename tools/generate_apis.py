@@ -122,19 +122,19 @@ class Generator:
             value = default or ""
         if value.startswith("field("):
             module.use("struct", "field")
-        if markers := self._markers(module, schema, required and default in ("[]", "{}")):
+        if markers := self._markers(module, schema, required):
             kind = f"{module.use('typing', 'Annotated')}[{kind}, {', '.join(markers)}]"
         return f"{name}: {kind} = {value}" if value else f"{name}: {kind}"
 
-    def _markers(self, module: Module, schema: dict[str, Any], filled: bool) -> list[str]:
+    def _markers(self, module: Module, schema: dict[str, Any], required: bool) -> list[str]:
         markers: list[str] = []
         if (list_type := schema.get("x-kubernetes-list-type")) in ("map", "set"):
             markers.append(f'{module.use("markers", "ListType")}("{list_type}")')
         if keys := schema.get("x-kubernetes-list-map-keys"):
             markers.append(f"{module.use('markers', 'ListMapKey')}({', '.join(map(json.dumps, keys))})")
-        if schema.get("default", "") not in ("", 0, {}):
+        if not required and schema.get("default", {}) != {}:  # that of a required field is Go's zero value
             markers.append(f"{module.use('markers', 'Default')}({schema['default']!r})")
-        if filled:
+        if required and (schema.get("type") == "array" or "additionalProperties" in schema):
             markers.append(f"{module.use('markers', 'Required')}()")
         return markers
 

@@ -174,10 +174,21 @@ def _check_list(found: Unwrapped, schema: JSONObject, where: str) -> None:
     item = unwrap(get_args(found.type)[0], where).type
     if not (isinstance(item, type) and issubclass(item, Struct)):
         raise ModelError(f'{where}: ListType("map") is for a list of Models; for scalars use ListType("set")')
+    fields = {field.encode_name: field for field in msgspec.structs.fields(item)}
     for key in keys:
-        if key not in item.__struct_encode_fields__:
-            known = ", ".join(item.__struct_encode_fields__)
-            raise ModelError(f'{where}: ListMapKey "{key}" is no field of {item.__name__}; its fields are {known}')
+        if key not in fields:
+            raise ModelError(f'{where}: ListMapKey "{key}" is no field of {item.__name__}; it has {", ".join(fields)}')
+        if not _is_always_there(fields[key], where):
+            raise ModelError(
+                f'{where}: ListMapKey "{key}" may be absent from {item.__name__}, and items are told apart by it; '
+                "make it a field without a default, or with one that is not None"
+            )
+
+
+def _is_always_there(field: msgspec.structs.FieldInfo, where: str) -> bool:
+    if field.required or field.default_factory is not msgspec.NODEFAULT:
+        return True
+    return any(each.name == "Default" for each in unwrap(field.type, where).markers)
 
 
 def _instead(kind: Any) -> str:

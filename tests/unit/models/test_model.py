@@ -157,6 +157,7 @@ def make(annotation: Any, **default: Any) -> type[Model]:
         (Annotated[list[Condition], ListType("map")], r'add ListMapKey\("name"\)'),
         (Annotated[list[Condition], ListMapKey("type")], r'ListMapKey goes with ListType\("map"\)'),
         (Annotated[list[Condition], ListType("map"), ListMapKey("id")], 'ListMapKey "id" is no field of Condition'),
+        (Annotated[list[Condition], ListType("map"), ListMapKey("observedGeneration")], "may be absent from Condition"),
         (Annotated[list[str], ListType("map"), ListMapKey("id")], r'for scalars use ListType\("set"\)'),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import Default, ListMapKey, ListType
 from kubewright.models.meta import Int32, Int64, IntOrString, LabelSelector, RawExtension, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -80,17 +80,17 @@ class DaemonSetStatus(Struct):
     """Count of hash collisions for the DaemonSet."""
     conditions: Annotated[list[DaemonSetCondition], ListType("map"), ListMapKey("type")] = []
     """Represents the latest available observations of a DaemonSet's current state."""
-    current_number_scheduled: Int32 | None = None
+    current_number_scheduled: Annotated[Int32 | None, Default(0)] = None
     """The number of nodes that are running at least 1 daemon pod and are supposed to run the daemon pod."""
-    desired_number_scheduled: Int32 | None = None
+    desired_number_scheduled: Annotated[Int32 | None, Default(0)] = None
     """The total number of nodes that should be running the daemon pod (including nodes correctly running the daemon
     pod)."""
     number_available: Int32 | None = None
     """The number of nodes that should be running the daemon pod and have one or more of the daemon pod running and
     available (ready for at least spec.minReadySeconds)"""
-    number_misscheduled: Int32 | None = None
+    number_misscheduled: Annotated[Int32 | None, Default(0)] = None
     """The number of nodes that are running the daemon pod, but are not supposed to run the daemon pod."""
-    number_ready: Int32 | None = None
+    number_ready: Annotated[Int32 | None, Default(0)] = None
     """numberReady is the number of nodes that should be running the daemon pod and have one or more of the daemon
     pod running with a Ready Condition."""
     number_unavailable: Int32 | None = None
@@ -266,7 +266,7 @@ class ReplicaSetStatus(Struct):
     """ObservedGeneration reflects the generation of the most recently observed ReplicaSet."""
     ready_replicas: Int32 | None = None
     """The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition."""
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Default(0)] = None
     """Replicas is the most recently observed number of non-terminating pods."""
     terminating_replicas: Int32 | None = None
     """The number of terminating pods for this replica set."""
@@ -339,7 +339,7 @@ class StatefulSetCondition(Struct):
 class StatefulSetOrdinals(Struct):
     """StatefulSetOrdinals describes the policy used for replica ordinal assignment in this StatefulSet."""
 
-    start: Int32 | None = None
+    start: Annotated[Int32 | None, Default(0)] = None
     """start is the number representing the first replica's index."""
 
 
@@ -376,7 +376,7 @@ class StatefulSetSpec(Struct):
     history."""
     selector: LabelSelector
     """selector is a label query over pods that should match the replica count."""
-    service_name: str | None = None
+    service_name: Annotated[str | None, Default("")] = None
     """serviceName is the name of the service that governs this StatefulSet."""
     template: core_v1.PodTemplateSpec
     """template is the object that describes the pod that will be created if insufficient replicas are detected."""
@@ -390,7 +390,7 @@ class StatefulSetSpec(Struct):
 class StatefulSetStatus(Struct):
     """StatefulSetStatus represents the current state of a StatefulSet."""
 
-    available_replicas: Int32 | None = None
+    available_replicas: Annotated[Int32 | None, Default(0)] = None
     """Total number of available pods (ready for at least minReadySeconds) targeted by this statefulset."""
     collision_count: Int32 | None = None
     """collisionCount is the count of hash collisions for the StatefulSet."""
@@ -406,7 +406,7 @@ class StatefulSetStatus(Struct):
     """observedGeneration is the most recent generation observed for this StatefulSet."""
     ready_replicas: Int32 | None = None
     """readyReplicas is the number of pods created for this StatefulSet with a Ready Condition."""
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Default(0)] = None
     """replicas is the number of Pods created by the StatefulSet controller."""
     update_revision: str | None = None
     """updateRevision, if not empty, indicates the version of the StatefulSet used to generate Pods in the sequence

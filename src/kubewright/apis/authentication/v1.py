@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from kubewright.models.markers import Default
 from kubewright.models.meta import Int64, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -66,7 +69,7 @@ class TokenRequestStatus(Struct):
 
     expiration_timestamp: Time | None = None
     """expirationTimestamp is the time of expiration of the returned token."""
-    token: str | None = None
+    token: Annotated[str | None, Default("")] = None
     """token is the opaque bearer token."""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from kubewright.models.markers import Default
 from kubewright.models.meta import Int32, Int64, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -62,9 +65,9 @@ class HorizontalPodAutoscalerStatus(Struct):
     current_cpu_utilization_percentage: Int32 | None = field(default=None, name="currentCPUUtilizationPercentage")
     """currentCPUUtilizationPercentage is the current average CPU utilization over all pods, represented as a
     percentage of requested CPU, e.g. 70 means that an average pod is using now 70% of its requested CPU."""
-    current_replicas: Int32 | None = None
+    current_replicas: Annotated[Int32 | None, Default(0)] = None
     """currentReplicas is the current number of replicas of pods managed by this autoscaler."""
-    desired_replicas: Int32 | None = None
+    desired_replicas: Annotated[Int32 | None, Default(0)] = None
     """desiredReplicas is the desired number of replicas of pods managed by this autoscaler."""
     last_scale_time: Time | None = None
     """lastScaleTime is the last time the HorizontalPodAutoscaler scaled the number of pods; used by the autoscaler
@@ -87,14 +90,14 @@ class Scale(Object):
 class ScaleSpec(Struct):
     """ScaleSpec describes the attributes of a scale subresource."""
 
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Default(0)] = None
     """replicas is the desired number of instances for the scaled object."""
 
 
 class ScaleStatus(Struct):
     """ScaleStatus represents the current status of a scale subresource."""
 
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Default(0)] = None
     """replicas is the actual number of observed instances of the scaled object."""
     selector: str | None = None
     """selector is the label query over pods that should match the replicas count."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import Default, ListMapKey, ListType
 from kubewright.models.meta import Int32, Int64, LabelSelector, Quantity, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -169,7 +169,7 @@ class HorizontalPodAutoscalerStatus(Struct):
     current_replicas: Int32 | None = None
     """currentReplicas is current number of replicas of pods managed by this autoscaler, as last seen by the
     autoscaler."""
-    desired_replicas: Int32 | None = None
+    desired_replicas: Annotated[Int32 | None, Default(0)] = None
     """desiredReplicas is the desired number of replicas of pods managed by this autoscaler, as last calculated by
     the autoscaler."""
     last_scale_time: Time | None = None

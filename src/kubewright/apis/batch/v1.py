@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListType, Required
+from kubewright.models.markers import Default, ListType, Required
 from kubewright.models.meta import Int32, Int64, LabelSelector, ObjectMeta, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -193,7 +193,7 @@ class PodFailurePolicyOnExitCodesRequirement(Struct):
 class PodFailurePolicyOnPodConditionsPattern(Struct):
     """PodFailurePolicyOnPodConditionsPattern describes a pattern for matching an actual pod condition type."""
 
-    status: str | None = None
+    status: Annotated[str | None, Default("")] = None
     """Specifies the required Pod condition status."""
     type: str
     """Specifies the required Pod condition type."""

@@ -78,7 +78,7 @@ class AzureDiskVolumeSource(Struct):
     kind: Annotated[str | None, Default("Shared")] = None
     """kind expected values are Shared: multiple blob disks per storage account Dedicated: single blob disk per
     storage account Managed: azure managed data disk (only in managed availability set). defaults to shared"""
-    read_only: bool | None = None
+    read_only: Annotated[bool | None, Default(False)] = None
     """readOnly Defaults to false (read/write)."""
 
 
@@ -304,7 +304,7 @@ class ConfigMap(Object):
 class ConfigMapEnvSource(Struct):
     """ConfigMapEnvSource selects a ConfigMap to populate the environment variables with."""
 
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """Specify whether the ConfigMap must be defined"""
@@ -315,7 +315,7 @@ class ConfigMapKeySelector(Struct):
 
     key: str
     """The key to select."""
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """Specify whether the ConfigMap or its key must be defined"""
@@ -344,7 +344,7 @@ class ConfigMapProjection(Struct):
     items: list[KeyToPath] = []
     """items if unspecified, each key-value pair in the Data field of the referenced ConfigMap will be projected
     into the volume as a file whose name is the key and content is the value."""
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """optional specify whether the ConfigMap or its keys must be defined"""
@@ -358,7 +358,7 @@ class ConfigMapVolumeSource(Struct):
     items: list[KeyToPath] = []
     """items if unspecified, each key-value pair in the Data field of the referenced ConfigMap will be projected
     into the volume as a file whose name is the key and content is the value."""
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """optional specify whether the ConfigMap or its keys must be defined"""
@@ -554,7 +554,7 @@ class ContainerStatus(Struct):
     resources: ResourceRequirements | None = None
     """Resources represents the compute resource requests and limits that have been successfully enacted on the
     running container after it has been started or has been successfully resized."""
-    restart_count: Int32 | None = None
+    restart_count: Annotated[Int32 | None, Default(0)] = None
     """RestartCount holds the number of times the container has been restarted."""
     started: bool | None = None
     """Started indicates whether the container has finished its postStart lifecycle hook and passed its startup
@@ -802,9 +802,9 @@ class Event(Object):
     object's current status."""
     related: ObjectReference | None = None
     """Optional secondary object for more complex actions."""
-    reporting_component: str | None = None
+    reporting_component: Annotated[str | None, Default("")] = None
     """Name of the controller that emitted this Event, e.g."""
-    reporting_instance: str | None = None
+    reporting_instance: Annotated[str | None, Default("")] = None
     """ID of the controller instance, e.g."""
     series: EventSeries | None = None
     """Data about the Event series this event represents or nil if it's a singleton Event."""
@@ -862,7 +862,7 @@ class FileKeySelector(Struct):
 
     key: str
     """The key within the env file."""
-    optional: bool | None = None
+    optional: Annotated[bool | None, Default(False)] = None
     """Specify whether the file or its key must be defined."""
     path: str
     """The path within the volume from which to select the file."""
@@ -931,7 +931,7 @@ class GRPCAction(Struct):
 
     port: Int32
     """Port number of the gRPC service."""
-    service: str | None = None
+    service: Annotated[str | None, Default("")] = None
     """Service is the name of the service to place in the gRPC HealthCheckRequest (see
     https://github.com/grpc/grpc/blob/master/doc/health-checking.md)."""
 
@@ -1203,7 +1203,7 @@ class LocalObjectReference(Struct):
     """LocalObjectReference contains enough information to let you locate the referenced object inside the same
     namespace."""
 
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
 
 
@@ -1392,7 +1392,7 @@ class NodeRuntimeHandler(Struct):
 
     features: NodeRuntimeHandlerFeatures | None = None
     """Supported features."""
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Runtime handler name."""
 
 
@@ -2189,7 +2189,7 @@ class PortStatus(Struct):
     """Error is to record the problem with the service port The format of the error shall comply with the following
     rules: - built-in error values shall be specified in this file and those shall use CamelCase names - cloud
     provider specific error values must have names that comply with the format foo.example.com/CamelCase."""
-    port: Int32 | None = None
+    port: Annotated[Int32 | None, Default(0)] = None
     """Port is the port number of the service port of which status is recorded here"""
     protocol: str
     """Protocol is the protocol of the service port of which status is recorded here The supported values are:
@@ -2351,7 +2351,7 @@ class ReplicationControllerCondition(Struct):
 class ReplicationControllerSpec(Struct):
     """ReplicationControllerSpec is the specification of a replication controller."""
 
-    min_ready_seconds: Int32 | None = None
+    min_ready_seconds: Annotated[Int32 | None, Default(0)] = None
     """Minimum number of seconds for which a newly created pod should be ready without any of its container
     crashing, for it to be considered available."""
     replicas: Annotated[Int32 | None, Default(1)] = None
@@ -2375,7 +2375,7 @@ class ReplicationControllerStatus(Struct):
     """ObservedGeneration reflects the generation of the most recently observed replication controller."""
     ready_replicas: Int32 | None = None
     """The number of ready replicas for this replication controller."""
-    replicas: Int32 | None = None
+    replicas: Annotated[Int32 | None, Default(0)] = None
     """Replicas is the most recently observed number of replicas."""
 
 
@@ -2579,7 +2579,7 @@ class Secret(Object):
 class SecretEnvSource(Struct):
     """SecretEnvSource selects a Secret to populate the environment variables with."""
 
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """Specify whether the Secret must be defined"""
@@ -2590,7 +2590,7 @@ class SecretKeySelector(Struct):
 
     key: str
     """The key of the secret to select from."""
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """Specify whether the Secret or its key must be defined"""
@@ -2602,7 +2602,7 @@ class SecretProjection(Struct):
     items: list[KeyToPath] = []
     """items if unspecified, each key-value pair in the Data field of the referenced Secret will be projected into
     the volume as a file whose name is the key and content is the value."""
-    name: str | None = None
+    name: Annotated[str | None, Default("")] = None
     """Name of the referent."""
     optional: bool | None = None
     """optional field specify whether the Secret or its key must be defined"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import ListMapKey, ListType, Required
+from kubewright.models.markers import Default, ListMapKey, ListType, Required
 from kubewright.models.meta import Int32, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -67,7 +67,7 @@ class FlowSchemaSpec(Struct):
 
     distinguisher_method: FlowDistinguisherMethod | None = None
     """`distinguisherMethod` defines how to compute the flow distinguisher for requests that match this schema."""
-    matching_precedence: Int32 | None = None
+    matching_precedence: Annotated[Int32 | None, Default(0)] = None
     """`matchingPrecedence` is used to choose among the FlowSchemas that match a given request."""
     priority_level_configuration: PriorityLevelConfigurationReference
     """`priorityLevelConfiguration` should reference a PriorityLevelConfiguration in the cluster."""
@@ -199,12 +199,12 @@ class PriorityLevelConfigurationStatus(Struct):
 class QueuingConfiguration(Struct):
     """QueuingConfiguration holds the configuration parameters for queuing"""
 
-    hand_size: Int32 | None = None
+    hand_size: Annotated[Int32 | None, Default(0)] = None
     """`handSize` is a small positive number that configures the shuffle sharding of requests into queues."""
-    queue_length_limit: Int32 | None = None
+    queue_length_limit: Annotated[Int32 | None, Default(0)] = None
     """`queueLengthLimit` is the maximum number of requests allowed to be waiting in a given queue of this priority
     level at a time; excess requests are rejected."""
-    queues: Int32 | None = None
+    queues: Annotated[Int32 | None, Default(0)] = None
     """`queues` is the number of queues for this priority level."""
 
 

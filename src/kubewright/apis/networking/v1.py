@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.apis.core import v1 as core_v1
-from kubewright.models.markers import ListMapKey, ListType, Required
+from kubewright.models.markers import Default, ListMapKey, ListType, Required
 from kubewright.models.meta import Condition, Int32, IntOrString, LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -138,7 +138,7 @@ class IngressPortStatus(Struct):
     """error is to record the problem with the service port The format of the error shall comply with the following
     rules: - built-in error values shall be specified in this file and those shall use CamelCase names - cloud
     provider specific error values must have names that comply with the format foo.example.com/CamelCase."""
-    port: Int32 | None = None
+    port: Annotated[Int32 | None, Default(0)] = None
     """port is the port number of the ingress port."""
     protocol: str
     """protocol is the protocol of the ingress port."""

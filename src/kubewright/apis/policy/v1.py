@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import ListMapKey, ListType
+from kubewright.models.markers import Default, ListMapKey, ListType
 from kubewright.models.meta import Condition, DeleteOptions, Int32, Int64, IntOrString, LabelSelector, Time
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -58,16 +58,16 @@ class PodDisruptionBudgetStatus(Struct):
 
     conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """Conditions contain conditions for PDB."""
-    current_healthy: Int32 | None = None
+    current_healthy: Annotated[Int32 | None, Default(0)] = None
     """current number of healthy pods"""
-    desired_healthy: Int32 | None = None
+    desired_healthy: Annotated[Int32 | None, Default(0)] = None
     """minimum desired number of healthy pods"""
     disrupted_pods: dict[str, Time] = {}
     """DisruptedPods contains information about pods whose eviction was processed by the API server eviction
     subresource handler but has not yet been observed by the PodDisruptionBudget controller."""
-    disruptions_allowed: Int32 | None = None
+    disruptions_allowed: Annotated[Int32 | None, Default(0)] = None
     """Number of pod disruptions that are currently allowed."""
-    expected_pods: Int32 | None = None
+    expected_pods: Annotated[Int32 | None, Default(0)] = None
     """total number of pods counted by this disruption budget"""
     observed_generation: Int64 | None = None
     """Most recent generation observed when updating this PDB status."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.models.markers import Required
+from kubewright.models.markers import Default, Required
 from kubewright.models.meta import LabelSelector
 from kubewright.models.resource import APIResource, Object
 from kubewright.models.struct import Struct, field
@@ -91,7 +91,7 @@ class RoleBinding(Object):
 class RoleRef(Struct):
     """RoleRef contains information that points to the role being used"""
 
-    api_group: str | None = None
+    api_group: Annotated[str | None, Default("")] = None
     """APIGroup is the group for the resource being referenced"""
     kind: str
     """Kind is the type of resource being referenced"""

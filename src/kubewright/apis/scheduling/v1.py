@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from kubewright.models.markers import Default
 from kubewright.models.meta import Int32
 from kubewright.models.resource import APIResource, Object
 
@@ -27,5 +30,5 @@ class PriorityClass(Object):
     do not have any priority class."""
     preemption_policy: str | None = None
     """preemptionPolicy is the Policy for preempting pods with lower priority."""
-    value: Int32 | None = None
+    value: Annotated[Int32 | None, Default(0)] = None
     """value represents the integer value of this priority class."""
