@@ -65,6 +65,7 @@ class Cache:
         self._sync_timeout = sync_timeout
         self._informers: dict[_Identity, Informer[Any]] = {}
         self._started = False
+        self._stopped = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
         """The one informer of `kind`; started if the cache is."""
@@ -72,7 +73,7 @@ class Cache:
         informer = self._informers.get(identity)
         if informer is None:
             informer = self._informers[identity] = self._make(kind, self.scope(kind))
-            if self._started:
+            if self._started and not self._stopped:
                 informer.start()
         return cast(Informer[T], informer)
 
@@ -100,7 +101,8 @@ class Cache:
             informer.start()
 
     async def stop(self) -> None:
-        """Stop every informer, and wait for it. What they hold stays readable."""
+        """Stop every informer, and wait for it. What they hold stays readable; nothing is started any more."""
+        self._stopped = True
         await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
     async def wait_synced(self, timeout: float | None = None) -> None:

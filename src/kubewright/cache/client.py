@@ -8,7 +8,7 @@ Guarantees
     A get or list gives nothing older than what this client's last write of it made.
     An apply that says what the last one of that object said, while all of it still holds, is not sent.
 Not guaranteed
-    To see what others wrote, through another client or another process: that is a Cache's business.
+    To see what others wrote, through another client or another process, or what was written through `subresource`.
 """
 
 from __future__ import annotations
@@ -109,8 +109,10 @@ class CachedClient(Client):
     ) -> T:
         obj = await super()._write(kind, method, path, query, body, content_type)
         if not query.get("dryRun"):
+            key = _key(obj)
             for informer in self.cache.informers(kind):
-                informer.own_writes.wrote(_key(obj), _version(obj))
+                if informer.concerns(key, obj.metadata.labels):
+                    informer.own_writes.wrote(key, _version(obj))
         return obj
 
     async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -84,8 +83,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
 EventType: TypeAlias = Literal["add", "update", "delete"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event(Generic[T]):
+class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """What became of one object. `old` is None for an add, `new` for a delete; a delete's `old` is the last known
     state.
     """

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -28,7 +27,7 @@ from kubewright.cache.store import IndexFunction, Store
 from kubewright.cache.waiting import Waiters
 from kubewright.cache.writes import OwnWrites
 from kubewright.client.client import Client
-from kubewright.client.lists import Fields, Labels, selection
+from kubewright.client.lists import Fields, Labels, label_selector, selection
 from kubewright.machinery.clock import Timer
 from kubewright.machinery.errors import DeadlineExceeded, Forbidden
 from kubewright.models import Object
@@ -78,6 +77,8 @@ class Informer(Generic[T]):
         self.applied = LastApplied()
         self.resource = client.endpoint(kind).resource
         """As RBAC and messages name it: `deployments.apps`."""
+        self._namespace = namespace
+        self._labels = label_selector(labels)
         self._clock = client.clock
         self._handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
         self._waiters = Waiters(client.clock)
@@ -119,8 +120,7 @@ class Informer(Generic[T]):
         self._handlers.clear()
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Until the first list is complete. After `timeout` seconds: DeadlineExceeded, which says what stood in the
@@ -141,6 +141,12 @@ class Informer(Generic[T]):
         if isinstance(self.last_error, Forbidden):
             return f"{self.resource}: {self.last_error}; grant list and watch on it"
         return f"{self.resource}: {self.last_error or 'the server has not answered yet'}"
+
+    def concerns(self, key: ObjectKey, labels: Mapping[str, str]) -> bool:
+        """Whether events of such an object come here, as far as its namespace and labels tell."""
+        if self._namespace and key.namespace != self._namespace:
+            return False
+        return self._labels is None or self._labels.matches(labels) or self.store.get(key) is not None
 
     async def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
         """Until `condition`, a question to the copy, is true; whether it is, after `timeout` seconds at the latest."""

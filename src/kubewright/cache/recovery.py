@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 from typing import Final, NamedTuple
 
-from kubewright.machinery.errors import APIError, DeadlineExceeded, Gone
+from kubewright.machinery.errors import APIError, DeadlineExceeded, Forbidden, Gone, NotFound
 
 BASE: Final = 0.5
 """Seconds to wait after a failure, give or take a half; after each further one in a row, twice as many."""
 
-LIMIT: Final = 30.0
+LIMIT: Final = 16.0
 """The longest wait in seconds, give or take a half; who has gone on for longer than this starts from `BASE` again."""
+
+PATIENT_LIMIT: Final = 4.0
+"""The same while what is missing is a kind or a right: an administrator is about to install or grant it, and looks
+on."""
 
 _MAX_DOUBLINGS: Final = 16
 
@@ -52,13 +56,13 @@ class Recovery:
             return Step(0.0 if self._expiries == 1 else self._backoff(), True)
         if isinstance(failure, DeadlineExceeded):
             self._silences += 1
-        delay = self._backoff()
+        delay = self._backoff(PATIENT_LIMIT if isinstance(failure, Forbidden | NotFound) else LIMIT)
         if isinstance(failure, APIError):
             delay = max(delay, failure.retry_after or 0.0)
         # A server that was put back to an older state says nothing to who asks for what comes after a version that it
         # has not reached: two silences in a row are taken for that.
         return Step(delay, self._silences > 1)
 
-    def _backoff(self) -> float:
+    def _backoff(self, limit: float = LIMIT) -> float:
         wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)
-        return min(wait, LIMIT) * (0.5 + random.random())
+        return min(wait, limit) * (0.5 + random.random())

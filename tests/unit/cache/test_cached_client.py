@@ -366,3 +366,15 @@ async def test_an_apply_after_an_own_write_that_the_cache_has_not_seen_is_sent(
     (await server.call()).answer(widget("a", 12, size=6))
     await write
     assert await apply(cached, server, desired(size=5), version=13)
+
+
+async def test_a_write_of_what_the_cache_does_not_hold_is_not_waited_for(server: Server, client: Client) -> None:
+    cache = Cache(client, scopes={Widget: Scope(labels="app=web")})
+    cache.start()
+    cached = CachedClient(client, cache)
+    await filled(cache, server)
+    write = await begun(cached.create(desired()))
+    (await server.call()).answer(widget("a", 11), status=201)
+    await write
+    assert not await cached.list(Widget)
+    await cache.stop()

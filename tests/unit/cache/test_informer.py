@@ -472,3 +472,15 @@ async def test_a_resync_tells_each_object_again(server: Server, clock: VirtualCl
     await informer.stop()
     await clock.advance(60)
     assert diary.lines == []
+
+
+@pytest.mark.parametrize("reason", ["NotFound", "Forbidden"])
+async def test_a_kind_or_a_right_that_comes_later_is_noticed_soon(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], reason: str
+) -> None:
+    informer.start()
+    for _ in range(20):
+        (await server.call()).fail({"NotFound": 404, "Forbidden": 403}[reason], reason)
+        await clock.advance(6.1)
+    (await server.call()).stream().send(bookmark(9, ends_list=True))
+    await informer.wait_synced()
