@@ -75,8 +75,8 @@ def _every(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
 def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
     """Each default is itself a good value of its schema, without unknown fields."""
     faults: list[FieldError] = []
-    if "default" in schema:
-        value = schema["default"]
+    value = schema.get("default")
+    if value is not None:
         place = f"{path}.default"
         pruned = copied(value)
         if is_object(pruned) or is_array(pruned):
@@ -107,7 +107,7 @@ class _Context:
 
 
 def _check_keywords(schema: JSONObject, path: str, context: _Context, faults: list[FieldError]) -> None:
-    if "default" in schema and context.no_defaults:
+    if schema.get("default") is not None and context.no_defaults:
         faults.append(forbidden(f"{path}.default", f"must not be set {context.no_defaults}"))
     if context.in_metadata and schema.get("x-kubernetes-embedded-resource"):
         faults.append(forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta"))

@@ -74,7 +74,7 @@ class _Compiler:
         return default
 
     def _custom(self, node: Node) -> Defaulter:
-        absent = [(key, child.default) for key, child in node.properties.items() if _has_default(child)]
+        absent = [(key, child.default) for key, child in node.properties.items() if child.default is not NO_DEFAULT]
         children = {key: self.defaulter(child) for key, child in node.properties.items()}
         values = self.defaulter(node.values) if node.values is not None else None
         items = self.defaulter(node.items) if node.items is not None else None
@@ -91,16 +91,12 @@ class _Compiler:
                         walk(item)
             elif value.__class__ is list and node.items is not None:
                 for index, item in enumerate(value):
-                    if item is None and not node.items.nullable and _has_default(node.items):
+                    if item is None and not node.items.nullable and node.items.default is not NO_DEFAULT:
                         value[index] = copied(node.items.default)
                     elif items is not None:
                         items(value[index])
 
         return default
-
-
-def _has_default(node: Node) -> bool:
-    return node.default is not NO_DEFAULT and node.default is not None
 
 
 def _settle_nulls(value: dict[str, Any], node: Node) -> None:
@@ -109,7 +105,7 @@ def _settle_nulls(value: dict[str, Any], node: Node) -> None:
         child = node.child(key)
         if child is None or child.nullable:
             continue
-        if key not in node.properties and _has_default(child):
+        if key not in node.properties and child.default is not NO_DEFAULT:
             value[key] = copied(child.default)
         else:
             del value[key]

@@ -34,10 +34,13 @@ def _accepted_by(parse: Callable[[str], object]) -> Check:
     return check
 
 
+_HOSTNAME: Final = re.compile(r"[^\W_](-?[^\W_]{0,62})?|([^\W_](([^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63}")
+
+
 def _hostname(text: str) -> bool:
-    labels = text.split(".")
-    shaped = all(re.fullmatch(r"[^\W_]([^\W_]|-)*", label) and not label.endswith("-") for label in labels)
-    return 0 < len(text) <= 255 and shaped and all(len(label) <= 63 for label in labels)
+    return (
+        len(text) <= 255 and _HOSTNAME.fullmatch(text) is not None and all(len(each) <= 63 for each in text.split("."))
+    )
 
 
 def _ipv4(text: str) -> bool:

@@ -146,7 +146,7 @@ def from_structural(schema: JSONObject, metadata: Node) -> Node:
         type=schema.get("type", ""),
         special="int-or-string" if schema.get("x-kubernetes-int-or-string") else "",
         required=frozenset(schema.get("required") or ()),
-        default=schema.get("default", NO_DEFAULT),
+        default=schema["default"] if schema.get("default") is not None else NO_DEFAULT,
         nullable=bool(schema.get("nullable")),
         preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
         embedded=bool(schema.get("x-kubernetes-embedded-resource")),

@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from kubewright.machinery.errors import ConfigError
+
+_IN_GO: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "trailing \\": "trailing backslash at end of expression",
+}
+"""Faults of a pattern that RE2 and Go's regexp/syntax have different words for."""
 
 
 @lru_cache(maxsize=1024)
@@ -33,5 +44,10 @@ def compile_pattern(pattern: str) -> Callable[[str], Any]:
         found: Callable[[str], Any] = re2.compile(pattern, options).search
     except re2.error as error:
         reason = error.args[0] if error.args else b""
-        raise ValueError(reason.decode() if isinstance(reason, bytes) else str(reason)) from None
+        raise ValueError(_as_go_says(reason.decode() if isinstance(reason, bytes) else str(reason))) from None
     return found
+
+
+def _as_go_says(reason: str) -> str:
+    problem, colon, part = reason.partition(": ")
+    return f"{_IN_GO.get(problem, problem)}: `{part}`" if colon else _IN_GO.get(problem, problem)

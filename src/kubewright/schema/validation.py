@@ -219,7 +219,7 @@ def _ranged(limits: tuple[int, int], format: str) -> Check:
     kind = f"with format {format}" if format else "(default format)"
 
     def check(value: float, path: Path, faults: Faults) -> None:
-        if not low <= value <= high:
+        if not low <= value <= high or (isinstance(value, float) and not value.is_integer()):
             _general(faults, path, f"Checked value must be of type integer {kind} in {dotted(path)}")
 
     return check

@@ -119,7 +119,7 @@ def test_a_null_that_may_not_be_is_an_absent_field() -> None:
         (WHOLE, "string", 'spec.f: Invalid value: "string": spec.f in body must be of type integer: "string"'),
         (TEXT, 5, 'spec.f: Invalid value: "integer": spec.f in body must be of type string: "integer"'),
         (TEXT, None, 'spec.f: Invalid value: "null": spec.f in body must be of type string: "null"'),
-        (WHOLE, 1.5, 'spec.f: Invalid value: "number": spec.f in body must be of type integer: "number"'),
+        (WHOLE, [], 'spec.f: Invalid value: "array": spec.f in body must be of type integer: "array"'),
         (WHOLE, True, 'spec.f: Invalid value: "boolean": spec.f in body must be of type integer: "boolean"'),
         ({**WHOLE, "maximum": 5}, 7, "spec.f: Invalid value: 7: spec.f in body should be less than or equal to 5"),
         ({**WHOLE, "minimum": 0}, -1, "spec.f: Invalid value: -1: spec.f in body should be greater than or equal to 0"),
