@@ -20,6 +20,8 @@ from kubewright.apiserver.storage.store import Store
 from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
 
+_ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
+
 Matcher = Callable[[Entry], bool]
 
 _EXPIRED_TOKEN = (
@@ -63,10 +65,9 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
 
     Raises BadRequest for a field that the resource cannot be selected by.
     """
-    known = ("metadata.name", "metadata.namespace", *resource.selectable_fields)
     for requirement in selection.fields.requirements:
-        if requirement.field not in known:
-            raise BadRequest(f"field label not supported: {requirement.field}")
+        if requirement.field not in _ALWAYS_SELECTABLE and requirement.field not in resource.selectable_fields:
+            raise BadRequest(_not_selectable(resource, requirement.field))
     labels, fields = selection.labels, selection.fields
     if selection.everything:
         return None
@@ -78,6 +79,12 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
         return fields.matches(own) and labels.matches(entry.labels)
 
     return matches
+
+
+def _not_selectable(resource: Resource, field: str) -> str:
+    if resource.custom or resource.selectable_fields:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page:
