@@ -28,10 +28,10 @@ class WebServer(
     group="my.domain",
     version="v1",
     columns=[
-        PrintColumn("Replicas", "integer", ".spec.replicas"),
-        PrintColumn("Image", "string", ".spec.image"),
-        PrintColumn("Available", "string", '.status.conditions[?(@.type=="Available")].status'),
-        PrintColumn("Age", "date", ".metadata.creationTimestamp"),
+        PrintColumn("Replicas", ".spec.replicas", type="integer"),
+        PrintColumn("Image", ".spec.image"),
+        PrintColumn("Available", '.status.conditions[?(@.type=="Available")].status'),
+        PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
     ],
 ):
     """WebServer is the Schema for the webservers API"""
