@@ -2,7 +2,17 @@
 
 from typing import Annotated
 
-from kubewright import Condition, CustomResource, Minimum, MinLength, Model, PrintColumn, field
+from kubewright import (
+    Condition,
+    CustomResource,
+    ListMapKey,
+    ListType,
+    Minimum,
+    MinLength,
+    Model,
+    PrintColumn,
+    field,
+)
 
 
 class WebServerSpec(Model):
@@ -19,7 +29,7 @@ class WebServerStatus(Model):
 
     available_replicas: int = 0
     """How many replicas serve at present"""
-    conditions: list[Condition] = []
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
     """`Available` says whether the webserver can be reached, and why not"""
 
 
