@@ -16,7 +16,7 @@ from kubewright.machinery.errors import NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.patch import create_merge_patch
 from kubewright.models import Object, Struct
-from kubewright.models.codec import plain
+from kubewright.models.values import plain
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)

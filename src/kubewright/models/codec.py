@@ -12,12 +12,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kubewright.machinery import time
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.models import merge, tolerance
-from kubewright.models.meta import MicroTime
+from kubewright.models import merge, tolerance, values
 from kubewright.models.resource import Object
+from kubewright.models.values import from_json, plain
 
 T = TypeVar("T", bound=Object)
 
@@ -49,7 +48,7 @@ def from_dict(cls: type[T], document: JSONObject) -> T:
 
 def encode(obj: Object) -> bytes:
     """Write what `obj` says, for a create or an apply."""
-    return _head(type(obj)) + _encoder.encode(obj)[1:]
+    return _head(type(obj)) + values.encode(obj)[1:]
 
 
 def encode_update(obj: Object) -> bytes:
@@ -62,9 +61,7 @@ def encode_update(obj: Object) -> bytes:
     if source is None:
         return encode(obj)
     cls = type(obj)
-    known = to_dict(decode(cls, source))
-    document = merge.changed(_document(cls, source), known, to_dict(obj))
-    return msgspec.json.encode(document)
+    return msgspec.json.encode(merge.changed(_document(cls, source), decode(cls, source), obj))
 
 
 def to_dict(obj: Object) -> JSONObject:
@@ -72,15 +69,10 @@ def to_dict(obj: Object) -> JSONObject:
     return {"apiVersion": obj.api_version, **plain(obj)}
 
 
-def plain(value: Any) -> Any:
-    """A struct, or anything that one holds, as plain data."""
-    return msgspec.to_builtins(value, enc_hook=_to_builtin)
-
-
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
     decoder: msgspec.json.Decoder[T] | None = _decoders.get(cls)
     if decoder is None:
-        decoder = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=_from_json)
+        decoder = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=from_json)
     return decoder
 
 
@@ -97,25 +89,7 @@ def _document(cls: type[Object], data: bytes) -> JSONObject:
         raise DecodeError(f"{cls.__name__}: not a JSON object: {fault}") from fault
 
 
-def _from_json(wanted: type[Any], value: Any) -> Any:
-    if wanted is MicroTime:
-        return MicroTime.of(time.parse(value))
-    raise NotImplementedError(f"{wanted!r} is not a type of the API")
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, MicroTime):
-        return time.format_micro(value)
-    raise NotImplementedError(f"{type(value)!r} is not a type of the API")
-
-
-def _to_builtin(value: Any) -> Any:
-    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else _to_json(value)
-
-
 _decoders: Final[dict[type[Any], msgspec.json.Decoder[Any]]] = {}
-_encoder: Final = msgspec.json.Encoder(enc_hook=_to_json)
-
 _FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 
 
@@ -132,9 +106,5 @@ def _name(cls: type[Object], document: JSONObject) -> str:
     metadata = document.get("metadata")
     if not is_object(metadata) or "name" not in metadata:
         return cls.__name__
-    namespace = metadata.get("namespace")
-    return (
-        f'{cls.__api__.kind} "{namespace}/{metadata["name"]}"'
-        if namespace
-        else f'{cls.__api__.kind} "{metadata["name"]}"'
-    )
+    parts = (metadata.get("namespace"), metadata["name"])
+    return f'{cls.__api__.kind} "{"/".join(str(each) for each in parts if each)}"'

@@ -24,11 +24,11 @@ import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_array, is_object
-from kubewright.models.codec import plain
 from kubewright.models.limits import violations
 from kubewright.models.markers import Marker
 from kubewright.models.struct import Struct, StructType
 from kubewright.models.types import Nested, schema_of
+from kubewright.models.values import plain
 
 _FIELD: Final[Any] = msgspec.field(default=None).__class__
 _METACLASSES: Final = frozenset({__name__, "kubewright.models.custom"})

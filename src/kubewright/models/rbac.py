@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from kubewright.machinery.json import JSONObject
-from kubewright.models.codec import plain
 from kubewright.models.struct import Struct, field
+from kubewright.models.values import plain
 
 
 class PolicyRule(Struct):
