@@ -131,7 +131,7 @@ async def demo(keep: bool) -> None:
 
 
 def command() -> list[str]:
-    flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console"]
     return [sys.executable, "-m", "webserver_operator.main", *flags]
 
 

@@ -6,6 +6,7 @@ Exit status: 0 done; 1 it failed, and a line on standard error says why and what
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from typing import Final
 
@@ -60,4 +61,6 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # who reads from a pipe or a file sees each line at once
     sys.exit(cli())
