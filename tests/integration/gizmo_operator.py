@@ -1,0 +1,64 @@
+"""An operator for tests: a Gizmo has a ConfigMap for each of its parts, and cleans up behind itself."""
+
+import asyncio
+from datetime import timedelta
+
+from kubewright import Context, CustomResource, Manager, Model, controller
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.machinery.errors import TerminalError
+from kubewright.manager import LeaderElection
+from kubewright.models.meta import ObjectMeta
+
+FINALIZER = "gizmos.kubewright.test/parts"
+
+
+class GizmoSpec(Model):
+    parts: int = 1
+    """How many ConfigMaps there should be."""
+    colour: str = "red"
+    """What each of them says."""
+    slow: bool = False
+    """Whether a reconcile takes a second between its two writes."""
+
+
+class GizmoStatus(Model):
+    parts: int = 0
+    """How many ConfigMaps there are."""
+    cleaned_up: bool = False
+    """Whether the finalizer has done its work."""
+
+
+class Gizmo(CustomResource, group="kubewright.test", version="v1"):
+    """Gizmo is a kind for tests."""
+
+    spec: GizmoSpec
+    status: GizmoStatus | None = None
+
+
+def part(gizmo: Gizmo, number: int) -> ConfigMap:
+    name = f"{gizmo.metadata.name}-{number}"
+    return ConfigMap(metadata=ObjectMeta(name=name), data={"colour": gizmo.spec.colour})
+
+
+@controller(Gizmo, owns=[ConfigMap], workers=2)
+async def reconcile(ctx: Context[Gizmo]) -> None:
+    gizmo = ctx.object
+    if gizmo.spec.parts < 0:
+        raise TerminalError(f"spec.parts is {gizmo.spec.parts}; there is no fewer than none")
+    for number in range(gizmo.spec.parts):
+        await ctx.apply(part(gizmo, number))
+        if gizmo.spec.slow:
+            ctx.log.info("Half done")
+            await asyncio.sleep(1)
+    for owned in await ctx.list(ConfigMap, owned=True):
+        if int(owned.metadata.name.rpartition("-")[2]) >= gizmo.spec.parts:
+            await ctx.delete(owned)
+    await ctx.update_status(GizmoStatus(parts=gizmo.spec.parts))
+
+
+ELECTION = LeaderElection(
+    lease_duration=timedelta(seconds=3), renew_deadline=timedelta(seconds=2), retry_period=timedelta(seconds=0.5)
+)
+
+if __name__ == "__main__":
+    Manager([reconcile], name="gizmo-operator", leader_election=ELECTION).main()

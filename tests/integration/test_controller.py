@@ -1,0 +1,197 @@
+"""Controllers against a control plane: they converge, they notice, and then they are quiet."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, reconcile
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client import MergePatch
+from kubewright.controller import Context, controller
+from kubewright.machinery.errors import NotFound
+from kubewright.manager import Manager
+from kubewright.models.meta import ObjectMeta
+from kubewright.testing import Cluster, eventually, gone, running
+
+
+@pytest_asyncio.fixture
+async def gizmos(cluster: Cluster) -> None:
+    await cluster.install(Gizmo)
+
+
+@pytest_asyncio.fixture
+async def manager(cluster: Cluster, namespace: str, gizmos: None) -> AsyncIterator[Manager]:
+    """At work with the rights that follow from what its controller declares, and no others."""
+    rules = Manager([reconcile]).rbac_rules()
+    async with cluster.service_account(rules, namespace=namespace) as account:
+        chosen = Manager(
+            [reconcile], config=account, namespace=namespace, health_address="0", metrics_address="0", name="gizmos"
+        )
+        async with running(chosen):
+            yield chosen
+
+
+def gizmo(namespace: str, name: str = "g", **spec: object) -> Gizmo:
+    return Gizmo(metadata=ObjectMeta(name=name, namespace=namespace), spec=GizmoSpec(**spec))  # type: ignore[arg-type]
+
+
+async def change(cluster: Cluster, obj: Gizmo, **spec: object) -> Gizmo:
+    return await cluster.client.patch(obj, MergePatch({"spec": spec}))
+
+
+async def converged(cluster: Cluster, obj: Gizmo, parts: int, colour: str = "red") -> list[ConfigMap]:
+    """The parts of the Gizmo, once there are as many as said, of that colour, and its status says so."""
+
+    async def check() -> list[ConfigMap]:
+        live = await cluster.client.get(Gizmo, obj.metadata.name, namespace=obj.metadata.namespace)
+        every = await cluster.client.list(ConfigMap, namespace=obj.metadata.namespace)
+        mine = [each for each in every if obj.metadata.uid in [owner.uid for owner in each.metadata.owner_references]]
+        assert live.status is not None
+        assert live.status.parts == len(mine) == parts
+        assert all(each.data == {"colour": colour} for each in mine)
+        return mine
+
+    return await eventually(check)
+
+
+async def test_children_follow_their_parent_up_and_down(cluster: Cluster, namespace: str, manager: Manager) -> None:
+    obj = await cluster.client.create(gizmo(namespace, parts=2))
+    await converged(cluster, obj, 2)
+    await change(cluster, obj, parts=4, colour="blue")
+    await converged(cluster, obj, 4, "blue")
+    await change(cluster, obj, parts=1)
+    await converged(cluster, obj, 1, "blue")
+
+
+async def test_a_child_that_is_deleted_or_edited_by_hand_comes_back(
+    cluster: Cluster, namespace: str, manager: Manager
+) -> None:
+    obj = await cluster.client.create(gizmo(namespace, parts=2))
+    first, second = await converged(cluster, obj, 2)
+    await cluster.client.delete(first)
+    await cluster.client.patch(second, MergePatch({"data": {"colour": "green"}}))
+    after = await converged(cluster, obj, 2)
+    assert {each.metadata.uid for each in after} & {first.metadata.uid} == set()
+
+
+async def test_children_go_with_their_parent(cluster: Cluster, namespace: str, manager: Manager) -> None:
+    obj = await cluster.client.create(gizmo(namespace, parts=2))
+    parts = await converged(cluster, obj, 2)
+    await cluster.client.delete(obj)
+    for each in parts:
+        await gone(cluster.client.get, ConfigMap, each.metadata.name, namespace=namespace)
+
+
+async def test_what_has_converged_is_looked_at_again_without_a_request(
+    cluster: Cluster, namespace: str, manager: Manager
+) -> None:
+    objects = [await cluster.client.create(gizmo(namespace, f"g{number}", parts=2)) for number in range(10)]
+    for each in objects:
+        await converged(cluster, each, 2)
+    before = Counter({key: count for key, count in manager.metrics.requests.items() if key[1] != "GET"})
+    counts = manager.metrics.controllers[0]
+    worked = sum(counts.outcomes.values())
+    for each in objects:
+        await cluster.client.patch(each, MergePatch({"metadata": {"annotations": {"look": "again"}}}))
+
+    async def looked() -> None:
+        assert sum(counts.outcomes.values()) >= worked + 10
+
+    await eventually(looked)
+    await asyncio.sleep(0.1)
+    after = Counter({key: count for key, count in manager.metrics.requests.items() if key[1] != "GET"})
+    assert after - before == Counter()
+
+
+async def test_a_restarted_operator_finds_nothing_to_write(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    def fresh() -> Manager:
+        return Manager(
+            [reconcile],
+            config=cluster.config,
+            namespace=namespace,
+            health_address="0",
+            metrics_address="0",
+            name="gizmos",
+        )
+
+    async with running(fresh()):
+        obj = await cluster.client.create(gizmo(namespace, parts=3))
+        await converged(cluster, obj, 3)
+    again = fresh()
+    async with running(again):
+
+        async def looked() -> None:
+            assert again.metrics.controllers[0].outcomes["success"] >= 1  # type: ignore[index]
+
+        await eventually(looked)
+    writes = {method for _, method, _ in again.metrics.requests if method not in ("GET", "POST")}
+    assert writes == set()
+
+
+async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    cleaned: list[str] = []
+
+    async def clean_up(ctx: Context[Gizmo]) -> None:
+        cleaned.append(ctx.request.name)
+
+    @controller(Gizmo, finalizer=FINALIZER, finalize=clean_up)
+    async def keep(ctx: Context[Gizmo]) -> None:
+        live = await cluster.client.get(Gizmo, ctx.request.name, namespace=namespace)
+        assert live.metadata.finalizers == [FINALIZER]
+
+    rules = Manager([keep]).rbac_rules()
+    async with cluster.service_account(rules, namespace=namespace) as account:
+        chosen = Manager(
+            [keep], config=account, namespace=namespace, health_address="0", metrics_address="0", name="keeper"
+        )
+        async with running(chosen):
+            obj = await cluster.client.create(gizmo(namespace))
+
+            async def is_on() -> None:
+                live = await cluster.client.get(Gizmo, obj.metadata.name, namespace=namespace)
+                assert live.metadata.finalizers == [FINALIZER]
+
+            await eventually(is_on)
+            await cluster.client.delete(obj)
+            await gone(cluster.client.get, Gizmo, obj.metadata.name, namespace=namespace)
+        assert cleaned == ["g"]
+        assert chosen.metrics.controllers[0].errors == 0
+
+
+async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: str, manager: Manager) -> None:
+    obj = await cluster.client.create(gizmo(namespace, parts=-1))
+    counts = manager.metrics.controllers[0]
+
+    async def failed() -> None:
+        assert counts.terminal_errors == 1
+
+    await eventually(failed)
+    await change(cluster, obj, parts=1)
+    await converged(cluster, obj, 1)
+    assert counts.errors == counts.terminal_errors == 1
+
+
+async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
+    cluster: Cluster, namespace: str, manager: Manager
+) -> None:
+    for number in range(20):
+        obj = await cluster.client.create(gizmo(namespace, f"g{number}", parts=2))
+        await cluster.client.delete(obj)
+    for number in range(20):
+        await gone(cluster.client.get, Gizmo, f"g{number}", namespace=namespace)
+
+    async def idle() -> None:
+        (counts,) = manager.metrics.controllers
+        assert counts.queue is not None
+        assert counts.queue.depth == 0
+        assert list(counts.queue.in_hand()) == []
+
+    await eventually(idle)
+    assert manager.metrics.controllers[0].panics == 0
+    with pytest.raises(NotFound):
+        await cluster.client.get(Gizmo, "g0", namespace=namespace)

@@ -1,0 +1,220 @@
+"""A manager as a process of its own: how it begins, how it ends, and what it says when it can't go on."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest_asyncio
+
+from integration import gizmo_operator
+from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
+from kubewright.apis.coordination.v1 import Lease
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client import MergePatch
+from kubewright.manager import Manager
+from kubewright.models.meta import ObjectMeta
+from kubewright.testing import Cluster, eventually
+
+ARGUMENTS = ("--log-format=json", "--health-probe-bind-address=0", "--metrics-bind-address=0")
+
+
+@pytest_asyncio.fixture
+async def gizmos(cluster: Cluster) -> None:
+    await cluster.install(Gizmo)
+
+
+class Process:
+    """An operator that runs, and what it has said."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.lines: list[dict[str, object]] = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self._process.stderr is not None
+        async for line in self._process.stderr:
+            self.lines.append(json.loads(line))
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        """The exit status, once there is one."""
+        status = await asyncio.wait_for(self._process.wait(), 30)
+        await self._reading
+        return status
+
+    async def says(self, message: str) -> dict[str, object]:
+        """The first line with that message."""
+
+        async def find() -> dict[str, object]:
+            found = [line for line in self.lines if line["msg"] == message]
+            assert found, self.lines
+            return found[0]
+
+        return await eventually(find)
+
+    async def kill(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+        await self.ended()
+
+
+@asynccontextmanager
+async def operator(kubeconfig: Path, namespace: str, *arguments: str) -> AsyncIterator[Process]:
+    """The gizmo operator as a process, killed at the end of the block if it is there still."""
+    program = Path(gizmo_operator.__file__)
+    command: Sequence[str] = (sys.executable, str(program), f"--namespace={namespace}", *ARGUMENTS, *arguments)
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    started = await asyncio.create_subprocess_exec(*command, env=environment, stderr=asyncio.subprocess.PIPE)
+    process = Process(started)
+    try:
+        yield process
+    finally:
+        await process.kill()
+
+
+def gizmo(namespace: str, name: str = "g", *, parts: int = 1, slow: bool = False) -> Gizmo:
+    return Gizmo(metadata=ObjectMeta(name=name, namespace=namespace), spec=GizmoSpec(parts=parts, slow=slow))
+
+
+async def parts_of(cluster: Cluster, namespace: str) -> set[str]:
+    found = await cluster.client.list(ConfigMap, namespace=namespace)
+    return {each.metadata.name for each in found} - {"kube-root-ca.crt"}
+
+
+async def has_parts(cluster: Cluster, namespace: str, names: set[str]) -> None:
+    assert await parts_of(cluster, namespace) == names
+
+
+async def test_it_works_until_sigterm_and_ends_with_0_and_a_released_lease(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    async with operator(kubeconfig, namespace) as process:
+        await cluster.client.create(gizmo(namespace, parts=2))
+        await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
+        lease = await cluster.client.get(Lease, "gizmo-operator", namespace=namespace)
+        assert lease.spec.holder_identity
+        assert lease.spec.holder_identity.startswith(f"{socket.gethostname()}_")
+        process.signal(signal.SIGTERM)
+        assert await process.ended() == 0
+        assert [line for line in process.lines if line["level"] not in ("info", "debug")] == []
+    lease = await cluster.client.get(Lease, "gizmo-operator", namespace=namespace)
+    assert not lease.spec.holder_identity
+
+
+async def test_its_own_rights_are_enough_for_it(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    manager = Manager([reconcile])
+    rules = manager.rbac_rules() + manager.leader_election_rules()
+    async with cluster.service_account(rules, namespace=namespace) as account:
+        kubeconfig = cluster.kubeconfig(replace(account, namespace=namespace))
+        async with operator(kubeconfig, namespace) as process:
+            await cluster.client.create(gizmo(namespace))
+            await eventually(has_parts, cluster, namespace, {"g-0"})
+            process.signal(signal.SIGINT)
+            assert await process.ended() == 0
+            assert [line for line in process.lines if line["level"] not in ("info", "debug")] == []
+
+
+async def test_a_reconcile_that_runs_at_sigterm_is_finished(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    async with operator(cluster.kubeconfig(), namespace, "--leader-elect=false") as process:
+        await cluster.client.create(gizmo(namespace, parts=2, slow=True))
+        await process.says("Half done")
+        process.signal(signal.SIGTERM)
+        assert await process.ended() == 0
+    assert await parts_of(cluster, namespace) == {"g-0", "g-1"}
+
+
+async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    async with operator(cluster.kubeconfig(), namespace, "--leader-elect=false") as process:
+        await cluster.client.create(gizmo(namespace, parts=60, slow=True))
+        await process.says("Half done")
+        process.signal(signal.SIGTERM)
+        await asyncio.sleep(0.1)
+        process.signal(signal.SIGTERM)
+        assert await process.ended() == 1
+
+
+async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    async with operator(kubeconfig, namespace) as first:
+        await first.says("Working")
+        async with operator(kubeconfig, namespace) as second:
+            await second.says("Another leads")
+            await first.kill()
+            await cluster.client.create(gizmo(namespace))
+            await second.says("Working")
+            await eventually(has_parts, cluster, namespace, {"g-0"})
+
+
+async def test_an_operator_that_is_killed_again_and_again_still_converges(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    kubeconfig = cluster.kubeconfig()
+    names = [f"g{number}" for number in range(20)]
+    for name in names:
+        await cluster.client.create(gizmo(namespace, name, parts=2))
+    for round_ in range(5):
+        async with operator(kubeconfig, namespace, "--leader-elect=false") as process:
+            await process.says("Working")
+            for name in names:
+                patch = MergePatch({"spec": {"parts": (round_ + len(name)) % 4}})
+                await cluster.client.patch(Gizmo, patch, name=name, namespace=namespace)
+            await process.kill()
+    async with operator(kubeconfig, namespace, "--leader-elect=false"):
+        wanted = {f"{name}-{part}" for name in names for part in range((4 + len(name)) % 4)}
+        await eventually(has_parts, cluster, namespace, wanted)
+
+
+async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
+    """The one line with which an operator that can't start ends."""
+    async with operator(kubeconfig, namespace, *arguments) as process:
+        assert await process.ended() == 1
+        *before, last = process.lines
+        assert [line for line in before if line["level"] != "info"] == []
+        assert last["msg"] == "Cannot go on"
+        return str(last["error"])
+
+
+async def test_a_server_that_is_not_there_is_one_line(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    nowhere = cluster.kubeconfig(replace(cluster.config, server=f"https://127.0.0.1:{port}"))
+    assert f"127.0.0.1:{port}" in await failure(nowhere, namespace)
+    assert str(tmp_path / "none") in await failure(tmp_path / "none", namespace)
+
+
+async def test_rights_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    async with cluster.service_account([], namespace=namespace) as account:
+        error = await failure(cluster.kubeconfig(account), namespace, "--leader-elect=false")
+    assert error.startswith("RBAC: not allowed to get gizmos.kubewright.test in namespace")
+    assert "kubewright generate" in error
+
+
+async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        error = await failure(cluster.kubeconfig(), namespace, f"--health-probe-bind-address={address}")
+    assert error.startswith(f"health_address '{address}'")
+
+
+async def test_wrong_flags_are_told_with_the_right_ones(cluster: Cluster, namespace: str) -> None:
+    program = Path(gizmo_operator.__file__)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(program), "--leader-elect=perhaps", stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 2
+    assert b"'perhaps' is neither true nor false" in said
