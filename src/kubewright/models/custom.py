@@ -21,8 +21,9 @@ from typing import Any, ClassVar, Literal
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.names import dns1035_label, dns1123_subdomain
+from kubewright.models.annotations import annotations_of
 from kubewright.models.markers import Marker
-from kubewright.models.model import ModelType, annotations_of
+from kubewright.models.model import ModelType
 from kubewright.models.plural import plural_of
 from kubewright.models.resource import APIResource, Object
 

@@ -13,17 +13,15 @@ tells null and absent apart.
 from __future__ import annotations
 
 import copy
-import inspect
-import re
-import sys
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, cast
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.models.annotations import annotations_of, evaluated, is_class_variable
 from kubewright.models.limits import violations
 from kubewright.models.markers import Marker
 from kubewright.models.struct import Struct, StructType
@@ -31,7 +29,6 @@ from kubewright.models.types import Nested, schema_of
 from kubewright.models.values import plain
 
 _FIELD: Final[Any] = msgspec.field(default=None).__class__
-_METACLASSES: Final = frozenset({__name__, "kubewright.models.custom"})
 
 
 class ModelType(StructType):
@@ -49,15 +46,16 @@ class ModelType(StructType):
     ) -> ModelType:
         if markers:
             namespace["__markers__"] = tuple(markers)
-        for attribute, annotation in annotations_of(namespace).items():
-            if attribute in namespace and not _is_class_variable(annotation):
+        declared = annotations_of(namespace)
+        for attribute, annotation in declared.items():
+            if attribute in namespace and not is_class_variable(annotation):
                 namespace[attribute] = _always_sent(namespace[attribute], f"{name}.{attribute}")
         try:
             cls = super().__new__(mcls, name, bases, namespace, **options)
         except ValueError as fault:
             raise ModelError(f"{name}: {fault}; set a field's name with field(name=...)") from fault
         assert isinstance(cls, ModelType)
-        _resolve(cls)
+        cls.__annotations__ = evaluated(cls, declared)
         for field in msgspec.structs.fields(cast("type[Struct]", cls)):
             if field.name in cls.__annotations__:
                 _check(field, f"{name}.{field.name}")
@@ -82,11 +80,10 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 
 def _check(field: msgspec.structs.FieldInfo, where: str) -> None:
     schema = field_schema(field, where, lambda cls, where: {"type": "object"})
-    if "default" in schema and schema["default"] is not None:
-        for fault in violations(schema, schema["default"]):
-            raise ModelError(
-                f"{where}: the default {schema['default']!r} is against the field's own limits: it {fault}"
-            )
+    default = schema.get("default")
+    faults = violations(schema, default) if default is not None else []
+    if faults:
+        raise ModelError(f"{where}: the default {default!r} is against the field's own limits: it {faults[0]}")
 
 
 def _always_sent(default: Any, where: str) -> Any:
@@ -105,55 +102,6 @@ def _always_sent(default: Any, where: str) -> Any:
     if is_array(default) or is_object(default):
         return msgspec.field(default_factory=lambda: copy.deepcopy(default), name=name)
     return msgspec.field(default_factory=lambda: default, name=name)
-
-
-def annotations_of(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The annotations of a class that is being made, not evaluated where that can be helped."""
-    if sys.version_info >= (3, 14):
-        import annotationlib
-
-        if annotate := annotationlib.get_annotate_from_class_namespace(namespace):
-            return annotationlib.call_annotate_function(annotate, annotationlib.Format.FORWARDREF)
-    annotations: Mapping[str, Any] = namespace.get("__annotations__", {})
-    return annotations
-
-
-def _is_class_variable(annotation: Any) -> bool:
-    if isinstance(annotation, str):
-        return re.match(r"(\w+\.)?ClassVar\b", annotation) is not None
-    return annotation is ClassVar or typing.get_origin(annotation) is ClassVar
-
-
-def _resolve(cls: type) -> None:
-    """Put the types themselves in place of the text of annotations, also for a class within a function."""
-    names = _surroundings()
-    cls.__annotations__ = {
-        field: _evaluated(cls, field, annotation, names) for field, annotation in inspect.get_annotations(cls).items()
-    }
-
-
-def _evaluated(cls: type, field: str, annotation: Any, names: dict[str, Any]) -> Any:
-    holder = type(cls.__name__, (), {"__annotations__": {field: annotation}, "__module__": cls.__module__})
-    try:
-        return typing.get_type_hints(holder, localns=names, include_extras=True)[field]
-    except NameError as fault:
-        if fault.name == cls.__name__:
-            raise ModelError(
-                f"{cls.__name__}.{field}: a type that contains itself cannot be in a CRD. Give each level a Model of "
-                "its own, or keep the rest as Annotated[dict[str, Any], PreserveUnknownFields()]"
-            ) from fault
-        raise ModelError(
-            f'{cls.__name__}.{field}: "{fault.name}" is not known here. Define it above the class, and import it at '
-            "run time (not under TYPE_CHECKING)"
-        ) from fault
-
-
-def _surroundings() -> dict[str, Any]:
-    """What is visible where the class statement stands, which may be in a function."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals["__name__"] in _METACLASSES:
-        frame = frame.f_back
-    return dict(frame.f_locals) if frame is not None else {}
 
 
 class Model(Struct, metaclass=ModelType):

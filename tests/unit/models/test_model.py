@@ -118,6 +118,16 @@ def test_a_model_in_a_function_knows_the_models_around_it() -> None:
     assert msgspec.json.decode(b'{"inner":[{"size":1}]}', type=Outer) == Outer(inner=[Inner(size=1)])
 
 
+def test_a_model_in_a_model_is_known_there() -> None:
+    class Outer(Model):
+        class Inner(Model):
+            size: int
+
+        inner: Inner
+
+    assert msgspec.json.decode(b'{"inner":{"size":1}}', type=Outer).inner.size == 1
+
+
 def test_a_model_takes_over_the_fields_of_its_parent() -> None:
     class Base(Model):
         size: int = 1
