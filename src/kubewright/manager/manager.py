@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubewright.cache.cache import Cache, Scope
 from kubewright.cache.client import CachedClient
@@ -30,7 +30,6 @@ from kubewright.controller.loop import ControlLoop
 from kubewright.controller.rbac import READ
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError, LeadershipLost
-from kubewright.manager.events import EventWriter
 from kubewright.manager.health import Probes
 from kubewright.manager.leader import Fence, LeaderElection, LeaderElector, identity
 from kubewright.manager.metrics import Metrics
@@ -38,6 +37,9 @@ from kubewright.manager.preflight import check_kinds, described, missing_permiss
 from kubewright.manager.serving import Scrapes, serving
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
+
+if TYPE_CHECKING:
+    from kubewright.manager.events import EventWriter
 
 R = TypeVar("R")
 
@@ -166,7 +168,7 @@ class Manager:
         try:
             async with self._servers(), self._connected() as (client, writer, elector):
                 await self._or_stop(self._check(client))
-                events = EventWriter(client, self.name, self._holder, clock=self._clock)
+                events = self._events(client)
                 async with self._caching(writer, events) as loops, self._beside([events.run()], needs_leader=False):
                     self._ready.set()
                     async with self._leading(elector, events), self._beside([], needs_leader=True):
@@ -204,6 +206,11 @@ class Manager:
             yield client, self._client_of(Fence(transport, lambda: elector.leading)), elector
         finally:
             await client.close()
+
+    def _events(self, client: Client) -> EventWriter:
+        from kubewright.manager.events import EventWriter  # all of core/v1 comes with it
+
+        return EventWriter(client, self.name, self._holder, clock=self._clock)
 
     def _client_of(self, transport: Transport) -> Client:
         return Client(transport, user_agent=self.name, field_manager=self.name, clock=self._clock)
