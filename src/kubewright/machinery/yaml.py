@@ -85,7 +85,10 @@ class _Dumper(_safe_dumper):  # type: ignore[misc]
 
 
 def _text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar(f"{_TAG}str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else None
+    if text and dumper.resolve(yaml.ScalarNode, text, (True, False)) != f"{_TAG}str":
+        style = '"'  # where sigs.k8s.io/yaml puts double quotes, too
+    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
 
 
 def _bool(loader: Any, node: Any) -> bool:

@@ -23,6 +23,7 @@ from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldRequirement, FieldSelector, LabelSelector
+from kubewright.machinery.time import parse_duration
 
 _META = "meta.k8s.io"
 _NO_LABELS, _NO_FIELDS = LabelSelector(), FieldSelector()
@@ -96,6 +97,15 @@ def watch_options(query: Query, namespace: str, name: str) -> WatchOptions:
         initial_events=query.optional_flag("sendInitialEvents"),
         timeout_seconds=query.integer("timeoutSeconds") or 0,
     )
+
+
+def check_timeout(query: Query) -> None:
+    """Raises BadRequest for a `timeout` that is no duration. One that is has no effect: no request here takes long."""
+    if text := query.text("timeout"):
+        try:
+            parse_duration(text)
+        except ValueError as error:
+            raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
 
 
 def write_options(kind: str, query: Query, request: Request, user: UserInfo) -> WriteOptions:

@@ -15,7 +15,7 @@ from kubewright.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright.apiserver.endpoints.table import TableForm
 from kubewright.apiserver.registry.conform import Nonconforming
 from kubewright.apiserver.registry.failures import not_served
-from kubewright.apiserver.registry.listing import list_entries, parse_revision
+from kubewright.apiserver.registry.listing import list_entries, parse_revision, refuse_future
 from kubewright.apiserver.registry.objects import encode_json, served
 from kubewright.apiserver.registry.options import WriteOptions
 from kubewright.apiserver.registry.registry import Registry
@@ -73,6 +73,7 @@ class _Call:
     def resource(self) -> Response:
         """Answer a request for the resource itself."""
         check_encoding(self._accept)
+        parameters.check_timeout(self._query)
         info, resource = self._info, self._resource
         everywhere = resource.namespaced and not self._namespace
         misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
@@ -100,8 +101,8 @@ class _Call:
 
     def _get(self) -> Response:
         show = self._representation()
+        refuse_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
         entry = self._registry.entry(self._info.name, self._namespace)
-        parse_revision(self._query.text("resourceVersion"))
         return answers.document(200, show.one(served(self._resource, entry)), show.content_type)
 
     def _list(self) -> Response:

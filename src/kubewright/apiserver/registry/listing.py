@@ -60,6 +60,12 @@ def parse_revision(text: str) -> int:
     return int(text)
 
 
+def refuse_future(store: Store, revision: int) -> None:
+    """Raises ServerTimeout for a revision that is yet to come."""
+    if revision > store.revision:
+        raise too_large_resource_version(revision, store.revision)
+
+
 def matcher(resource: Resource, selection: Selection) -> Matcher | None:
     """The question whether an entry is selected; None when the namespace alone decides.
 
@@ -99,8 +105,7 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
         asked = parse_revision(options.resource_version)
     except InternalError as error:
         raise BadRequest(f"invalid resource version: {error}") from error
-    if asked > store.revision:
-        raise too_large_resource_version(asked, store.revision)
+    refuse_future(store, asked)
     exact = options.resource_version_match == "Exact"
     limit = 0 if asked == 0 and options.resource_version and not exact else options.limit
     if asked and limit and not options.resource_version_match:

@@ -31,7 +31,7 @@ from kubewright.apiserver.registry.subresource import View
 from kubewright.apiserver.storage.events import Entry
 from kubewright.apiserver.storage.store import Store
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import BadRequest
+from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, equal
 from kubewright.schema import ownership
@@ -118,6 +118,8 @@ class Registry:
             plugin.admit(attributes)
         if strategy.has_generation:
             metadata["generation"] = 1
+        if resource.has_status and not resource.custom:
+            obj.setdefault("status", {})
         strategy.prepare_for_create(obj, attributes)
         faults = meta.validate(resource, metadata)
         faults += resource.schema.validate(obj)
@@ -290,7 +292,7 @@ class Registry:
     def _refuse_unconditional(self, metadata: JSONObject) -> None:
         if not metadata.get("resourceVersion") and not self.resource.strategy.allow_unconditional_update:
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid_object(self.resource, metadata, [fault])
+            raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [fault])
 
     def _replace(self, obj: JSONObject, present: JSONObject) -> JSONObject:
         """`obj`, unless its uid says that it is meant for another object of the same name."""
