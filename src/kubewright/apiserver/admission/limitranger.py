@@ -69,7 +69,7 @@ def _set_defaults(pod: JSONObject, item: JSONObject) -> None:
         for container in pod["spec"].get(sort) or ():
             what = f"{'container' if sort == 'containers' else 'init container'} {container.get('name', '')}"
             resources: JSONObject = container.setdefault("resources", {})
-            for field, source, noun in (("limits", "default", "limit"), ("requests", "defaultRequest", "request")):
+            for field, source, noun in (("requests", "defaultRequest", "request"), ("limits", "default", "limit")):
                 given: JSONObject = resources.get(field) or {}
                 added = {name: value for name, value in (item.get(source) or {}).items() if name not in given}
                 if added:

@@ -134,18 +134,23 @@ class RBAC:
         """For people: the binding that allows it, or else the roles that are bound and missing, if any."""
         if access.user.is_superuser:
             return ""
-        missing: list[str] = []
         for binding in self._bindings_of(access.user, access.namespace):
-            rules = self._rules_of(binding)
-            if rules is None:
-                resource = "role" if binding.role_kind == "Role" else "clusterrole"
-                missing.append(f'{resource}.rbac.authorization.k8s.io "{binding.role_name}" not found')
-            elif any(_allows(rule, access) for rule in rules):
+            if any(_allows(rule, access) for rule in self._rules_of(binding) or ()):
                 return f"RBAC: allowed by {binding.describe(access.user)}"
-        texts = list(dict.fromkeys(missing))
-        if not texts:
-            return ""
-        return f"RBAC: {texts[0]}" if len(texts) == 1 else f"RBAC: [{', '.join(texts)}]"
+        unresolved = self.unresolved(access.user, access.namespace)
+        return f"RBAC: {unresolved}" if unresolved else ""
+
+    def unresolved(self, user: UserInfo, namespace: str) -> str:
+        """For people: the roles that the user is bound to and that are missing; empty when there are none."""
+        missing = self.missing_roles(user, namespace)
+        texts = [f'{kind.lower()}.rbac.authorization.k8s.io "{name}" not found' for kind, name in missing]
+        return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+
+    def missing_roles(self, user: UserInfo, namespace: str) -> list[tuple[str, str]]:
+        """Kind and name of each role that the user is bound to and that is not there."""
+        bindings = self._bindings_of(user, namespace)
+        missing = ((each.role_kind, each.role_name) for each in bindings if self._rules_of(each) is None)
+        return list(dict.fromkeys(missing))
 
     def rules_for(self, user: UserInfo, namespace: str) -> Iterator[Rule]:
         """The rules that the user has for the cluster, then in `namespace` unless it is empty."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubewright.apiserver.authentication import Authentication
 from kubewright.apiserver.authentication.jwt import InvalidToken
-from kubewright.apiserver.registry.authorization import ReviewStrategy
+from kubewright.apiserver.registry.authorization import ReviewStrategy, answer
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action
 from kubewright.machinery import time
@@ -42,17 +42,16 @@ class TokenReview(Action):
         if not spec.get("token"):
             raise BadRequest("token is required for TokenReview in authentication")
         audiences = spec.get("audiences") or self.authentication.service_accounts.audiences
-        status: JSONObject = {"user": {}}
+        status: JSONObject = {"user": {}, "error": "invalid bearer token"}
         try:
             found = self.authentication.authenticate_token(spec["token"], audiences)
         except InvalidToken as error:
             found = None
-            status["error"] = str(error)
+            status["error"] = f"[invalid bearer token, {error}]"
         if found is not None:
             user, accepted = found
             status = {"authenticated": True, "user": user.to_dict(), "audiences": list(accepted)}
-        body["status"] = status
-        return body
+        return answer(body, attributes, status)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,9 +56,8 @@ class AccessReview(Action):
         spec = body.setdefault("spec", {})
         faults = self.faults(spec)
         if faults:
-            raise Invalid.of(attributes.resource.kind, _GROUP, "", faults)
-        body["status"] = self._answer(spec, self.user(spec, attributes))
-        return body
+            raise Invalid.of("", _GROUP, "", faults)
+        return answer(body, attributes, self._answer(spec, self.user(spec, attributes)))
 
     def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
         extra = {key.lower(): tuple(values) for key, values in (spec.get("extra") or {}).items()}
@@ -121,13 +120,18 @@ class SelfRulesReview(Action):
             if rule.urls:
                 others.append({"verbs": rule.verbs, "nonResourceURLs": rule.urls})
         status = {"resourceRules": resources, "nonResourceRules": others, "incomplete": False}
-        return {
-            "kind": "SelfSubjectRulesReview",
-            "apiVersion": f"{_GROUP}/v1",
-            "metadata": {},
-            "spec": {},
-            "status": status,
-        }
+        unresolved = self.rbac.unresolved(attributes.user, namespace)
+        if unresolved:
+            status["evaluationError"] = unresolved
+        return answer({"spec": {}}, attributes, status)
+
+
+def answer(review: JSONObject, attributes: Attributes, status: JSONObject) -> JSONObject:
+    """A review with its answer."""
+    resource = attributes.resource
+    metadata = {"namespace": attributes.namespace} if attributes.namespace else {}
+    head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return {**head, "spec": review.get("spec") or {}, "status": status}
 
 
 def _access(spec: JSONObject, user: UserInfo) -> AccessAttributes:

@@ -51,7 +51,7 @@ class JobStrategy(Strategy):
         _default_job_spec(spec)
         labels = (spec["template"].get("metadata") or {}).get("labels")
         if labels and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = dict(labels)
+            obj["metadata"]["labels"] = labels  # the very same: what the Job's selector adds, the Job itself has too
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {}

@@ -35,7 +35,9 @@ _MODULES = {
     "apps": "apps",
     "authentication.k8s.io": "authentication",
     "authorization.k8s.io": "authorization",
+    "autoscaling": "autoscaling",
     "batch": "batch",
+    "certificates.k8s.io": "certificates",
     "coordination.k8s.io": "coordination",
     "discovery.k8s.io": "discovery",
     "events.k8s.io": "events",
@@ -107,6 +109,7 @@ def _resource(
         load_printer=partial(printers.printer, gvr),
         selectable_fields=strategy.selectable_fields,
         storage_version_hash=facts.storage_version_hash,
+        deprecation_warning=strategy.deprecation_warning,
     )
 
 

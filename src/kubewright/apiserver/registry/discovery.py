@@ -35,7 +35,9 @@ class EndpointSliceStrategy(Strategy):
             port.setdefault("protocol", "TCP")
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults = [] if obj.get("addressType") in _ADDRESS_TYPES else [_address_type_fault(obj.get("addressType") or "")]
+        if obj.get("addressType") not in _ADDRESS_TYPES:
+            return [_address_type_fault(obj.get("addressType") or "")]
+        faults: list[FieldError] = []
         endpoints, ports = obj.get("endpoints") or [], obj.get("ports") or []
         if len(endpoints) > _MAX_ENDPOINTS:
             return [*faults, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry.conversion import Conversion, VersionedPlural
-from kubewright.apiserver.registry.core.events import NewerEventStrategy, from_core, to_core
+from kubewright.apiserver.registry.core.events import NewerEventStrategy, from_core, to_stored
 from kubewright.apiserver.registry.strategy import Strategy
 
 if TYPE_CHECKING:
     from kubewright.apiserver.server import APIServer
 
 CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
-    ("v1", "events"): Conversion("events", "v1", to_core, from_core)
+    ("v1", "events"): Conversion("events", "v1", to_stored, from_core)
 }
 
 

@@ -17,6 +17,8 @@ from kubewright.machinery.json import JSONObject, is_object
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_COLLECTOR_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
+_EXTENSIONS = "apiextensions.k8s.io"
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _EMPTY_IS_ABSENT = ("labels", "annotations", "ownerReferences", "finalizers", "managedFields")
 
@@ -84,9 +86,7 @@ def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     """Faults of a new object's metadata."""
     faults = [*_name_faults(resource, metadata), *_label_faults(metadata), *_annotation_faults(metadata)]
     faults += _owner_faults(metadata)
-    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
-        faults += _finalizer_faults(f"metadata.finalizers[{index}]", finalizer)
-    return faults
+    return faults + _finalizer_faults(resource, metadata)
 
 
 def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
@@ -164,9 +164,22 @@ def _owner_faults(metadata: JSONObject) -> list[FieldError]:
     return faults
 
 
-def _finalizer_faults(path: str, finalizer: str) -> list[FieldError]:
-    faults = [invalid(path, finalizer, text) for text in names.qualified_name(finalizer)]
-    if not faults and "/" not in finalizer and finalizer not in _PLAIN_FINALIZERS:
-        detail = "name is neither a standard finalizer name nor is it fully qualified"
-        faults.append(invalid(path, finalizer, detail))
+def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+    finalizers: list[str] = metadata.get("finalizers") or []
+    faults: list[FieldError] = []
+    for index, finalizer in enumerate(finalizers):
+        path = f"metadata.finalizers[{index}]"
+        unqualified = [invalid(path, finalizer, text) for text in names.qualified_name(finalizer)]
+        if not unqualified and not _may_be_plain(resource, finalizer):
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            unqualified = [invalid(path, finalizer, detail)]
+        faults += unqualified
+    if _COLLECTOR_FINALIZERS <= set(finalizers):
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        faults.append(invalid("metadata.finalizers", finalizers, detail))
     return faults
+
+
+def _may_be_plain(resource: Resource, finalizer: str) -> bool:
+    """Kinds of Kubernetes proper insist on a finalizer with a domain, or one of their own."""
+    return "/" in finalizer or finalizer in _PLAIN_FINALIZERS or resource.custom or resource.group == _EXTENSIONS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kubewright.apiserver.registry import checks
-from kubewright.apiserver.registry.apps.workload import int_or_percent
+from kubewright.apiserver.registry.apps.workload import at_most_all, int_or_percent
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, invalid, not_supported
 from kubewright.machinery.json import JSONObject
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
     from kubewright.apiserver.server import APIServer
 
+_FIELDS = ("MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
@@ -34,9 +35,11 @@ class PodDisruptionBudgetStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec, faults = obj["spec"], list[FieldError]()
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-            faults.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+            shown = {name: spec.get(name[0].lower() + name[1:]) for name in _FIELDS}
+            faults.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
         for field in ("minAvailable", "maxUnavailable"):
             faults += int_or_percent(f"spec.{field}", spec.get(field))
+            faults += at_most_all(f"spec.{field}", spec.get(field))
         faults += checks.label_selector("spec.selector", spec.get("selector"))
         policy, allowed = spec.get("unhealthyPodEvictionPolicy"), ("AlwaysAllow", "IfHealthyBudget")
         if policy is not None and policy not in allowed:

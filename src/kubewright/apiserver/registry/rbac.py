@@ -72,7 +72,7 @@ class _Guarded(UpsertStrategy):
         user = attributes.user
         missing = uncovered(list(self._rbac.rules_for(user, attributes.namespace)), rules)
         if missing:
-            why = otherwise or _escalation(user, missing)
+            why = otherwise or _escalation(user, missing, self._rbac.missing_roles(user, attributes.namespace))
             raise forbidden_object(_GROUP, self._plural, attributes.name, why)
 
 
@@ -126,8 +126,8 @@ class BindingStrategy(_Guarded):
             return
         rules = self._rbac.rules_of_role(kind, attributes.namespace, name)
         if rules is None:
-            text = f'{resource}.{_GROUP} "{name}" not found'
-            raise NotFound(text, details=StatusDetails(name=name, group=_GROUP, kind=resource))
+            text = f'{self._plural}.{_GROUP} "{name}" not found'
+            raise NotFound(text, details=StatusDetails(name=name, group=_GROUP, kind=self._plural))
         self._require(rules, attributes)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
@@ -146,14 +146,17 @@ class BindingStrategy(_Guarded):
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(obj["roleRef"], old["roleRef"]):
             return []
-        return [invalid("roleRef", obj["roleRef"], "cannot change roleRef")]
+        reference = obj["roleRef"]
+        shown = {"APIGroup": reference["apiGroup"], "Kind": reference.get("kind"), "Name": reference.get("name")}
+        return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
-def _escalation(user: UserInfo, missing: Iterable[Rule]) -> str:
+def _escalation(user: UserInfo, missing: Iterable[Rule], unresolved: Iterable[tuple[str, str]]) -> str:
     listed = "\n".join(sorted({str(rule) for rule in missing}))
+    errors = [f'{kind.lower()}s.{_GROUP} "{name}" not found' for kind, name in unresolved]
     return (
         f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions '
-        f"not currently held:\n{listed}"
+        f"not currently held:\n{listed}" + (f"; resolution errors: [{', '.join(errors)}]" if errors else "")
     )
 
 

@@ -39,6 +39,8 @@ class Strategy:
     """metadata.generation rises when anything outside metadata and status changes. False: the kind has none."""
     default_grace_seconds: int | None = None
     """Grace of a delete that names none. None: the kind is deleted at once, whatever is asked."""
+    deprecation_warning: str = ""
+    """Sent with every answer of a kind that its users should leave."""
     selectable_fields: tuple[str, ...] = ()
     """The kind's own field selectors; `fields` gives their values."""
     resets_status_on_create: bool = True

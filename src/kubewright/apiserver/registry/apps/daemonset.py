@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.apps import workload
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 
+if TYPE_CHECKING:
+    from kubewright.apiserver.admission.attributes import Attributes
+
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
@@ -17,13 +23,22 @@ class DaemonSetStrategy(Strategy):
         workload.default_rolling_update(spec.setdefault("updateStrategy", {}), maxUnavailable=1, maxSurge=0)
         spec.setdefault("revisionHistoryLimit", 10)
         workload.default_template(spec)
-        status = obj.setdefault("status", {})
-        for count in _COUNTS:
-            status.setdefault(count, 0)
+        if "status" in obj:
+            obj["status"] = dict.fromkeys(_COUNTS, 0) | obj["status"]
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = dict.fromkeys(_COUNTS, 0)
+        _set_template_generation(obj, 1)
+
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        present = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION) or "1"
+        changed = not checks.same(obj["spec"].get("template"), old["spec"].get("template"))
+        _set_template_generation(obj, int(present) + changed)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = workload.selector_faults(spec.get("selector"), "daemonset")
+        selector = spec.get("selector")
+        faults = workload.selector_faults(selector, "daemonset") if selector is not None else []
         faults += workload.template_faults(spec, "DaemonSet")
         for field in ("minReadySeconds", "revisionHistoryLimit"):
             faults += checks.non_negative(f"spec.{field}", spec.get(field))
@@ -39,6 +54,11 @@ class DaemonSetStrategy(Strategy):
         return faults
 
 
+def _set_template_generation(obj: JSONObject, generation: int) -> None:
+    annotations = obj["metadata"].get("annotations") or {}
+    obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: str(generation)}
+
+
 def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
     kind, path = strategy.get("type"), "spec.updateStrategy.rollingUpdate"
     if kind == "OnDelete":
@@ -49,6 +69,8 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     faults = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
     faults += workload.int_or_percent(f"{path}.maxSurge", surge)
+    faults += workload.at_most_all(f"{path}.maxUnavailable", unavailable)
+    faults += workload.at_most_all(f"{path}.maxSurge", surge)
     if not workload.is_zero(unavailable) and not workload.is_zero(surge):
         faults.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     if workload.is_zero(unavailable) and workload.is_zero(surge):

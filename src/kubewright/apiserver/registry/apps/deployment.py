@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.apps import workload
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
 from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright.apiserver.admission.attributes import Attributes
 
 
 class DeploymentStrategy(Strategy):
@@ -17,13 +22,18 @@ class DeploymentStrategy(Strategy):
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
         workload.default_template(spec)
-        obj.setdefault("status", {})
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            condition.setdefault("lastUpdateTime", None)
+            condition.setdefault("lastTransitionTime", None)
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
         faults = checks.non_negative("spec.replicas", spec.get("replicas"))
         faults += workload.selector_faults(spec.get("selector"), "deployment")
-        faults += workload.template_faults(spec, "ReplicaSet")
+        faults += workload.selected_template_faults(spec, "ReplicaSet", "invalid label selector")
         faults += _strategy_faults(spec.get("strategy") or {})
         for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
             faults += checks.non_negative(f"spec.{field}", spec.get(field))
@@ -49,11 +59,12 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
             return []
         return [forbidden(path, "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        return [not_supported("spec.strategy", strategy, ("Recreate", "RollingUpdate"))]
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        return [not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
     rolling = rolling or {}
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     faults = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
-    faults += workload.int_or_percent(f"{path}.maxSurge", surge, at_most_all=False)
+    faults += workload.int_or_percent(f"{path}.maxSurge", surge)
     if workload.is_zero(unavailable) and workload.is_zero(surge):
         faults.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return faults
+    return faults + workload.at_most_all(f"{path}.maxUnavailable", unavailable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.apps import workload
@@ -12,6 +12,10 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
 
+if TYPE_CHECKING:
+    from kubewright.apiserver.admission.attributes import Attributes
+
+_COUNTS: Final = ("replicas", "availableReplicas")
 _MAY_CHANGE: Final = (
     "replicas",
     "ordinals",
@@ -44,9 +48,11 @@ class StatefulSetStrategy(Strategy):
             claim.setdefault("kind", "PersistentVolumeClaim")
             claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
             claim.setdefault("status", {}).setdefault("phase", "Pending")
-        status = obj.setdefault("status", {})
-        status.setdefault("replicas", 0)
-        status.setdefault("availableReplicas", 0)
+        if "status" in obj:
+            obj["status"] = dict.fromkeys(_COUNTS, 0) | obj["status"]
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = dict.fromkeys(_COUNTS, 0)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
@@ -62,7 +68,7 @@ class StatefulSetStrategy(Strategy):
         if spec.get("serviceName"):
             faults += checks.named("spec.serviceName", spec["serviceName"], names.dns1123_label)
         faults += workload.selector_faults(spec.get("selector"), "statefulset")
-        return faults + workload.template_faults(_with_claims(spec), "StatefulSet")
+        return faults + workload.selected_template_faults(_with_claims(spec), "StatefulSet", "")
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(_fixed(obj["spec"]), _fixed(old["spec"])):

@@ -51,6 +51,14 @@ def selector_faults(selector: JSONObject | None, kind: str) -> list[FieldError]:
     return faults
 
 
+def selected_template_faults(spec: JSONObject, kind: str, unusable: str) -> list[FieldError]:
+    """Faults of a template, which is looked at only under a selector that can be used; `unusable` tells of others."""
+    selector = spec.get("selector")
+    if checks.label_selector("spec.selector", selector):
+        return [invalid("spec.selector", selector, unusable)]
+    return template_faults(spec, kind)
+
+
 def template_faults(spec: JSONObject, kind: str) -> list[FieldError]:
     """Faults of a template whose Pods run for ever, and that its selector must match."""
     path, template = "spec.template", spec.get("template") or {}
@@ -66,24 +74,28 @@ def template_faults(spec: JSONObject, kind: str) -> list[FieldError]:
 
 
 def match_faults(spec: JSONObject, template: JSONObject) -> list[FieldError]:
+    """A selector that is not there matches nothing; one that cannot be used is told of elsewhere."""
     selector = spec.get("selector")
-    if not selector or checks.label_selector("", selector):
-        return []
     labels = (template.get("metadata") or {}).get("labels")
-    if LabelSelector.from_dict(selector).matches(labels or {}):
+    if selector is not None and (
+        checks.label_selector("", selector) or LabelSelector.from_dict(selector).matches(labels or {})
+    ):
         return []
     return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
 
 
-def int_or_percent(path: str, value: IntOrString | None, *, at_most_all: bool = True) -> list[FieldError]:
-    """A count or a percentage, not negative; with `at_most_all`, at most 100%."""
+def int_or_percent(path: str, value: IntOrString | None) -> list[FieldError]:
+    """A count or a percentage, not negative."""
     if isinstance(value, str):
-        if not _PERCENT.fullmatch(value):
-            return [invalid(path, value, _NOT_A_PERCENT)]
-        if at_most_all and int(value[:-1]) > 100:
-            return [invalid(path, value, "must not be greater than 100%")]
-        return []
+        return [] if _PERCENT.fullmatch(value) else [invalid(path, value, _NOT_A_PERCENT)]
     return checks.non_negative(path, value)
+
+
+def at_most_all(path: str, value: IntOrString | None) -> list[FieldError]:
+    """A percentage of Pods that is no more than all of them."""
+    if not isinstance(value, str) or not _PERCENT.fullmatch(value) or int(value[:-1]) <= 100:
+        return []
+    return [invalid(path, value, "must not be greater than 100%")]
 
 
 def is_zero(value: IntOrString | None) -> bool:

@@ -36,7 +36,7 @@ def strategies(server: APIServer) -> Mapping[str, Strategy]:
         "namespaces": NamespaceStrategy(),
         "nodes": NodeStrategy(),
         "persistentvolumeclaims": PersistentVolumeClaimStrategy(),
-        "persistentvolumes": PersistentVolumeStrategy(),
+        "persistentvolumes": PersistentVolumeStrategy(options.clock),
         "pods": PodStrategy(resources),
         "podtemplates": PodTemplateStrategy(),
         "replicationcontrollers": ReplicationControllerStrategy(),

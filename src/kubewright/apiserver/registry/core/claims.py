@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import PlainStrategy
-from kubewright.machinery import names
+from kubewright.machinery import names, time
+from kubewright.machinery.clock import Clock
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
@@ -70,13 +71,21 @@ class PersistentVolumeClaimStrategy(PlainStrategy):
 class PersistentVolumeStrategy(PlainStrategy):
     delete_answers_object = True
 
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         spec.setdefault("volumeMode", "Filesystem")
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
-        obj["status"] = {"phase": "Pending"}
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": time.format(self._clock.now())}
+
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        status, before = obj.setdefault("status", {}), old.get("status") or {}
+        if status.get("phase") != before.get("phase") and _moved(status) == _moved(before):
+            status["lastPhaseTransitionTime"] = time.format(self._clock.now())
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
@@ -84,6 +93,7 @@ class PersistentVolumeStrategy(PlainStrategy):
         capacity = spec.get("capacity") or {}
         if not capacity:
             faults.append(required("spec.capacity"))
+            faults.append(not_supported("spec.capacity", None, ("storage",)))
         elif "storage" not in capacity or len(capacity) > 1:
             faults.append(not_supported("spec.capacity", capacity, ("storage",)))
         for name, value in capacity.items():
@@ -135,6 +145,10 @@ def _access_modes(path: str, spec: JSONObject) -> list[FieldError]:
     if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
         faults.append(forbidden(at, "may not use ReadWriteOncePod with other access modes"))
     return faults
+
+
+def _moved(status: JSONObject) -> str:
+    return status.get("lastPhaseTransitionTime") or ""
 
 
 def _fixed(spec: JSONObject) -> JSONObject:

@@ -99,8 +99,12 @@ def _type_faults(obj: JSONObject, data: Mapping[str, str]) -> list[FieldError]:
 def _json_faults(path: str, value: str) -> list[FieldError]:
     try:
         json.loads(b64decode(value))
+    except json.JSONDecodeError as error:
+        ended = error.pos >= len(error.doc.rstrip()) - 1
+        why = "unexpected end of JSON input" if ended else f"invalid character '{error.doc[error.pos]}' in JSON"
+        return [invalid(path, "<secret contents redacted>", why)]
     except ValueError:
-        return [invalid(path, "<secret contents redacted>", "invalid character in JSON")]
+        return [invalid(path, "<secret contents redacted>", "invalid UTF-8 in JSON")]
     return []
 
 

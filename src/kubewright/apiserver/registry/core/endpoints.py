@@ -15,6 +15,8 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 
 class EndpointsStrategy(UpsertStrategy):
+    deprecation_warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
     def default(self, obj: JSONObject) -> None:
         for subset in obj.get("subsets") or ():
             for port in subset.get("ports") or ():

@@ -24,6 +24,8 @@ _RENAMED: Final = {
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
+_SHOWN_EMPTY: Final = frozenset({"reportingComponent", "reportingInstance"})
+"""What `v1` shows also when it is empty, and `events.k8s.io/v1` does not."""
 _NEW_TO_OLD: Final = {new: old for old, new in _RENAMED.items()}
 _OBJECT_FIELDS: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _NEWER_API: Final = "events.k8s.io/v1"
@@ -41,12 +43,18 @@ def to_core(event: JSONObject) -> JSONObject:
     return {_NEW_TO_OLD.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1", "kind": "Event"}
 
 
+def to_stored(event: JSONObject) -> JSONObject:
+    """The same, with what a `v1` Event always shows."""
+    stored = to_core(event)
+    EventStrategy().default(stored)
+    return stored
+
+
 def from_core(event: JSONObject) -> JSONObject:
     """A `v1` Event as an `events.k8s.io/v1` one."""
-    return {_RENAMED.get(key, key): value for key, value in event.items()} | {
-        "apiVersion": _NEWER_API,
-        "kind": "Event",
-    }
+    shown = {key: value for key, value in event.items() if value or key not in _SHOWN_EMPTY}
+    newer = {_RENAMED.get(key, key): value for key, value in shown.items()}
+    return newer | {"apiVersion": _NEWER_API, "kind": "Event"}
 
 
 class EventStrategy(UpsertStrategy):
@@ -88,6 +96,10 @@ class NewerEventStrategy(UpsertStrategy):
 
     def __init__(self) -> None:
         self._core = EventStrategy()
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("deprecatedFirstTimestamp", None)
+        obj.setdefault("deprecatedLastTimestamp", None)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         event = to_core(obj)

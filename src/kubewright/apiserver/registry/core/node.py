@@ -16,6 +16,10 @@ from kubewright.machinery.json import JSONObject
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
 
+_NODE_INFO: Final = (
+    "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
+    "kubeProxyVersion", "operatingSystem", "architecture",
+)  # fmt: skip
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -29,7 +33,11 @@ class NodeStrategy(PlainStrategy):
 
     def default(self, obj: JSONObject) -> None:
         obj.setdefault("spec", {})
-        status = obj.get("status") or {}
+        status = obj.get("status")
+        if status is None:
+            return
+        status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
+        status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | (status.get("nodeInfo") or {})
         if status.get("capacity") and status.get("allocatable") is None:
             status["allocatable"] = dict(status["capacity"])
 

@@ -18,11 +18,19 @@ from kubewright.machinery.json import JSONObject
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_DEFAULTS: Final = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+}
 _MAX_INT32: Final = 2**31 - 1
 
 
 def default(spec: JSONObject) -> None:
-    """Defaults that depend on other values; idempotent."""
+    """Defaults, also of a spec that was not given at all; idempotent."""
+    for field, value in _DEFAULTS.items():
+        spec.setdefault(field, value)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account

@@ -94,7 +94,7 @@ class Token(Action):
         api_version, kind, name = (reference.get(field) or "" for field in ("apiVersion", "kind", "name"))
         resource = _BINDABLE.get((api_version, kind))
         if resource is None:
-            raise BadRequest(f"cannot bind token to object of type {api_version}, Kind={kind}")
+            raise BadRequest(f"cannot bind token to object of type {_shown(api_version)}, Kind={kind}")
         resources = self.server.resources
         found = existing(resources, resource, name, "" if resource == "nodes" else attributes.namespace)
         uid, node = found["metadata"]["uid"], None
@@ -127,6 +127,10 @@ def _expiration_faults(seconds: int) -> list[FieldError]:
     if seconds > 1 << 32:
         return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
+
+
+def _shown(api_version: str) -> str:
+    return api_version if "/" in api_version else f"/{api_version}"
 
 
 def _conflict(kind: str, group: str, name: str, why: str) -> Conflict:
