@@ -484,3 +484,14 @@ async def test_a_kind_or_a_right_that_comes_later_is_noticed_soon(
         await clock.advance(6.1)
     (await server.call()).stream().send(bookmark(9, ends_list=True))
     await informer.wait_synced()
+
+
+async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_stormed(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    (await synced(informer, server, version=10)).end()
+    for _ in range(600):
+        while not server.idle:
+            (await server.call()).stream().send(bookmark(10), error(500, "InternalError"))
+        await clock.advance(0.1)
+    assert server.received < 20, "requests in a minute"
