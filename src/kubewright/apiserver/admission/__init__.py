@@ -12,9 +12,10 @@ from kubewright.apiserver.admission.attributes import AdmissionPlugin
 from kubewright.apiserver.admission.limitranger import LimitRanger
 from kubewright.apiserver.admission.namespacelifecycle import NamespaceLifecycle
 from kubewright.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
+from kubewright.apiserver.admission.protection import StorageObjectInUseProtection
 from kubewright.apiserver.admission.resourcequota import ResourceQuota
 from kubewright.apiserver.admission.serviceaccount import ServiceAccount
-from kubewright.apiserver.admission.storageclass import DefaultStorageClass, StorageObjectInUseProtection
+from kubewright.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
 
 if TYPE_CHECKING:
     from kubewright.apiserver.server import APIServer
@@ -31,7 +32,8 @@ def build(server: APIServer) -> list[AdmissionPlugin]:
         DefaultTolerationSeconds(),
         RuntimeClass(resources),
         DefaultStorageClass(resources),
-        StorageObjectInUseProtection(),
+        StorageObjectInUseProtection(resources),
+        PersistentVolumeClaimResize(resources),
         ResourceQuota(resources),
     ]
     return [plugin for plugin in plugins if plugin.name not in server.options.disabled_admission]

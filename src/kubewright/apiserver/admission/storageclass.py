@@ -1,4 +1,4 @@
-"""Plugins for storage: DefaultStorageClass, StorageObjectInUseProtection.
+"""Plugins for storage: DefaultStorageClass, PersistentVolumeClaimResize.
 
 Follows k8s.io/kubernetes plugin/pkg/admission/storage.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.admission.attributes import Attributes
-from kubewright.apiserver.admission.plugin import Plugin, concerns
+from kubewright.apiserver.admission.plugin import Plugin, concerns, refuse
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
 
 if TYPE_CHECKING:
     from kubewright.apiserver.registry.resourceset import ResourceSet
@@ -19,10 +20,6 @@ _IS_DEFAULT: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-_FINALIZERS: Final = {
-    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
-    "persistentvolumes": "kubernetes.io/pv-protection",
-}
 
 
 class DefaultStorageClass(Plugin):
@@ -46,20 +43,36 @@ class DefaultStorageClass(Plugin):
             spec["storageClassName"] = newest["metadata"]["name"]
 
 
-class StorageObjectInUseProtection(Plugin):
-    """Keeps claims and volumes until nobody uses them: a finalizer that the control plane takes away."""
+class PersistentVolumeClaimResize(Plugin):
+    """Lets a claim grow only where its class says that it can."""
 
-    name = "StorageObjectInUseProtection"
+    name = "PersistentVolumeClaimResize"
 
-    def admit(self, attributes: Attributes) -> None:
-        finalizer = _FINALIZERS.get(attributes.resource.qualified)
-        if finalizer is None or attributes.subresource or attributes.operation != "CREATE":
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def validate(self, attributes: Attributes) -> None:
+        if not concerns(attributes, "persistentvolumeclaims", "UPDATE"):
             return
-        assert attributes.object is not None
-        metadata = attributes.object["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        if finalizer not in finalizers:
-            metadata["finalizers"] = [*finalizers, finalizer]
+        new, old = attributes.object, attributes.old_object
+        assert new is not None
+        assert old is not None
+        if _size(new) <= _size(old):
+            return
+        if (old.get("status") or {}).get("phase") != "Bound":
+            raise refuse(attributes, "Only bound persistent volume claims can be expanded")
+        name = new["spec"].get("storageClassName")
+        found = self._resources.registry(_CLASSES).read(name) if name else None
+        if found is None or not found.get("allowVolumeExpansion"):
+            why = (
+                "only dynamically provisioned pvc can be resized and "
+                "the storageclass that provisions the pvc must support resize"
+            )
+            raise refuse(attributes, why)
+
+
+def _size(claim: JSONObject) -> Quantity:
+    return Quantity.of(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0))
 
 
 def _is_default(storage_class: JSONObject) -> bool:

@@ -48,6 +48,10 @@ def to_v2(v1: JSONObject) -> JSONObject:
     if current is not None:
         metric = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": current}}}
         status["currentMetrics"] = [metric, *(status.get("currentMetrics") or ())]
+    if status:
+        status.setdefault("currentMetrics", None)
+    if not status.get("currentReplicas"):
+        status.pop("currentReplicas", None)
     return _assembled("autoscaling/v2", v1, annotations, spec, status)
 
 
@@ -82,7 +86,7 @@ class AutoscalerStrategy(PlainStrategy):
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         spec.setdefault("minReplicas", 1)
-        if obj.get("apiVersion") == "autoscaling/v1":
+        if obj.get("apiVersion") == "autoscaling/v1" or "targetCPUUtilizationPercentage" in spec:
             has_metrics = f"{_PREFIX}metrics" in (obj["metadata"].get("annotations") or {})
             if not has_metrics:
                 spec.setdefault("targetCPUUtilizationPercentage", _DEFAULT_UTILIZATION)

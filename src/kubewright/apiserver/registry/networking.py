@@ -40,9 +40,7 @@ class IngressStrategy(Strategy):
         spec = obj["spec"]
         faults: list[FieldError] = []
         if not spec.get("rules") and not spec.get("defaultBackend"):
-            faults.append(
-                invalid("spec", spec.get("rules") or [], "either `defaultBackend` or `rules` must be specified")
-            )
+            faults.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
         if spec.get("defaultBackend"):
             faults += _backend_faults("spec.defaultBackend", spec["defaultBackend"])
         for index, rule in enumerate(spec.get("rules") or ()):
