@@ -6,7 +6,6 @@ Exit status: 0 done; 1 it failed, and a line on standard error says why and what
 from __future__ import annotations
 
 import importlib
-import io
 import sys
 from typing import Final
 
@@ -61,6 +60,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line of this process."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # who reads from a pipe or a file sees each line at once
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)  # who reads from a pipe or a file sees each line at once
     sys.exit(cli())

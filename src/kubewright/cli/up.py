@@ -7,7 +7,7 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -85,7 +85,7 @@ async def _serve(environment: Environment, kubeconfig: Path, data: Path | None) 
 
 
 @contextmanager
-def _owned(kubeconfig: Path) -> Iterator[None]:
+def _owned(kubeconfig: Path) -> Generator[None]:
     """Hold the kubeconfig against other control planes; remove it, and what was made for it, at the end."""
     made = not kubeconfig.parent.exists()
     kubeconfig.parent.mkdir(parents=True, exist_ok=True)

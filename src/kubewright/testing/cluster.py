@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,7 @@ class Cluster:
         assert any(each.type == "Established" and each.status == "True" for each in crd.status.conditions), crd.status
 
     @asynccontextmanager
-    async def namespace(self, prefix: str = "test") -> AsyncIterator[str]:
+    async def namespace(self, prefix: str = "test") -> AsyncGenerator[str]:
         """A new namespace, deleted at the end with all that is in it."""
         name = f"{prefix}-{secrets.token_hex(4)}"
         await self.client.create(Namespace(metadata=ObjectMeta(name=name)))
@@ -66,7 +66,7 @@ class Cluster:
             await self.client.delete(Namespace, name)
 
     @asynccontextmanager
-    async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncIterator[Config]:
+    async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:
         """The credentials of a new ServiceAccount that may do what `rules` say in the whole cluster, and no more."""
         name = f"operator-{secrets.token_hex(4)}"
         metadata = ObjectMeta(name=name)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from kubewright.manager import Manager
 
 
 @asynccontextmanager
-async def running(manager: Manager) -> AsyncIterator[Manager]:
+async def running(manager: Manager) -> AsyncGenerator[Manager]:
     """`manager` at work for as long as the block lasts, then stopped gracefully.
 
     What makes the manager fail fails the block.

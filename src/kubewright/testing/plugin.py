@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -40,8 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def target(request: pytest.FixtureRequest) -> str:
     """`embedded`, `real` or `kubeconfig`: for a test that holds on some of them alone."""
-    chosen: str = request.config.getoption("--target")
-    return chosen
+    return str(request.config.getoption("--target"))
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +69,7 @@ async def namespace(cluster: Cluster) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _control_plane(target: str) -> AsyncIterator[Config]:
+async def _control_plane(target: str) -> AsyncGenerator[Config]:
     from kubewright.client.config import Config
 
     if target == "kubeconfig":
@@ -88,7 +87,7 @@ async def _control_plane(target: str) -> AsyncIterator[Config]:
 
 
 @contextmanager
-def _on_a_thread(context: AbstractAsyncContextManager[T]) -> Iterator[T]:
+def _on_a_thread(context: AbstractAsyncContextManager[T]) -> Generator[T]:
     """Hold an asynchronous context open on an event loop of its own: it goes on whichever loop the tests use, and while
     none runs."""
     loop = asyncio.new_event_loop()

@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, TextIO
@@ -68,7 +68,7 @@ class Walkthrough:
         await self._stack.aclose()
 
     @asynccontextmanager
-    async def step(self, title: str) -> AsyncIterator[None]:
+    async def step(self, title: str) -> AsyncGenerator[None]:
         """One step: its title, then whatever happens."""
         self._steps += 1
         self.say("")
@@ -113,7 +113,7 @@ class Walkthrough:
         return f"\033[{code}m{text}\033[0m" if self._colour else text
 
     @asynccontextmanager
-    async def operator(self, command: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[int]:
+    async def operator(self, command: Sequence[str], environment: Mapping[str, str]) -> AsyncGenerator[int]:
         """Run an operator as a process of its own for as long as the block lasts; tell what it logs. Gives its pid.
 
         It is stopped by SIGTERM. Raises NotReached when it ends by itself, or does not stop.

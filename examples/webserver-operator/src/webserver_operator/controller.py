@@ -7,6 +7,8 @@ from typing import Final, Literal
 from kubewright import Context, Invalid, Lister, NotFound, Request, Result, Watch, controller, set_condition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
+from kubewright.client import MergePatch
+from kubewright.models import codec
 from webserver_operator.children import NODE_PORT, deployment_for, service_for
 from webserver_operator.types import WebServer
 
@@ -27,7 +29,7 @@ def waiting_for_port(service: Service, webs: Lister[WebServer]) -> Iterable[Requ
 async def reconcile(ctx: Context[WebServer]) -> Result:
     deployment = await apply_deployment(ctx)
     try:
-        await ctx.apply(service_for(ctx.object))
+        await apply_service(ctx)
     except Invalid as error:
         if not any(cause.field == "spec.ports[0].nodePort" for cause in error.causes):
             raise
@@ -61,6 +63,21 @@ def log_changes(ctx: Context[WebServer], present: Deployment, desired: Deploymen
 
 def image_of(deployment: Deployment) -> str | None:
     return deployment.spec.template.spec.containers[0].image
+
+
+async def apply_service(ctx: Context[WebServer]) -> None:
+    """Apply the Service. An apply leaves alone what others added to a list: their ports are taken out before it."""
+    desired = service_for(ctx.object)
+    try:
+        present = await ctx.get(Service, desired.metadata.name)
+    except NotFound:
+        ctx.log.info("Creating Service", service=desired.metadata.name)
+    else:
+        before, after = ([port.port for port in each.spec.ports] for each in (present, desired))
+        if before != after:
+            ctx.log.info("Service spec.ports change", service=desired.metadata.name, before=before, after=after)
+            await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
+    await ctx.apply(desired)
 
 
 async def report(ctx: Context[WebServer], deployment: Deployment) -> None:

@@ -61,7 +61,7 @@ class Collector:
             except Conflict:
                 continue
             except KubewrightError as error:
-                _log.warning("Garbage collection will be retried", extra={"uid": request.name, "error": str(error)})
+                _log.warning("Garbage collection will be retried: %s", error)
 
     async def _process(self, uid: str) -> None:
         node = self._graph.get(uid)

@@ -1,0 +1,139 @@
+"""The Deployment and the Service of a WebServer: as documented, and always."""
+
+import pytest
+
+from kubewright import Object
+from kubewright.apis.core.v1 import Service
+from kubewright.client import MergePatch
+from kubewright.testing import eventually, gone
+from webserver_operator.types import WebServer
+from webservers import NEW, OLD, WebServers
+
+pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.xdist_group("node port 30010")]
+
+LABELS = {"app": "webserver", "webserver_cr": "web"}
+
+
+async def test_a_webserver_gets_its_deployment(webs: WebServers) -> None:
+    web = await webs.create(replicas=3)
+    deployment = await eventually(webs.deployment)
+    assert is_controlled_by(deployment, web)
+    assert deployment.metadata.labels == LABELS
+    assert deployment.spec.replicas == 3
+    assert deployment.spec.selector.match_labels == LABELS
+    assert deployment.spec.template.metadata.labels == LABELS
+    [container] = deployment.spec.template.spec.containers
+    assert (container.name, container.image) == ("webserver", OLD)
+    assert [port.container_port for port in container.ports] == [80]
+
+
+async def test_a_webserver_gets_its_service(webs: WebServers) -> None:
+    web = await webs.create()
+    service = await eventually(webs.service)
+    assert is_controlled_by(service, web)
+    assert service.spec.type == "NodePort"
+    assert service.spec.selector == LABELS
+    assert ports_of(service) == [(80, 80, 30010)]
+
+
+async def test_it_is_scaled(webs: WebServers) -> None:
+    await webs.create(replicas=3)
+    await webs.serves(replicas=3)
+    await webs.change(replicas=4)
+    await webs.serves(replicas=4)
+    await webs.change(replicas=0)
+    await webs.serves(replicas=0)
+
+
+async def test_another_image_is_rolled_out_by_a_second_replica_set(webs: WebServers) -> None:
+    await webs.create(image=OLD)
+    await webs.serves(image=OLD)
+    await webs.change(image=NEW)
+    await webs.serves(image=NEW)
+    sets = {each.spec.template.spec.containers[0].image: each.spec.replicas for each in await webs.replica_sets()}
+    assert sets == {OLD: 0, NEW: 3}
+
+
+async def test_a_service_that_is_deleted_by_hand_comes_back(webs: WebServers) -> None:
+    await webs.create()
+    lost = await eventually(webs.service)
+    await webs.client.delete(lost)
+    await eventually(is_replaced, webs, lost)
+    assert ports_of(await webs.service()) == [(80, 80, 30010)]
+
+
+async def test_a_deployment_that_is_deleted_by_hand_comes_back(webs: WebServers) -> None:
+    await webs.create()
+    await webs.serves()
+    lost = await webs.deployment()
+    await webs.client.delete(lost)
+    await eventually(is_replaced, webs, lost)
+    await webs.serves()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param({"type": "ClusterIP"}, id="type"),
+        pytest.param({"selector": {"app": "another"}}, id="selector"),
+        pytest.param({"selector": {"webserver_cr": None}}, id="selector-less"),
+        pytest.param({"ports": [{"name": "http", "port": 80, "targetPort": 8080, "nodePort": 30010}]}, id="target"),
+        pytest.param({"ports": [{"name": "http", "port": 80, "targetPort": 80, "nodePort": 30011}]}, id="node-port"),
+        pytest.param({"ports": [{"name": "http", "port": 81, "targetPort": 80, "nodePort": 30010}]}, id="port"),
+        pytest.param(
+            {"ports": [{"name": "http", "port": 80, "nodePort": 30010}, {"name": "https", "port": 443}]}, id="one-more"
+        ),
+    ],
+)
+async def test_a_service_that_is_edited_by_hand_is_brought_back(webs: WebServers, edit: dict[str, object]) -> None:
+    await webs.create()
+    edited = await webs.client.patch(await eventually(webs.service), MergePatch({"spec": edit}))
+
+    async def is_back() -> None:
+        service = await webs.service()
+        assert service.metadata.uid == edited.metadata.uid
+        assert service.spec.type == "NodePort"
+        assert service.spec.selector == LABELS
+        assert ports_of(service) == [(80, 80, 30010)]
+
+    await eventually(is_back)
+
+
+async def test_a_deployment_that_is_edited_by_hand_is_brought_back(webs: WebServers) -> None:
+    await webs.create()
+    await webs.serves()
+    container = {"name": "webserver", "image": "busybox"}
+    edit = {"replicas": 7, "template": {"spec": {"containers": [container]}}}
+    await webs.client.patch(await webs.deployment(), MergePatch({"spec": edit}))
+    await webs.serves()
+    [container] = (await webs.deployment()).spec.template.spec.containers
+    assert [port.container_port for port in container.ports] == [80]
+
+
+async def test_all_goes_with_the_webserver(webs: WebServers) -> None:
+    await webs.create()
+    await webs.serves()
+    await webs.delete()
+    await gone(webs.service)
+    await gone(webs.deployment)
+
+    async def nothing_is_left() -> None:
+        assert not await webs.replica_sets()
+        assert not await webs.pods()
+
+    await eventually(nothing_is_left)
+
+
+async def is_replaced(webs: WebServers, lost: Object) -> None:
+    now = await webs.client.get(type(lost), lost.metadata.name, namespace=webs.namespace)
+    assert now.metadata.uid != lost.metadata.uid
+
+
+def is_controlled_by(child: Object, web: WebServer) -> bool:
+    [owner] = child.metadata.owner_references
+    described = (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller)
+    return described == ("my.domain/v1", "WebServer", web.metadata.name, web.metadata.uid, True)
+
+
+def ports_of(service: Service) -> list[tuple[int, object, int | None]]:
+    return [(each.port, each.target_port, each.node_port) for each in service.spec.ports]

@@ -1,0 +1,29 @@
+"""The files under config/ and what the program says are the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster
+from webserver_operator.types import WebServer
+from webservers import WebServers
+
+PROJECT = Path(__file__).parent.parent
+
+
+def test_the_generated_files_are_up_to_date() -> None:
+    command = [Path(sys.executable).with_name("kubewright"), "generate", "--check"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+async def test_the_sample_and_the_crd_are_accepted_as_they_stand(cluster: Cluster, webs: WebServers) -> None:
+    crd = yaml.load((PROJECT / "config/crd/bases/my.domain_webservers.yaml").read_text())
+    await cluster.client.apply(codec.from_dict(CustomResourceDefinition, crd), field_validation="Strict")
+    sample = codec.from_dict(WebServer, yaml.load((PROJECT / "config/samples/my_v1_webserver.yaml").read_text()))
+    sample.metadata.namespace = webs.namespace
+    made = await cluster.client.create(sample, field_validation="Strict")
+    assert (made.spec.replicas, made.spec.image) == (3, "nginx:1.23.1")

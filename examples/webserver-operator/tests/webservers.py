@@ -1,0 +1,81 @@
+"""What the tests do with WebServers, and what they look at."""
+
+from kubewright import Condition, NotFound, ObjectMeta
+from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.apis.core.v1 import Pod, Service
+from kubewright.client import MergePatch
+from kubewright.testing import Cluster, eventually
+from webserver_operator.types import WebServer, WebServerSpec
+
+OLD, NEW = "nginx:1.23.1", "nginx:1.23.0"
+
+
+class WebServers:
+    """The WebServers of one namespace, as a user handles them."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.client = cluster.client
+        self.namespace = namespace
+
+    async def install(self) -> None:
+        await self.cluster.install(WebServer)
+
+    async def create(self, name: str = "web", *, replicas: int = 3, image: str = OLD) -> WebServer:
+        metadata = ObjectMeta(name=name, namespace=self.namespace)
+        spec = WebServerSpec(replicas=replicas, image=image)
+        return await self.client.create(WebServer(metadata=metadata, spec=spec))
+
+    async def change(self, name: str = "web", **spec: object) -> None:
+        await self.client.patch(WebServer, MergePatch({"spec": spec}), name=name, namespace=self.namespace)
+
+    async def delete(self, name: str = "web") -> None:
+        await self.client.delete(WebServer, name, namespace=self.namespace)
+
+    async def get(self, name: str = "web") -> WebServer:
+        return await self.client.get(WebServer, name, namespace=self.namespace)
+
+    async def deployment(self, name: str = "web") -> Deployment:
+        return await self.client.get(Deployment, name, namespace=self.namespace)
+
+    async def service(self, name: str = "web") -> Service:
+        return await self.client.get(Service, f"{name}-service", namespace=self.namespace)
+
+    async def pods(self) -> list[Pod]:
+        return list(await self.client.list(Pod, namespace=self.namespace))
+
+    async def replica_sets(self) -> list[ReplicaSet]:
+        return list(await self.client.list(ReplicaSet, namespace=self.namespace))
+
+    async def serves(self, name: str = "web", *, replicas: int = 3, image: str = OLD) -> WebServer:
+        """The WebServer, once it has said of its present spec that so many replicas serve, and they do."""
+
+        async def check() -> WebServer:
+            web = await self.get(name)
+            available = available_condition(web)
+            assert (available.status, available.reason) == ("True", "AllReplicasAvailable")
+            assert available.observed_generation == web.metadata.generation
+            assert web.status.available_replicas == replicas
+            labels = {"webserver_cr": name}
+            pods = await self.client.list(Pod, namespace=self.namespace, labels=labels)
+            assert [pod.spec.containers[0].image for pod in pods] == [image] * replicas
+            assert all(pod.status.phase == "Running" for pod in pods)
+            await self.service(name)
+            return web
+
+        return await eventually(check)
+
+    async def clean_up(self) -> None:
+        """Delete all of them, and what they own: the node port is the whole cluster's."""
+        for kind in (WebServer, Deployment, Service):
+            for each in await self.client.list(kind, namespace=self.namespace):
+                try:
+                    await self.client.delete(each)
+                except NotFound:  # its owner's deletion was faster
+                    continue
+
+
+def available_condition(web: WebServer) -> Condition:
+    found = [each for each in web.status.conditions if each.type == "Available"]
+    assert len(found) == 1, web.status.conditions
+    return found[0]

@@ -1,0 +1,39 @@
+"""Everything that is generated, written (`make generate`) or checked for being what it would be (`--check`).
+
+built-in kinds          src/kubewright/apis, from the catalog
+the examples' manifests examples/*/config, by `kubewright generate`
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments not in ([], ["--check"]):
+        sys.exit("usage: generate.py [--check]")
+    status = _run("built-in kinds", [sys.executable, ROOT / "tools" / "generate_apis.py", *arguments], ROOT)
+    for project in sorted(ROOT.glob("examples/*/pyproject.toml")):
+        folder = project.parent
+        command = [Path(sys.executable).with_name("kubewright"), "generate", *arguments]
+        status |= _run(f"manifests of {folder.name}", command, folder)
+    return status
+
+
+def _run(what: str, command: list[str | Path], folder: Path) -> int:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=dict(os.environ))
+    print(f"{what}: {'up to date or written' if done.returncode == 0 else 'FAILED'}")
+    if done.returncode != 0:
+        print(done.stdout + done.stderr)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
