@@ -1,0 +1,26 @@
+"""An API server in this process, on a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kubewright.apiserver.authentication.user import UserInfo
+from kubewright.apiserver.options import ServerOptions
+from kubewright.apiserver.server import APIServer
+from kubewright.machinery.clock import VirtualClock
+from unit.apiserver.harness import ADMIN, API
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def api(clock: VirtualClock) -> AsyncIterator[API]:
+    server = APIServer(ServerOptions(clock=clock, tokens={"admin": ADMIN, "bob": UserInfo("bob")}, history=64))
+    await server.start()
+    yield API(server, clock)
+    await server.close()

@@ -1,0 +1,143 @@
+"""Watches: every change once, in order, as the selection and the clock see it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubewright.machinery.clock import VirtualClock
+from unit.apiserver.harness import API, CONFIG_MAPS, MERGE, TABLE
+
+
+async def relabel(api: API, name: str, **labels: str | None) -> None:
+    await api.ok("PATCH", f"{CONFIG_MAPS}/{name}", {"metadata": {"labels": labels}}, content_type=MERGE)
+
+
+async def test_a_watch_begins_with_what_is_there_and_goes_on_with_what_happens(api: API) -> None:
+    await api.config_map("a")
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true")
+    assert await watch.names(1) == [("ADDED", "a")]
+    await relabel(api, "a", x="1")
+    await api.ok("DELETE", f"{CONFIG_MAPS}/a")
+    assert await watch.names(2) == [("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_watch_from_a_revision_gets_what_came_after_it(api: API) -> None:
+    first = await api.config_map("a")
+    await api.config_map("b")
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={first['metadata']['resourceVersion']}")
+    assert await watch.names(1) == [("ADDED", "b")]
+
+
+async def test_a_streaming_list_ends_in_a_bookmark_that_says_so(api: API) -> None:
+    await api.config_map("a")
+    query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    watch = await api.watch(f"{CONFIG_MAPS}?{query}")
+    assert await watch.names(1) == [("ADDED", "a")]
+    kind, mark = await watch.next()
+    assert kind == "BOOKMARK"
+    assert mark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert mark["kind"] == "ConfigMap"
+    assert int(mark["metadata"]["resourceVersion"]) > 0
+
+
+async def test_bookmarks_tell_the_revision_of_a_quiet_watch_every_minute(api: API, clock: VirtualClock) -> None:
+    start = (await api.config_map("a"))["metadata"]["resourceVersion"]
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion={start}")
+    other = await api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
+    for _ in range(2):
+        waiting = asyncio.ensure_future(watch.next())
+        await clock.advance(50)
+        assert not waiting.done()
+        await clock.advance(15)
+        kind, mark = await asyncio.wait_for(waiting, 5)
+        assert (kind, mark["metadata"]) == ("BOOKMARK", {"resourceVersion": other["metadata"]["resourceVersion"]})
+
+
+async def test_a_watch_ends_after_its_timeout(api: API, clock: VirtualClock) -> None:
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&timeoutSeconds=5")
+    waiting = asyncio.ensure_future(anext(watch.body, b"the end"))
+    await clock.advance(4)
+    assert not waiting.done()
+    await clock.advance(2)
+    assert await asyncio.wait_for(waiting, 5) == b"the end"
+
+
+async def test_an_object_that_leaves_a_selection_is_deleted_and_comes_back_as_added(api: API) -> None:
+    await api.config_map("a")
+    await relabel(api, "a", app="web")
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&labelSelector=app%3Dweb")
+    assert await watch.names(1) == [("ADDED", "a")]
+    await relabel(api, "a", app="db")
+    kind, gone = await watch.next()
+    left_at = (await api.ok("GET", f"{CONFIG_MAPS}/a"))["metadata"]["resourceVersion"]
+    assert (kind, gone["metadata"]["labels"], gone["metadata"]["resourceVersion"]) == (
+        "DELETED",
+        {"app": "web"},
+        left_at,
+    )
+    await relabel(api, "a", other="1")
+    await relabel(api, "a", app="web")
+    await api.ok("DELETE", f"{CONFIG_MAPS}/a")
+    assert await watch.names(2) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+async def test_a_watch_of_one_name_hears_of_no_other(api: API) -> None:
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Da")
+    await api.config_map("ab")
+    await api.config_map("a")
+    assert await watch.names(1) == [("ADDED", "a")]
+
+
+async def test_a_watch_from_too_old_a_revision_is_told_so_and_ends(api: API) -> None:
+    for number in range(100):
+        await api.config_map(f"c{number}")
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion=1")
+    kind, status = await watch.next()
+    assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
+    assert await anext(watch.body, b"the end") == b"the end"
+
+
+async def test_a_watcher_that_does_not_keep_up_is_told_to_start_over(api: API) -> None:
+    start = (await api.config_map("a"))["metadata"]["resourceVersion"]
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={start}")
+    for number in range(100):
+        await api.config_map(f"c{number}")
+    kind, status = await watch.next()
+    assert (kind, status["code"]) == ("ERROR", 410)
+
+
+async def test_a_watch_from_a_revision_to_come_is_silent_until_then(api: API) -> None:
+    now = int((await api.config_map("a"))["metadata"]["resourceVersion"])
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={now + 2}")
+    for name in ("b", "c", "d"):
+        await api.config_map(name)
+    assert await watch.names(1) == [("ADDED", "d")]
+
+
+async def test_only_the_first_event_of_a_watched_table_tells_the_columns(api: API) -> None:
+    await api.config_map("a", k="v")
+    await api.config_map("b")
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true", accept=TABLE)
+    tables = [(await watch.next())[1] for _ in range(2)]
+    assert [column["name"] for column in tables[0]["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert tables[1]["columnDefinitions"] is None
+    assert tables[0]["rows"][0]["cells"] == ["a", 1, "0s"]
+
+
+async def test_all_watchers_share_the_bytes_of_an_event(api: API) -> None:
+    start = (await api.config_map("a"))["metadata"]["resourceVersion"]
+    watches = [await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={start}") for _ in range(3)]
+    for name in ("b", "c", "d"):
+        await api.config_map(name)
+        for watch in watches:
+            assert await watch.names(1) == [("ADDED", name)]
+    [*_, last] = api.server.resources.store.watch("configmaps", int(start)).take()
+    assert list(last.frames.values()) == [b'{"type":"ADDED","object":' + last.entry.data + b"}\n"]
+
+
+async def test_closing_the_server_ends_its_watches(api: API) -> None:
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true")
+    waiting = asyncio.ensure_future(anext(watch.body, b"the end"))
+    await asyncio.sleep(0)
+    await api.server.close()
+    assert await asyncio.wait_for(waiting, 5) == b"the end"

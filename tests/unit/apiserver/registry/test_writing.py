@@ -1,0 +1,156 @@
+"""Creating, updating, patching and deleting."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubewright.machinery.clock import VirtualClock
+from unit.apiserver.harness import API, CONFIG_MAPS, MERGE
+
+
+async def test_a_write_that_changes_nothing_is_no_commit(api: API) -> None:
+    made = await api.config_map("a", k="v")
+    before = api.server.resources.store.revision
+    again = await api.ok("PUT", f"{CONFIG_MAPS}/a", made)
+    assert again == made
+    assert await api.ok("PATCH", f"{CONFIG_MAPS}/a", {"data": {"k": "v"}}, content_type=MERGE) == made
+    assert api.server.resources.store.revision == before
+
+
+async def test_a_dry_run_answers_as_if_and_changes_nothing(api: API) -> None:
+    before = api.server.resources.store.revision
+    made = await api.ok("POST", f"{CONFIG_MAPS}?dryRun=All", {"metadata": {"generateName": "a-"}})
+    assert made["metadata"]["name"].startswith("a-")
+    assert "resourceVersion" not in made["metadata"]
+    assert api.server.resources.store.revision == before
+    await api.config_map("a", k="v")
+    changed = await api.ok("PATCH", f"{CONFIG_MAPS}/a?dryRun=All", {"data": {"k": "w"}}, content_type=MERGE)
+    assert changed["data"] == {"k": "w"}
+    await api.ok("DELETE", f"{CONFIG_MAPS}/a?dryRun=All")
+    assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "v"}
+
+
+async def test_of_two_writers_of_one_state_the_second_is_refused(api: API) -> None:
+    made = await api.config_map("a")
+    first, second = made | {"data": {"k": "1"}}, made | {"data": {"k": "2"}}
+    await api.ok("PUT", f"{CONFIG_MAPS}/a", first)
+    status = await api.refused(409, "PUT", f"{CONFIG_MAPS}/a", second)
+    assert status["reason"] == "Conflict"
+    assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "1"}
+
+
+async def test_what_the_server_owns_cannot_be_changed_by_a_client(api: API) -> None:
+    made = await api.config_map("a")
+    owned = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "deletionTimestamp": "2001-01-01T00:00:00Z"}
+    changed = await api.ok("PUT", f"{CONFIG_MAPS}/a", {"metadata": {"name": "a", **owned}, "data": {"k": "v"}})
+    assert changed["metadata"]["creationTimestamp"] == made["metadata"]["creationTimestamp"]
+    assert "deletionTimestamp" not in changed["metadata"]
+    assert "generation" not in changed["metadata"]
+
+
+async def test_a_finalizer_keeps_an_object_until_it_is_taken_away(api: API, clock: VirtualClock) -> None:
+    await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true")
+    await watch.next()
+    going = await api.ok("DELETE", f"{CONFIG_MAPS}/a")
+    assert going["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
+    assert going["metadata"]["deletionGracePeriodSeconds"] == 0
+    await clock.advance(60)
+    again = await api.ok("DELETE", f"{CONFIG_MAPS}/a")
+    assert again == going
+    last = await api.ok("PATCH", f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
+    assert last["metadata"]["resourceVersion"] == going["metadata"]["resourceVersion"]
+    await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
+    assert await watch.names(2) == [("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_no_finalizer_can_be_added_to_what_is_being_deleted(api: API) -> None:
+    await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
+    await api.ok("DELETE", f"{CONFIG_MAPS}/a")
+    patch = {"metadata": {"finalizers": ["example.com/f", "example.com/g"]}}
+    status = await api.refused(422, "PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+    assert "no new finalizers can be added" in status["message"]
+
+
+@pytest.mark.parametrize(("propagation", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
+async def test_propagation_is_left_to_the_garbage_collector_by_a_finalizer(
+    api: API, propagation: str, finalizer: str
+) -> None:
+    await api.config_map("a")
+    going = await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": propagation})
+    assert going["metadata"]["finalizers"] == [finalizer]
+    await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": "Background"})
+    await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
+
+
+async def test_a_delete_meant_for_another_object_of_the_name_is_refused(api: API) -> None:
+    made = await api.config_map("a")
+    for precondition in ({"uid": "other"}, {"resourceVersion": "1"}):
+        await api.refused(409, "DELETE", f"{CONFIG_MAPS}/a", {"preconditions": precondition})
+    metadata = made["metadata"]
+    right = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": right})
+
+
+async def test_a_collection_is_deleted_by_selector_and_told(api: API) -> None:
+    for name, app in (("a", "web"), ("b", "web"), ("c", "db")):
+        await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": name, "labels": {"app": app}}})
+    deleted = await api.ok("DELETE", f"{CONFIG_MAPS}?labelSelector=app%3Dweb")
+    assert [item["metadata"]["name"] for item in deleted["items"]] == ["a", "b"]
+    left = await api.ok("GET", CONFIG_MAPS)
+    assert [item["metadata"]["name"] for item in left["items"]] == ["c"]
+
+
+async def test_a_status_is_written_through_its_subresource_alone(api: API) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await api.ok("POST", path, {"metadata": {"name": "d"}, "spec": spec, "status": {"replicas": 9}})
+    patch = {"spec": {"replicas": 3}, "status": {"replicas": 2}}
+    changed = await api.ok("PATCH", f"{path}/d", patch, content_type=MERGE)
+    assert (changed["spec"]["replicas"], changed["status"], changed["metadata"]["generation"]) == (3, {}, 2)
+    reported = await api.ok("PATCH", f"{path}/d/status", {"spec": {"replicas": 7}, **patch}, content_type=MERGE)
+    assert (reported["spec"]["replicas"], reported["metadata"]["generation"]) == (3, 2)
+    assert reported["status"]["replicas"] == 2
+
+
+async def test_scale_shows_and_sets_replicas_with_its_own_conflicts(api: API) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await api.ok("POST", path, {"metadata": {"name": "d"}, "spec": spec})
+    scale = await api.ok("GET", f"{path}/d/scale")
+    assert (scale["kind"], scale["spec"], scale["status"]) == (
+        "Scale",
+        {"replicas": 1},
+        {"replicas": 0, "selector": "a=b"},
+    )
+    scaled = await api.ok("PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 5}})
+    assert scaled["spec"] == {"replicas": 5}
+    assert (await api.ok("GET", f"{path}/d"))["spec"]["replicas"] == 5
+    await api.refused(409, "PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 6}})
+    await api.refused(422, "PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
+
+
+async def test_unknown_and_duplicate_fields_are_told_as_asked(api: API) -> None:
+    body = b'{"metadata":{"name":"a"},"data":{"k":"1","k":"2"},"bogus":1}'
+    warned = await api("POST", f"{CONFIG_MAPS}?dryRun=All", body)
+    assert warned.headers["warning"] == '299 - "duplicate field \\"data.k\\"", 299 - "unknown field \\"bogus\\""'
+    ignored = await api("POST", f"{CONFIG_MAPS}?dryRun=All&fieldValidation=Ignore", body)
+    assert (ignored.status, "warning" in ignored.headers) == (201, False)
+    status = await api.refused(400, "POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
+    assert status["message"] == 'strict decoding error: duplicate field "data.k", unknown field "bogus"'
+
+
+async def test_colons_in_values_are_no_duplicate_fields(api: API) -> None:
+    response = await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"json": '{"a":1,"a":2}'}})
+    assert (response.status, "warning" in response.headers) == (201, False)
+
+
+async def test_a_generated_name_that_is_taken_is_made_anew(api: API, monkeypatch: pytest.MonkeyPatch) -> None:
+    suffixes = iter(["taken", "taken", "other"])
+    monkeypatch.setattr("kubewright.machinery.names.random.choices", lambda *_, k: list(next(suffixes)))
+    names = [
+        (await api.ok("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}}))["metadata"]["name"] for _ in "12"
+    ]
+    assert names == ["a-taken", "a-other"]
