@@ -1,0 +1,150 @@
+"""Declared types against a control plane: what a CRD says holds, and what is written comes back."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import pytest
+
+from kubewright import Client, Condition, CustomResource, Int32, IntOrString, Model, ObjectMeta, Quantity, field
+from kubewright.apis.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec
+from kubewright.machinery.errors import Invalid
+from kubewright.models.markers import (
+    EmbeddedResource,
+    Enum,
+    ListMapKey,
+    ListType,
+    MaxLength,
+    Minimum,
+    MinItems,
+    Pattern,
+    PreserveUnknownFields,
+)
+from kubewright.models.meta import MicroTime, RawExtension, Time
+from kubewright.testing import Cluster
+
+
+class Colour(StrEnum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Part(Model):
+    name: Annotated[str, Pattern("^[a-z]+$"), MaxLength(5)]
+    size: Annotated[Int32, Minimum(0)] = 1
+
+
+class EverythingSpec(Model):
+    parts: Annotated[list[Part], ListType("map"), ListMapKey("name"), MinItems(1)]
+    tags: Annotated[list[str], ListType("set")] = field(default_factory=list)
+    colour: Colour = Colour.RED
+    letter: Annotated[str | None, Enum("a", "b")] = None
+    port: IntOrString | None = None
+    memory: Quantity | None = None
+    at: Time | None = None
+    exactly: MicroTime | None = None
+    data: bytes | None = None
+    note: str | None
+    labels: dict[str, str] = field(default_factory=dict)
+    anything: Annotated[Any, PreserveUnknownFields()] = None
+    some_object: Annotated[RawExtension, EmbeddedResource()] | None = None
+    template: PodTemplateSpec | None = None
+
+
+class EverythingStatus(Model):
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = field(default_factory=list)
+
+
+class Everything(CustomResource, group="types.test", version="v1"):
+    """Everything has a field of each sort."""
+
+    spec: EverythingSpec
+    status: EverythingStatus = field(default_factory=EverythingStatus)
+
+
+class OldSpec(Model):
+    note: str | None = None
+
+
+class OldEverything(CustomResource, group="types.test", version="v1", kind="Everything", plural="everythings"):
+    """Everything, as a program knows it that is older than most of its fields."""
+
+    spec: OldSpec
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> Client:
+    await cluster.install(Everything)
+    return cluster.client
+
+
+def everything(namespace: str, **fields: Any) -> Everything:
+    spec = EverythingSpec(**{"parts": [Part(name="a")], "note": None, **fields})
+    return Everything(metadata=ObjectMeta(name="one", namespace=namespace), spec=spec)
+
+
+async def test_a_value_of_each_sort_comes_back_as_it_was_written(client: Client, namespace: str) -> None:
+    container = Container(name="web", image="nginx", ports=[ContainerPort(container_port=80, protocol="TCP")])
+    written = everything(
+        namespace,
+        parts=[Part(name="a", size=0), Part(name="b")],
+        tags=["x", "y"],
+        colour=Colour.GREEN,
+        letter="b",
+        port="http",
+        memory="1Gi",
+        at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        exactly=MicroTime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        data=b"\x00\xff",
+        labels={"k": "v"},
+        anything={"deep": [1, None, {"x": True}]},
+        some_object={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}},
+        template=PodTemplateSpec(spec=PodSpec(containers=[container])),
+    )
+    made = await client.create(written)
+    assert made.spec == written.spec
+    assert (await client.apply(everything(namespace, **{**_fields(written.spec)}))).spec == written.spec
+
+
+def _fields(spec: EverythingSpec) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in spec.__struct_fields__}
+
+
+async def test_the_server_fills_in_the_defaults_of_the_type(client: Client, namespace: str) -> None:
+    sparse = OldEverything(metadata=ObjectMeta(name="one", namespace=namespace), spec=OldSpec(note="x"))
+    with pytest.raises(Invalid, match=r"spec\.parts: Required value"):
+        await client.create(sparse)
+    made = await client.create(everything(namespace, note="x"))
+    assert (made.spec.colour, made.spec.parts[0].size) == (Colour.RED, 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"parts": []}, r"spec\.parts: Invalid value: 0: .* at least 1 items"),
+        ({"parts": [Part(name="A")]}, r"spec\.parts\[0\]\.name: Invalid value"),
+        ({"parts": [Part(name="abcdef")]}, r"spec\.parts\[0\]\.name: Too long"),
+        ({"parts": [Part(name="a", size=-1)]}, r"spec\.parts\[0\]\.size: Invalid value"),
+        ({"parts": [Part(name="a"), Part(name="a")]}, r"spec\.parts\[1\]: Duplicate value"),
+        ({"tags": ["x", "x"]}, r"spec\.tags\[1\]: Duplicate value"),
+        ({"letter": "c"}, r"spec\.letter: Unsupported value"),
+        ({"some_object": {"apiVersion": "v1"}}, r"spec\.someObject\.kind: Required value"),
+    ],
+)
+async def test_the_server_refuses_what_the_type_does_not_allow(
+    client: Client, namespace: str, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Invalid, match=message):
+        await client.create(everything(namespace, **fields))
+
+
+async def test_an_update_by_an_older_program_keeps_what_it_does_not_know(client: Client, namespace: str) -> None:
+    made = await client.create(everything(namespace, note="x", labels={"k": "v"}, memory="1Gi"))
+    old = await client.get(OldEverything, "one", namespace=namespace)
+    old.spec.note = "y"
+    old.metadata.labels["seen"] = "yes"
+    await client.update(old)
+    found = await client.get(Everything, "one", namespace=namespace)
+    made.spec.note = "y"
+    assert found.spec == made.spec
+    assert found.metadata.labels == {"seen": "yes"}
