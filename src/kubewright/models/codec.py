@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -72,7 +73,8 @@ def to_dict(obj: Object) -> JSONObject:
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
     decoder: msgspec.json.Decoder[T] | None = _decoders.get(cls)
     if decoder is None:
-        decoder = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=from_json)
+        with _one_at_a_time:
+            decoder = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=from_json)
     return decoder
 
 
@@ -90,6 +92,9 @@ def _document(cls: type[Object], data: bytes) -> JSONObject:
 
 
 _decoders: Final[dict[type[Any], msgspec.json.Decoder[Any]]] = {}
+_one_at_a_time: Final = Lock()
+"""msgspec keeps what it learns of a class on the class while it still learns it: a second thread that builds a decoder
+for a class with the same parts gets one that is half made, and crashes the process."""
 _FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 
 

@@ -64,18 +64,21 @@ class ModelType(StructType):
 
 def field_schema(field: msgspec.structs.FieldInfo, where: str, nested: Nested) -> JSONObject:
     """The schema of one field of a struct, with its default. Raises ModelError."""
-    default = default_of(field)
+    default = default_of(field, where)
     schema = schema_of(field.type, where, nested, null_is_absent=default is None)
     if default is not None and default not in (msgspec.NODEFAULT, msgspec.UNSET, [], {}):
         schema.setdefault("default", default)
     return schema
 
 
-def default_of(field: msgspec.structs.FieldInfo) -> Any:
+def default_of(field: msgspec.structs.FieldInfo, where: str) -> Any:
     """A field's default as JSON has it; NODEFAULT for a field that must be given, UNSET for one that may be absent."""
-    if field.default_factory is not msgspec.NODEFAULT:
+    if field.default_factory is msgspec.NODEFAULT:
+        return field.default
+    try:
         return plain(field.default_factory())
-    return field.default
+    except TypeError as fault:
+        raise ModelError(f"{where}: its default cannot be made: {fault}; let the field have none") from fault
 
 
 def _check(field: msgspec.structs.FieldInfo, where: str) -> None:

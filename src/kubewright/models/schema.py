@@ -8,7 +8,7 @@ from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
 from kubewright.models.docs import class_doc, field_docs
 from kubewright.models.markers import REQUIRED
-from kubewright.models.model import default_of, field_schema
+from kubewright.models.model import field_schema
 from kubewright.models.struct import Struct
 from kubewright.models.types import apply, unwrap
 
@@ -32,7 +32,7 @@ def struct_schema(cls: type[Struct], where: str = "", enclosing: tuple[type[Stru
         if field.name in docs:
             made["description"] = docs[field.name]
         properties[field.encode_name] = made
-        if default_of(field) is msgspec.NODEFAULT or REQUIRED in unwrap(field.type, place).markers:
+        if field.required or REQUIRED in unwrap(field.type, place).markers:
             required.append(field.encode_name)
     if properties:
         schema["properties"] = properties

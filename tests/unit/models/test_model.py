@@ -225,6 +225,29 @@ def test_a_struct_as_a_default_is_refused_since_all_would_share_it() -> None:
         make(Nothing, x=Nothing())
 
 
+def test_a_default_that_lacks_what_it_needs_is_refused() -> None:
+    class Part(Model):
+        size: int
+
+    with pytest.raises(ModelError, match=r"Whole\.part: its default cannot be made: Missing required argument 'size'"):
+
+        class Whole(Model):
+            part: Part = field(default_factory=Part)
+
+
+def test_a_version_can_take_over_the_fields_of_another() -> None:
+    class First(CustomResource, group="example.com", version="v1", kind="Thing"):
+        size: int = 1
+        status: Nothing = field(default_factory=Nothing)
+
+    class Second(First, group="example.com", version="v2", kind="Thing", storage=False):
+        colour: str = "red"
+
+    thing = Second(size=2)
+    assert (thing.api_version, thing.kind, thing.size, thing.colour) == ("example.com/v2", "Thing", 2, "red")
+    assert Second.__api__.subresources == ("status",)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
