@@ -174,7 +174,7 @@ def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldErr
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             unqualified = [invalid(path, finalizer, detail)]
         faults += unqualified
-    if _COLLECTOR_FINALIZERS <= set(finalizers):
+    if _COLLECTOR_FINALIZERS.issubset(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         faults.append(invalid("metadata.finalizers", finalizers, detail))
     return faults

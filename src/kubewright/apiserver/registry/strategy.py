@@ -5,7 +5,7 @@ resource does. One file a group, `registry/<group>.py`, holds the strategies of 
 A module with a kind that is served in several forms (autoscaling, events) also has `CONVERSIONS`; see `conversion`.
 
 All methods run synchronously inside a write. What a strategy must know of other objects it reads from the ResourceSet;
-what it must remember (addresses in use) it keeps up by observing commits: so nothing needs releasing when a write fails.
+what it must remember (addresses in use) it keeps up by observing commits: nothing needs releasing when a write fails.
 
 Follows k8s.io/apiserver/pkg/registry/rest (create, update, delete and reset fields strategies).
 """
@@ -97,7 +97,7 @@ class Strategy:
         return self.default_grace_seconds if asked is None else asked
 
     def keeps_deleted(self, obj: JSONObject) -> bool:
-        """Whether an object being deleted, without finalizers left, lives on all the same (a Namespace with content)."""
+        """Whether an object being deleted lives on though no finalizer is left (a Namespace with content)."""
         return False
 
     def name_faults(self, name: str) -> list[str]:
