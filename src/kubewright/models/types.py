@@ -82,7 +82,7 @@ def unwrap(annotation: Any, where: str) -> Unwrapped:
             if len(kinds) != 1:
                 names = " | ".join(_name(each) for each in kinds)
                 raise ModelError(
-                    f'{where}: a CRD field has one type; "{names}" is {len(kinds)}. '
+                    f'{where}: a CRD field has one type; "{names}" is several. '
                     "Use IntOrString for ports and percentages, or a field for each"
                 )
             annotation = kinds[0]
@@ -192,12 +192,9 @@ def _is_always_there(field: msgspec.structs.FieldInfo, where: str) -> bool:
 
 
 def _instead(kind: Any) -> str:
-    for each in getattr(get_origin(kind) or kind, "__mro__", ()):
-        if each.__name__ in _INSTEAD and each is not object:
-            return _INSTEAD[each.__name__]
-    if kind is object:
-        return _INSTEAD["object"]
-    return "make it a Model"
+    classes: tuple[type, ...] = getattr(get_origin(kind) or kind, "__mro__", ())
+    names = [each.__name__ for each in classes[:-1] or classes]  # the last is `object`, which every class is
+    return next((_INSTEAD[name] for name in names if name in _INSTEAD), "make it a Model")
 
 
 def _name(kind: Any) -> str:
