@@ -1,11 +1,10 @@
 """A client whose server is the test."""
 
 import pytest
+from tests.unit.scripted import Server
 
 from kubewright.client.client import Client
 from kubewright.machinery.clock import VirtualClock
-
-from tests.unit.scripted import Server
 
 
 @pytest.fixture
