@@ -51,11 +51,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Version:
-    """How a custom resource's class is shown and served as a version of its kind.
-
-    `storage` marks the one version in which objects are kept. `deprecated` is True, or the warning that a user of this
-    version gets.
-    """
+    """How a version of a kind is shown and served; see the class arguments of CustomResource."""
 
     columns: tuple[PrintColumn, ...] = ()
     scale: Scale | None = None
@@ -108,7 +104,12 @@ class CustomResourceType(ModelType):
             _check_fields(name, namespace)
             namespace["__api__"] = api
             namespace["__served_as__"] = Version(
-                tuple(columns), scale, storage, served, deprecated, tuple(selectable_fields)
+                columns=tuple(columns),
+                scale=scale,
+                storage=storage,
+                served=served,
+                deprecated=deprecated,
+                selectable_fields=tuple(selectable_fields),
             )
         cls = super().__new__(mcls, name, bases, namespace, markers=markers)
         assert isinstance(cls, CustomResourceType)
@@ -149,6 +150,19 @@ def _check_fields(name: str, namespace: dict[str, Any]) -> None:
 
 
 class CustomResource(Object, metaclass=CustomResourceType):
-    """An object of a kind that a user declares; see the module."""
+    """An object of a kind that a user declares.
+
+    Class arguments
+        group, version      the kind's API group, a domain, and which version of the kind the class is
+        kind                the class's name unless given; `plural` and `singular` follow from it in lower case
+        short_names         what `kubectl get` takes for it too; `categories`: lists that it belongs to, like `all`
+        namespaced          False for a kind of the whole cluster
+        columns             what `kubectl get` shows, beside the name
+        scale               gives the kind the scale subresource
+        storage, served     whether objects are kept in this version (one of them is), and whether clients may use it
+        deprecated          True, or the warning that clients of this version get
+        selectable_fields   JSON paths that field selectors may name
+        markers             what is to be said of the object as a whole, like rules in CEL
+    """
 
     __served_as__: ClassVar[Version]
