@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kubewright.apiserver.authorization.attributes import forbidden_object
 from kubewright.apiserver.registry.strategy import Strategy
-from kubewright.machinery.errors import MethodNotAllowed, StatusDetails
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.jsonpath import JSONPath
@@ -35,26 +35,19 @@ class InstanceStrategy(Strategy):
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         if self._is_terminating():
-            resource = attributes.resource
-            details = StatusDetails(group=resource.group, kind=resource.plural)
-            text = "create not allowed while custom resource definition is terminating"
-            raise MethodNotAllowed(text, details=details)
+            resource, name = attributes.resource, obj["metadata"]["name"]
+            why = "create not allowed while custom resource definition is terminating"
+            raise forbidden_object(resource.group, resource.plural, name, why)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         if self._scale is None:
             return []
-        faults: list[FieldError] = []
-        for field in ("specReplicasPath", "statusReplicasPath"):
-            path = self._scale[field]
-            value = JSONPath(path).first(obj)
-            if isinstance(value, int) and value < 0:
-                faults.append(invalid(path, value, "should be a non-negative integer"))
-        return faults
+        return replica_faults(obj, self._scale["specReplicasPath"], self._scale["statusReplicasPath"])
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         had = (old["metadata"].get("finalizers") or ()) if old else ()
         return [
-            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) '
+            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name '
             "to avoid accidental conflicts with other finalizer writers"
             for name in obj["metadata"].get("finalizers") or ()
             if "/" not in name and name not in _PLAIN_FINALIZERS and name not in had
@@ -62,6 +55,16 @@ class InstanceStrategy(Strategy):
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {field: _text(path.first(obj)) for field, path in self._paths.items()}
+
+
+def replica_faults(obj: JSONObject, *paths: str) -> list[FieldError]:
+    """Counts of replicas, where a definition says that they are, may not be negative."""
+    found = ((path, JSONPath(path).first(obj)) for path in paths)
+    return [
+        invalid(path, value, "should be a non-negative integer")
+        for path, value in found
+        if isinstance(value, int) and value < 0
+    ]
 
 
 def _text(value: Any) -> str:

@@ -14,10 +14,11 @@ from functools import cache, partial
 from typing import Any, Final
 
 from kubewright.apiserver.apiextensions.columns import printer
-from kubewright.apiserver.apiextensions.instances import InstanceStrategy
+from kubewright.apiserver.apiextensions.instances import InstanceStrategy, replica_faults
 from kubewright.apiserver.registry.resource import Convert, Resource
 from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.apiserver.registry.views import ScaleView, StatusView
+from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.jsonpath import JSONPath
 from kubewright.schema.structural import Schema
@@ -52,8 +53,7 @@ def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[],
     api_version, stored_as = f"{group}/{version['name']}", f"{group}/{storage_version(crd)}"
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale")
-    openapi = version["schema"]["openAPIV3Schema"]
-    load_schema = cache(partial(Schema.from_crd, openapi))
+    load_schema = _schema_loader(crd, version["name"])
     fields = tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ())
     stored_here = api_version == stored_as
     return Resource(
@@ -72,11 +72,11 @@ def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[],
         has_status="status" in subresources,
         storage=f"{plural}.{group}",
         storage_api_version=stored_as,
-        to_storage=None if stored_here else partial(_renamed, stored_as),
-        from_storage=None if stored_here else _reader(api_version, load_schema),
+        to_storage=None if stored_here else _converter(stored_as, _schema_loader(crd, storage_version(crd))),
+        from_storage=None if stored_here else _converter(api_version, load_schema),
         load_printer=partial(printer, version.get("additionalPrinterColumns")),
         custom=True,
-        openapi_schema=openapi,
+        openapi_schema=version["schema"]["openAPIV3Schema"],
         selectable_fields=fields,
         storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),
         deprecation_warning=_deprecation_warning(api_version, kind, version),
@@ -89,12 +89,17 @@ def _subresources(declared: JSONObject) -> dict[str, Subresource]:
         found["status"] = StatusView()
     scale = declared.get("scale")
     if scale is not None:
-        found["scale"] = ScaleView(
+        found["scale"] = _InstanceScale(
             replicas=_steps(scale["specReplicasPath"]),
             status_replicas=_steps(scale["statusReplicasPath"]),
             selector=_selector_reader(scale.get("labelSelectorPath")),
         )
     return found
+
+
+class _InstanceScale(ScaleView):
+    def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return replica_faults(obj, f".{'.'.join(self.replicas)}")
 
 
 def _steps(path: str) -> tuple[str, ...]:
@@ -113,21 +118,23 @@ def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
     return read
 
 
-def _renamed(api_version: str, obj: JSONObject) -> JSONObject:
-    return {**obj, "apiVersion": api_version}
+def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:
+    """The schema of a version, compiled when it is first asked for."""
+    declared = next(each for each in crd["spec"]["versions"] if each["name"] == version)
+    return cache(partial(Schema.from_crd, declared["schema"]["openAPIV3Schema"]))
 
 
-def _reader(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
-    """Makes a stored object one of another version: named so, and with what that version's schema keeps and adds."""
+def _converter(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
+    """Makes an object one of another version: named so, and with what that version's schema keeps and adds."""
 
-    def read(stored: JSONObject) -> JSONObject:
-        obj = _renamed(api_version, stored)
+    def convert(source: JSONObject) -> JSONObject:
+        obj = {**source, "apiVersion": api_version}
         schema = load_schema()
         schema.prune(obj)
         schema.default(obj)
         return obj
 
-    return read
+    return convert
 
 
 def _storage_version_hash(group: str, version: str, kind: str) -> str:

@@ -73,6 +73,8 @@ def validate_update(crd: JSONObject, old: JSONObject, *, established: bool) -> l
 
 
 def _name_faults(crd: JSONObject) -> list[FieldError]:
+    if crd["metadata"].get("resourceVersion"):  # an update cannot change the name; what it changes is told of itself
+        return []
     name, spec = crd["metadata"].get("name") or "", crd["spec"]
     plural, group = (spec.get("names") or {}).get("plural") or "", spec.get("group") or ""
     if name == f"{plural}.{group}":
@@ -104,7 +106,11 @@ def _version_faults(path: str, version: JSONObject) -> list[FieldError]:
     faults += _scale_faults(f"{path}.subresources", subresources.get("scale"))
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         faults += _column_faults(f"{path}.additionalPrinterColumns[{index}]", column)
-    return faults + _selectable_faults(f"{path}.selectableFields", version.get("selectableFields") or [], schema or {})
+    selectable = version.get("selectableFields") or []
+    if selectable and not schema:
+        why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        return [*faults, invalid(f"{path}.selectableFields", "", why)]
+    return faults + _selectable_faults(f"{path}.selectableFields", selectable, schema or {})
 
 
 def _warning_faults(version: JSONObject, warning: str) -> Iterator[str]:
@@ -257,7 +263,7 @@ def _conversion_faults(conversion: JSONObject) -> list[FieldError]:
 def _stored_faults(crd: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
     path, stored = "status.storedVersions", (crd.get("status") or {}).get("storedVersions") or []
     if not stored:
-        return [invalid(path, stored, "must have at least one stored version")]
+        return [invalid(path, None, "must have at least one stored version")]
     known = [each.get("name") for each in versions]
     return [
         invalid(

@@ -28,6 +28,8 @@ def strategies(server: APIServer) -> Mapping[str, Strategy]:
 
 class DefinitionStrategy(Strategy):
     allow_unconditional_update = False
+    delete_answers_object = True
+    notes_grace = False
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -81,6 +81,8 @@ class Deletion:
     def _begin(self, grace: int) -> None:
         metadata = self._metadata
         metadata["deletionTimestamp"] = time.format(self._now + timedelta(seconds=grace))
+        if not self._resource.strategy.notes_grace:
+            return
         metadata["deletionGracePeriodSeconds"] = grace
         if metadata.get("generation"):
             metadata["generation"] += 1

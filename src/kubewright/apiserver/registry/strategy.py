@@ -41,6 +41,8 @@ class Strategy:
     """Grace of a delete that names none. None: the kind is deleted at once, whatever is asked."""
     deprecation_warning: str = ""
     """Sent with every answer of a kind that its users should leave."""
+    notes_grace: bool = True
+    """A delete that leaves the object for now notes its grace and raises the generation. Few kinds do not."""
     selectable_fields: tuple[str, ...] = ()
     """The kind's own field selectors; `fields` gives their values."""
     resets_status_on_create: bool = True

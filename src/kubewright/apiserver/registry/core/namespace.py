@@ -25,6 +25,7 @@ _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it full
 
 class NamespaceStrategy(PlainStrategy):
     delete_answers_object = True
+    notes_grace = False
     selectable_fields = ("status.phase",)
 
     @property
