@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.names import dns1035_label, dns1123_subdomain
@@ -28,8 +29,7 @@ from kubewright.models.plural import plural_of
 from kubewright.models.resource import APIResource, Object
 
 
-@dataclass(frozen=True)
-class PrintColumn:
+class PrintColumn(msgspec.Struct, frozen=True):
     """A column of `kubectl get`: the value at `json_path` (`.spec.image`). Above priority 0 only with `-o wide`."""
 
     name: str
@@ -40,8 +40,7 @@ class PrintColumn:
     description: str = ""
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """The scale subresource: where `kubectl scale` and autoscalers find and set the number of replicas."""
 
     replicas: str = ".spec.replicas"
@@ -49,8 +48,7 @@ class Scale:
     selector: str = ""
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """How a version of a kind is shown and served; see the class arguments of CustomResource."""
 
     columns: tuple[PrintColumn, ...] = ()

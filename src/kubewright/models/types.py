@@ -11,7 +11,6 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -55,8 +54,7 @@ _INSTEAD: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Unwrapped:
+class Unwrapped(msgspec.Struct, frozen=True):
     """A type without what `Annotated` and `| None` put around it."""
 
     type: Any
