@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubewright.apiserver.registry.options import WriteOptions
 from kubewright.apiserver.registry.resource import Resource
-from kubewright.machinery.errors import BadRequest, DecodeError
+from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.json import JSONObject
 
 
@@ -17,6 +17,26 @@ class Nonconforming(BadRequest):
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message)
         self.why = why
+
+
+def conform_applied(resource: Resource, config: JSONObject) -> None:
+    """Bring what is to be applied into canonical form, in place; it gets no defaults: those nobody asked for.
+
+    Raises InternalError, as a real API server does, for a field that the schema does not know or cannot read.
+    """
+    try:
+        unknown = resource.schema.prune(config)
+    except DecodeError as error:
+        raise _not_typed(resource, config, str(error)) from error
+    if unknown:
+        raise _not_typed(resource, config, f".{unknown[0]}: field not declared in schema")
+
+
+def _not_typed(resource: Resource, config: JSONObject, why: str) -> InternalError:
+    metadata: JSONObject = config.get("metadata") or {}
+    whole = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    return InternalError(f"failed to create typed patch object ({whole}; {kind}): {why}", reason="")
 
 
 def conform(resource: Resource, obj: JSONObject, options: WriteOptions) -> None:

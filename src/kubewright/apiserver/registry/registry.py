@@ -14,7 +14,7 @@ from functools import partial
 
 from kubewright.apiserver.admission.attributes import AdmissionPlugin, Attributes, Operation
 from kubewright.apiserver.registry import metadata as meta
-from kubewright.apiserver.registry.conform import conform
+from kubewright.apiserver.registry.conform import conform, conform_applied
 from kubewright.apiserver.registry.deletion import Deletion, Fate, is_kept
 from kubewright.apiserver.registry.failures import (
     already_exists,
@@ -179,6 +179,7 @@ class Registry:
         Raises Conflict, naming managers and fields, when others own what would change and `force` is not set.
         """
         options = options or WriteOptions()
+        conform_applied(self.resource, config)
         self._addressed(config, name, namespace)
         if not subresource and not self.has(name, namespace):
             obj = self._merge_applied(None, config, subresource, options)
