@@ -11,6 +11,7 @@ from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, reconcile
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
 from kubewright.controller import Context, controller
+from kubewright.controller.outcome import Failure, Outcome
 from kubewright.machinery.errors import NotFound
 from kubewright.manager import Manager
 from kubewright.models.meta import ObjectMeta
@@ -127,7 +128,7 @@ async def test_a_restarted_operator_finds_nothing_to_write(cluster: Cluster, nam
     async with running(again):
 
         async def looked() -> None:
-            assert again.metrics.controllers[0].outcomes["success"] >= 1  # type: ignore[index]
+            assert again.metrics.controllers[0].outcomes[Outcome.SUCCESS] >= 1
 
         await eventually(looked)
     writes = {method for _, method, _ in again.metrics.requests if method not in ("GET", "POST")}
@@ -163,7 +164,7 @@ async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
             await cluster.client.delete(obj)
             await gone(cluster.client.get, Gizmo, obj.metadata.name, namespace=namespace)
         assert cleaned == ["g"]
-        assert chosen.metrics.controllers[0].errors == 0
+        assert sum(chosen.metrics.controllers[0].failures.values()) == 0
 
 
 async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: str, manager: Manager) -> None:
@@ -171,12 +172,12 @@ async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: 
     counts = manager.metrics.controllers[0]
 
     async def failed() -> None:
-        assert counts.terminal_errors == 1
+        assert counts.failures[Failure.TERMINAL] == 1
 
     await eventually(failed)
     await change(cluster, obj, parts=1)
     await converged(cluster, obj, 1)
-    assert counts.errors == counts.terminal_errors == 1
+    assert sum(counts.failures.values()) == 1
 
 
 async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
@@ -195,6 +196,6 @@ async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
         assert list(counts.queue.in_hand()) == []
 
     await eventually(idle)
-    assert manager.metrics.controllers[0].panics == 0
+    assert manager.metrics.controllers[0].failures[Failure.MISTAKE] == 0
     with pytest.raises(NotFound):
         await cluster.client.get(Gizmo, "g0", namespace=namespace)

@@ -4,11 +4,7 @@ Guarantees
     After `start`, each object that exists and each event that passes the predicates leads to a reconcile.
     No object is in two reconciles at a time.
     Nothing that a reconciler raises ends the loop.
-How a reconcile ends
-    Conflict: the object changed meanwhile. Tried again soon; not an error, unless it happens again and again.
-    TerminalError: logged and counted, not tried again until something changes.
-    NotFound of the object itself: it went away meanwhile, and there is nothing to do.
-    Anything else: logged and tried again after the backoff; a mistake in the code with its traceback.
+How a reconcile ends, and what becomes of it then: `kubewright.controller.outcome`.
 
 Follows controller-runtime's pkg/internal/controller.
 """
@@ -17,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kubewright.cache.cache import Cache
 from kubewright.cache.client import CachedClient
-from kubewright.cache.entry import Event
+from kubewright.cache.entry import Event, ObjectKey
 from kubewright.cache.informer import Informer
 from kubewright.controller.context import Context
 from kubewright.controller.controller import Controller
@@ -30,12 +26,20 @@ from kubewright.controller.events import EventRecorder, NoEvents
 from kubewright.controller.finalizer import add_finalizer, remove_finalizer
 from kubewright.controller.handlers import EventHandler, enqueue_mapped, enqueue_object, enqueue_owner
 from kubewright.controller.log import StructuredLogger, get_logger
-from kubewright.controller.observer import ControllerObserver, Outcome
+from kubewright.controller.observer import ControllerObserver
+from kubewright.controller.outcome import (
+    Failure,
+    Outcome,
+    ReconcileTimeout,
+    classify,
+    explains_itself,
+    unwrapped,
+)
 from kubewright.controller.predicates import Predicate
 from kubewright.controller.queue import LOW_PRIORITY, QueueClosed, WorkQueue
 from kubewright.controller.reconcile import Request, Result
 from kubewright.machinery.clock import Clock, SystemClock
-from kubewright.machinery.errors import Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
+from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -43,10 +47,15 @@ T = TypeVar("T", bound=Object)
 _PATIENCE: Final = 5
 """Conflicts in a row after which they are told of: something else keeps writing the same fields."""
 
-_MISTAKES: Final = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RecursionError, TypeError,
-)  # fmt: skip
-"""Errors of the code rather than of the world; counted as Go counts panics."""
+_SHOWN_CAUSES: Final = 4
+"""Causes that are kept for one reconcile. There can be thousands."""
+
+_TURN: Final = 64
+"""Reconciles after which a worker lets others run, should none of them have waited for anything."""
+
+
+_Cause: TypeAlias = tuple[str, str, ObjectKey]
+"""Kind of the object that changed, what became of it, and which it was."""
 
 
 class ControlLoop(Generic[T]):
@@ -72,6 +81,7 @@ class ControlLoop(Generic[T]):
         self._owns = frozenset(controller.owns)
         self._timeout = controller.timeout.total_seconds() if controller.timeout else None
         self._endings: list[Callable[[], None]] = []
+        self._causes: dict[Request, list[_Cause]] = {}
         self.queue = WorkQueue(backoff=controller.backoff, clock=self._clock, observer=self._observer)
 
     def start(self) -> None:
@@ -103,11 +113,14 @@ class ControlLoop(Generic[T]):
         self.queue.close()
 
     def _listen(self, informer: Informer[Any], handler: EventHandler[Any], predicate: Predicate | None) -> None:
+        kind = informer.kind.__api__.kind
+
         def hear(event: Event[Any]) -> None:
             try:
                 if predicate is None or predicate(event):
                     priority = LOW_PRIORITY if event.initial else 0
                     for request in handler(event):
+                        self._note(request, (kind, event.type, event.key))
                         self.queue.add(request, priority=priority)
             except Exception:  # noqa: BLE001 - the user's code; other events must not suffer
                 self._log.exception("Event not handled", event=event.type, object=str(event.key))
@@ -115,7 +128,16 @@ class ControlLoop(Generic[T]):
         registration = informer.add_handler(on_add=hear, on_update=hear, on_delete=hear)
         self._endings.append(registration.remove)
 
+    def _note(self, request: Request, cause: _Cause) -> None:
+        """Keep why `request` is asked for, for the log. A reconciler does not see it: it looks at state alone."""
+        causes = self._causes.get(request)
+        if causes is None:
+            self._causes[request] = [cause]
+        elif len(causes) < _SHOWN_CAUSES:
+            causes.append(cause)
+
     async def _work(self) -> None:
+        done = 0
         while True:
             try:
                 async with self.queue.take() as request:
@@ -123,33 +145,37 @@ class ControlLoop(Generic[T]):
             except QueueClosed:
                 return
             except _TryAgain:
-                continue
+                pass
+            done += 1
+            if done % _TURN == 0:
+                await asyncio.sleep(0)
 
     async def _attempt(self, request: Request) -> None:
         """One reconcile, told of and judged. Raises _TryAgain for one to be repeated after the backoff."""
         started = self._clock.monotonic()
         attempt = self.queue.failures(request) + 1
-        outcome = Outcome.ERROR
+        causes = self._causes.pop(request, ())
+        outcome = Outcome.SUCCESS
+        error: BaseException | None = None
         try:
             outcome = await self._bounded(request, attempt)
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            self._tell(
-                error, request, attempt
-            )  # the reconciler's own doing: something that it waited for was cancelled
+            error = cancelled  # not of us: something that the reconciler waited for was cancelled
+        except Exception as raised:  # noqa: BLE001 - nothing that a reconciler raises ends the worker
+            error = unwrapped(raised)
+        again = False
+        if error is not None:
+            outcome, again = self._judge(error, request, attempt, self._about(request, attempt, causes))
+        seconds = self._clock.monotonic() - started
+        self._observer.reconciled(outcome, seconds)
+        if self._log.isEnabledFor(logging.DEBUG):
+            log = self._about(request, attempt, causes)
+            log.debug("Reconcile ended", outcome=outcome.value, seconds=seconds)
+        if again:
             raise _TryAgain from error
-        except Exception as error:  # the boundary: nothing that a reconciler raises ends the worker
-            cause = _unwrapped(error)
-            outcome = self._judge(cause, request, attempt)
-            if outcome is not Outcome.SUCCESS and not isinstance(cause, TerminalError):
-                raise _TryAgain from error
-        finally:
-            seconds = self._clock.monotonic() - started
-            self._observer.reconciled(outcome, seconds)
-            if self._log.isEnabledFor(logging.DEBUG):
-                self._about(request).debug("Reconcile ended", outcome=outcome.value, seconds=seconds, attempt=attempt)
 
     async def _bounded(self, request: Request, attempt: int) -> Outcome:
         """The reconcile within its time, and what its result asks for."""
@@ -162,7 +188,9 @@ class ControlLoop(Generic[T]):
                     result = await self._reconcile(request, attempt)
             except TimeoutError as error:
                 if limit.expired():
-                    raise _TimedOut(f"the reconcile took longer than {self._timeout:g} s and was cancelled") from error
+                    raise ReconcileTimeout(
+                        f"the reconcile took longer than {self._timeout:g} s and was cancelled"
+                    ) from error
                 raise
         if result is None or result.requeue_after is None:
             return Outcome.SUCCESS
@@ -207,53 +235,31 @@ class ControlLoop(Generic[T]):
             logger=self._log,
         )
 
-    def _judge(self, error: Exception, request: Request, attempt: int) -> Outcome:
-        """How a reconcile that raised `error` ended. Logged and counted here."""
-        if isinstance(error, NotFound) and self._is_of(error, request):
-            return Outcome.SUCCESS
-        if isinstance(error, Conflict):
+    def _judge(
+        self, error: BaseException, request: Request, attempt: int, log: StructuredLogger
+    ) -> tuple[Outcome, bool]:
+        """How a reconcile that raised `error` ended, and whether it is to be repeated. Logged and counted here."""
+        failure = classify(error, self.controller.kind, request)
+        if failure is Failure.GONE:
+            return Outcome.SUCCESS, False
+        if failure is Failure.CONFLICT:
             level = logging.WARNING if attempt > _PATIENCE else logging.DEBUG
-            self._about(request).log(level, "Object changed meanwhile", attempt=attempt, error=str(error))
-            return Outcome.REQUEUE
-        self._tell(error, request, attempt)
-        return Outcome.ERROR
-
-    def _tell(self, error: BaseException, request: Request, attempt: int) -> None:
-        terminal = isinstance(error, TerminalError)
-        self._observer.failed(
-            terminal=terminal, panic=isinstance(error, _MISTAKES), timeout=isinstance(error, _TimedOut)
-        )
-        explains_itself = isinstance(error, (KubewrightError, OSError))
-        self._about(request).error(
+            log.log(level, "Object changed meanwhile", error=str(error))
+            return Outcome.REQUEUE, True
+        self._observer.failed(failure)
+        terminal = failure is Failure.TERMINAL
+        log.error(
             "Reconcile failed for good" if terminal else "Reconcile failed",
             error=f"{type(error).__name__}: {error}",
-            attempt=attempt,
-            exc_info=None if explains_itself else error,
+            exc_info=None if explains_itself(error) else error,
         )
+        return Outcome.ERROR, not terminal
 
-    def _is_of(self, error: NotFound, request: Request) -> bool:
-        """Whether what was not found is the object itself."""
-        api, details = self.controller.kind.__api__, error.status.details
-        return details is not None and (details.group, details.kind, details.name) == (
-            api.group, api.plural, request.name,
-        )  # fmt: skip
-
-    def _about(self, request: Request) -> StructuredLogger:
-        return self._log.bind(namespace=request.namespace, name=request.name)
+    def _about(self, request: Request, attempt: int, causes: Sequence[_Cause]) -> StructuredLogger:
+        """For lines about one reconcile: which object, which attempt, and what asked for it."""
+        shown = ", ".join(f"{kind} {key} {event}" for kind, event, key in causes) or None
+        return self._log.bind(namespace=request.namespace, name=request.name, attempt=attempt, causes=shown)
 
 
 class _TryAgain(Exception):
     """The request comes again after its backoff; what went wrong has been told."""
-
-
-class _TimedOut(DeadlineExceeded):
-    """The reconcile was cancelled because its time was over."""
-
-
-def _unwrapped(error: Exception) -> Exception:
-    """What a task group's only failure was."""
-    if not isinstance(error, ExceptionGroup):
-        return error
-    group = cast("ExceptionGroup[Exception]", error)
-    first, *others = group.exceptions
-    return group if others else _unwrapped(first)

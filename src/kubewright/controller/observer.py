@@ -5,16 +5,7 @@ An observer is called on the hot path, from the event loop: it counts, and retur
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-
-class Outcome(StrEnum):
-    """How a reconcile ended; the values are those of controller-runtime's `result` label."""
-
-    SUCCESS = "success"
-    ERROR = "error"
-    REQUEUE = "requeue"
-    REQUEUE_AFTER = "requeue_after"
+from kubewright.controller.outcome import Failure, Outcome
 
 
 class QueueObserver:
@@ -39,5 +30,5 @@ class ControllerObserver(QueueObserver):
     def reconciled(self, outcome: Outcome, seconds: float) -> None:
         """A reconcile ended."""
 
-    def failed(self, *, terminal: bool, panic: bool, timeout: bool) -> None:
-        """A reconcile ended by an error, of these sorts."""
+    def failed(self, failure: Failure) -> None:
+        """A reconcile ended by an error of this sort. Not told of what is no error: GONE, CONFLICT."""

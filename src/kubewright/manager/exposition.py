@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from kubewright.controller.outcome import Failure
+
 if TYPE_CHECKING:
     from kubewright.manager.metrics import ControllerMetrics, Histogram, Metrics
 
@@ -29,7 +31,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
 
 
 def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
-    prefix = "controller_runtime_"
+    prefix, label = "controller_runtime_", ("controller",)
     total = CounterMetricFamily(
         f"{prefix}reconcile", "Number of reconciles, by how they ended.", labels=("controller", "result")
     )
@@ -37,23 +39,26 @@ def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
         for outcome, count in each.outcomes.items():
             total.add_metric((each.name, outcome.value), count)
     yield total
-    counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
-        "reconcile_errors": ("Number of reconciles that failed.", lambda each: each.errors),
-        "terminal_reconcile_errors": ("Number of reconciles that failed for good.", lambda each: each.terminal_errors),
-        "reconcile_panics": ("Number of reconciles that failed by a mistake in the code.", lambda each: each.panics),
-        "reconcile_timeouts": ("Number of reconciles that took too long.", lambda each: each.timeouts),
+    errors = CounterMetricFamily(f"{prefix}reconcile_errors", "Number of reconciles that failed.", labels=label)
+    for each in controllers:
+        errors.add_metric((each.name,), sum(each.failures.values()))
+    yield errors
+    sorts = {
+        "terminal_reconcile_errors": (Failure.TERMINAL, "Number of reconciles that failed for good."),
+        "reconcile_panics": (Failure.MISTAKE, "Number of reconciles that failed by a mistake in the code."),
+        "reconcile_timeouts": (Failure.TIMEOUT, "Number of reconciles that took too long."),
     }
-    for name, (text, count_of) in counters.items():
-        counter = CounterMetricFamily(prefix + name, text, labels=("controller",))
+    for name, (failure, text) in sorts.items():
+        counter = CounterMetricFamily(prefix + name, text, labels=label)
         for each in controllers:
-            counter.add_metric((each.name,), count_of(each))
+            counter.add_metric((each.name,), each.failures[failure])
         yield counter
     gauges: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
         "max_concurrent_reconciles": ("How many reconciles may run at once.", lambda each: each.workers),
         "active_workers": ("How many reconciles run.", lambda each: len(_in_hand(each))),
     }
     for name, (text, value_of) in gauges.items():
-        gauge = GaugeMetricFamily(prefix + name, text, labels=("controller",))
+        gauge = GaugeMetricFamily(prefix + name, text, labels=label)
         for each in controllers:
             gauge.add_metric((each.name,), value_of(each))
         yield gauge

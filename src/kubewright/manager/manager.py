@@ -98,6 +98,7 @@ class Manager:
         self.metrics_address = metrics_address
         self.graceful_timeout = graceful_timeout
         self.probes = Probes()
+        self.probes.add_readyz("caches", self._caches_are_complete)
         self.metrics = Metrics(self.name)
         self._scopes = dict(scopes or {})
         self._clock: Clock = clock or SystemClock()
@@ -228,6 +229,10 @@ class Manager:
             raise ConfigError(described(missing))
         if missing:
             self._log.error(described(missing))
+
+    def _caches_are_complete(self) -> None:
+        if self._client is None or not self._ready.is_set():
+            raise ConfigError("not complete yet")
 
     def _kinds(self) -> list[type[Object]]:
         return list(dict.fromkeys(kind for each in self.controllers for kind in each.cached))

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from kubewright.controller.observer import ControllerObserver, Outcome
+from kubewright.controller.observer import ControllerObserver
+from kubewright.controller.outcome import Failure, Outcome
 from kubewright.controller.queue import WorkQueue
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ControllerMetrics(ControllerObserver):
         self.queue: WorkQueue | None = None
         """Looked at when metrics are asked for."""
         self.adds = self.retries = 0
-        self.errors = self.terminal_errors = self.panics = self.timeouts = 0
+        self.failures = dict.fromkeys(Failure, 0)
         self.outcomes = dict.fromkeys(Outcome, 0)
         self.reconcile_seconds = Histogram(_RECONCILE_BUCKETS)
         self.queue_seconds = Histogram(_QUEUE_BUCKETS)
@@ -84,11 +85,8 @@ class ControllerMetrics(ControllerObserver):
         self.outcomes[outcome] += 1
         self.reconcile_seconds.observe(seconds)
 
-    def failed(self, *, terminal: bool, panic: bool, timeout: bool) -> None:
-        self.errors += 1
-        self.terminal_errors += terminal
-        self.panics += panic
-        self.timeouts += timeout
+    def failed(self, failure: Failure) -> None:
+        self.failures[failure] += 1
 
 
 class Metrics:

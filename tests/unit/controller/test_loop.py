@@ -11,7 +11,7 @@ import pytest
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Lister
 from kubewright.controller import Backoff, Channel, Context, Request, Result, Watch, controller
-from kubewright.controller.observer import Outcome
+from kubewright.controller.outcome import Failure, Outcome
 from kubewright.controller.predicates import Predicate, labels_changed
 from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
@@ -188,9 +188,10 @@ async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backo
     line: Any = next(each for each in caplog.records if each.getMessage() == "Reconcile failed")
     assert line.fields["error"] == "OSError: the cloud is down"
     assert line.fields["name"] == "web"
+    assert line.fields["causes"] == "ConfigMap default/web add"
     assert line.exc_info is None
     assert shop.told.outcomes == [Outcome.ERROR] * 3 + [Outcome.SUCCESS]
-    assert shop.told.failures == ["error"] * 3
+    assert shop.told.failures == [Failure.ERROR] * 3
 
 
 async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
@@ -208,7 +209,7 @@ async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
     await shop.create(config_map("bad"))
     await shop.create(config_map("good"))
     assert seen == ["bad", "good"]
-    assert shop.told.failures == ["panic"]
+    assert shop.told.failures == [Failure.MISTAKE]
     (line,) = [each for each in caplog.records if each.getMessage() == "Reconcile failed"]
     assert line.exc_info is not None
 
@@ -279,7 +280,7 @@ async def test_a_terminal_error_is_not_tried_again_until_something_changes(
     await clock.advance(timedelta(days=1))
     assert tries == [1]
     assert errors(caplog) == ["Reconcile failed for good"]
-    assert shop.told.failures == ["terminal"]
+    assert shop.told.failures == [Failure.TERMINAL]
     obj.data["a"] = "b"
     await shop.admin.update(obj)
     await shop.settle()
@@ -308,7 +309,7 @@ async def test_another_object_that_is_missing_is_an_error(shop: Workshop) -> Non
 
     await shop.run(reconcile)
     await shop.create(config_map("web"))
-    assert shop.told.failures == ["error"]
+    assert shop.told.failures == [Failure.ERROR]
 
 
 async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
@@ -330,7 +331,7 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
     await asyncio.wait_for(cancelled.wait(), 10)
     await shop.settle()
     assert cleaned_up == [1]
-    assert shop.told.failures == ["timeout"]
+    assert shop.told.failures == [Failure.TIMEOUT]
     assert "took longer than 0.001 s" in str([each.__dict__ for each in caplog.records])
 
 
@@ -341,7 +342,7 @@ async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(s
 
     await shop.run(reconcile)
     await shop.create(config_map("web"))
-    assert shop.told.failures == ["error"]
+    assert shop.told.failures == [Failure.ERROR]
 
 
 async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Workshop) -> None:

@@ -13,7 +13,8 @@ from kubewright.client.client import Client
 from kubewright.client.transport import HandlerTransport
 from kubewright.controller import Controller
 from kubewright.controller.loop import ControlLoop
-from kubewright.controller.observer import ControllerObserver, Outcome
+from kubewright.controller.observer import ControllerObserver
+from kubewright.controller.outcome import Failure, Outcome
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.clock import VirtualClock
 from kubewright.models import Object
@@ -30,14 +31,13 @@ class Told(ControllerObserver):
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
-        self.failures: list[str] = []
+        self.failures: list[Failure] = []
 
     def reconciled(self, outcome: Outcome, seconds: float) -> None:
         self.outcomes.append(outcome)
 
-    def failed(self, *, terminal: bool, panic: bool, timeout: bool) -> None:
-        kinds = {"terminal": terminal, "panic": panic, "timeout": timeout}
-        self.failures.append(next((kind for kind, is_it in kinds.items() if is_it), "error"))
+    def failed(self, failure: Failure) -> None:
+        self.failures.append(failure)
 
 
 class Workshop:

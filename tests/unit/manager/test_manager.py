@@ -160,6 +160,28 @@ async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work
         await get(running.health_port, "/healthz")
 
 
+async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Work) -> None:
+    release = asyncio.Event()
+
+    async def slow(request: Request) -> Response:
+        if request.path == "/api/v1/secrets":
+            await release.wait()
+        return await api.server.handle(request)
+
+    running = manager(api, work, config=HandlerTransport(slow, peer=ADMIN))
+    task = asyncio.create_task(running.run())
+    await eventually(lambda: running.health_port)
+    assert await get(running.health_port, "/healthz") == (200, "ok")
+    assert await get(running.health_port, "/readyz") == (
+        500,
+        "[-]caches failed: not complete yet\nreadyz check failed\n",
+    )
+    release.set()
+    await asyncio.wait_for(running.wait_ready(), 10)
+    assert await get(running.health_port, "/readyz") == (200, "ok")
+    await stopped(running, task)
+
+
 async def test_servers_that_are_not_wanted_do_not_run(api: API, work: Work) -> None:
     running = manager(api, work, health_address="0", metrics_address="0")
     task = await started(running)

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubewright.controller.observer import Outcome
+from kubewright.controller.outcome import Failure, Outcome
 from kubewright.controller.queue import WorkQueue
 from kubewright.controller.reconcile import Request
 from kubewright.machinery.clock import VirtualClock
@@ -36,9 +36,9 @@ async def test_reconciles_are_counted_by_how_they_ended() -> None:
     counts.reconciled(Outcome.SUCCESS, 0.02)
     counts.reconciled(Outcome.SUCCESS, 0.2)
     counts.reconciled(Outcome.ERROR, 100)
-    counts.failed(terminal=True, panic=False, timeout=False)
-    counts.failed(terminal=False, panic=True, timeout=False)
-    counts.failed(terminal=False, panic=False, timeout=True)
+    counts.failed(Failure.TERMINAL)
+    counts.failed(Failure.MISTAKE)
+    counts.failed(Failure.TIMEOUT)
     samples = scraped(metrics)
     assert samples["controller_runtime_reconcile_total,controller=web,result=success"] == 2
     assert samples["controller_runtime_reconcile_total,controller=web,result=error"] == 1

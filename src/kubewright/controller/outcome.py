@@ -1,0 +1,73 @@
+"""How reconciles end, and what an exception that ended one means."""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from typing import Final, cast
+
+from kubewright.controller.reconcile import Request
+from kubewright.machinery.errors import Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
+from kubewright.models import Object
+
+
+class Outcome(StrEnum):
+    """How a reconcile ended; the values are those of controller-runtime's `result` label."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    REQUEUE = "requeue"
+    REQUEUE_AFTER = "requeue_after"
+
+
+class Failure(Enum):
+    """What an exception means."""
+
+    GONE = "the object itself went away meanwhile; there is nothing to do"
+    CONFLICT = "the object changed meanwhile; tried again soon, and no error"
+    TERMINAL = "a retry cannot help; not tried again until something changes"
+    TIMEOUT = "the reconcile took too long; tried again"
+    MISTAKE = "an error of the code rather than of the world; tried again, and counted as Go counts panics"
+    ERROR = "anything else; tried again"
+
+
+class ReconcileTimeout(DeadlineExceeded):
+    """The reconcile was cancelled because its time was over."""
+
+
+_MISTAKES: Final = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RecursionError, TypeError,
+)  # fmt: skip
+
+
+def classify(error: BaseException, kind: type[Object], request: Request) -> Failure:
+    """What `error`, raised by the reconcile of `request`, an object of `kind`, means."""
+    if isinstance(error, NotFound) and _is_about(error, kind, request):
+        return Failure.GONE
+    if isinstance(error, Conflict):
+        return Failure.CONFLICT
+    if isinstance(error, TerminalError):
+        return Failure.TERMINAL
+    if isinstance(error, ReconcileTimeout):
+        return Failure.TIMEOUT
+    return Failure.MISTAKE if isinstance(error, _MISTAKES) else Failure.ERROR
+
+
+def explains_itself(error: BaseException) -> bool:
+    """Whether the message says all there is to say; otherwise the traceback helps."""
+    return isinstance(error, (KubewrightError, OSError))
+
+
+def unwrapped(error: Exception) -> Exception:
+    """What a task group's only failure was; any other error is itself."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    group = cast("ExceptionGroup[Exception]", error)
+    first, *others = group.exceptions
+    return group if others else unwrapped(first)
+
+
+def _is_about(error: NotFound, kind: type[Object], request: Request) -> bool:
+    api, details = kind.__api__, error.status.details
+    if details is None:
+        return False
+    return (details.group, details.kind, details.name) == (api.group, api.plural, request.name)
