@@ -70,7 +70,7 @@ class APIServer:
 
     async def start(self) -> None:
         """Create what every cluster holds and this one does not yet."""
-        create_missing(self.resources)
+        create_missing(self.resources, self.options.service_cidr)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request. Never raises: what goes wrong is an answer too."""

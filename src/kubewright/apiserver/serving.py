@@ -7,6 +7,7 @@ good. It listens on the loopback address unless told otherwise.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import os
 import ssl
 import tempfile
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kubewright.apiserver.bootstrap import publish
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright.apiserver.registry.objects import encode_json
@@ -66,6 +68,7 @@ class ServedAPI:
         """Listen, ready for requests."""
         await self.api.start()
         await self._listener.start()
+        publish(self.api.resources, _address(self._host), self.port)
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop: end watches, give requests in flight `grace` seconds, write what is left to write."""
@@ -115,6 +118,15 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
             out.write(pair.key + pair.certificate)
         context.load_cert_chain(file)
+
+
+def _address(host: str) -> str:
+    """The IP address that stands for a host to listen on: its own, or the loopback address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "127.0.0.1"
+    return "127.0.0.1" if address.is_unspecified else str(address)
 
 
 def _base64(data: bytes) -> str:

@@ -130,11 +130,11 @@ class Log(Connection):
         annotations = pod["metadata"].get("annotations") or {}
         text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
         if text is None:
-            if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") == "Pending":
-                reason = "ContainerCreating" if pod["spec"].get("nodeName") else "no node yet"
-                raise BadRequest(
-                    f'container "{container}" in pod "{attributes.name}" is waiting to start: {reason}'
-                )  # fmt: skip
+            if not pod["spec"].get("nodeName"):
+                raise BadRequest(f"pod {attributes.name} does not have a host assigned")
+            if (pod.get("status") or {}).get("phase") == "Pending":
+                where = f'container "{container}" in pod "{attributes.name}"'
+                raise BadRequest(f"{where} is waiting to start: ContainerCreating")
             text = f"container {container} of pod {attributes.name} is simulated and has logged nothing\n"
         return Response(200, {"content-type": "text/plain"}, text.encode())
 
