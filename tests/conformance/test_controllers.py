@@ -1,0 +1,256 @@
+"""What the controllers of a control plane make of objects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from conformance.rawapi import API
+
+
+def deployment(name: str = "d", **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": dict(labels)}, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template, **spec},
+    }
+
+
+async def until(check: Callable[[], Awaitable[Any]]) -> Any:
+    """What `check` gives, once that is true."""
+    for _ in range(600):
+        found = await check()
+        if found:
+            return found
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"never so: {found}")
+
+
+class Namespace:
+    def __init__(self, api: API, ns: str) -> None:
+        self.api, self.core, self.apps = api, ns, ns.replace("/api/v1", "/apis/apps/v1")
+
+    async def items(self, path: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = (await self.api.get(path)).expect(200).json["items"]
+        return items
+
+    async def settled(self, name: str = "d") -> dict[str, Any]:
+        """The Deployment, when its rollout is through."""
+
+        async def check() -> dict[str, Any] | None:
+            found: dict[str, Any] = (await self.api.get(f"{self.apps}/deployments/{name}")).json
+            status, wanted = found.get("status", {}), found["spec"]["replicas"]
+            counts = (status.get("replicas"), status.get("updatedReplicas"), status.get("availableReplicas"))
+            through = status.get("observedGeneration") == found["metadata"]["generation"]
+            return found if through and counts == (wanted, wanted, wanted) else None
+
+        result: dict[str, Any] = await until(check)
+        return result
+
+
+async def test_a_deployment_gets_ready(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    found = await space.settled()
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in found["status"]["conditions"]}
+    assert conditions == {
+        "Available": ("True", "MinimumReplicasAvailable"),
+        "Progressing": ("True", "NewReplicaSetAvailable"),
+    }
+    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
+    [replica_set] = await space.items(f"{space.apps}/replicasets")
+    assert replica_set["metadata"]["ownerReferences"][0]["controller"] is True
+    assert replica_set["spec"]["selector"]["matchLabels"]["pod-template-hash"]
+    pods = await space.items(f"{space.core}/pods")
+    assert len(pods) == 2
+    assert all(pod["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet" for pod in pods)
+    assert all(pod["spec"]["nodeName"] and pod["status"]["podIP"] for pod in pods)
+
+
+async def test_a_new_image_is_rolled_out_by_a_second_replica_set(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    await space.settled()
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}}
+    await api.patch(f"{space.apps}/deployments/d", patch, "strategic")
+    found = await space.settled()
+    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    sets = await space.items(f"{space.apps}/replicasets")
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 2]
+    pods = [each for each in await space.items(f"{space.core}/pods") if "deletionTimestamp" not in each["metadata"]]
+    assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {"nginx:2"}
+
+
+async def test_scaling_changes_the_one_replica_set(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    await space.settled()
+    await api.patch(f"{space.apps}/deployments/d", {"spec": {"replicas": 4}})
+    await space.settled()
+    await api.patch(f"{space.apps}/deployments/d", {"spec": {"replicas": 1}})
+    await space.settled()
+    assert len(await space.items(f"{space.apps}/replicasets")) == 1
+
+
+async def test_a_paused_deployment_does_not_roll(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    await space.settled()
+    patch = {"spec": {"paused": True, "template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}}
+    await api.patch(f"{space.apps}/deployments/d", patch, "strategic")
+
+    async def paused() -> bool:
+        found = (await api.get(f"{space.apps}/deployments/d")).json
+        return any(each["reason"] == "DeploymentPaused" for each in found["status"]["conditions"])
+
+    await until(paused)
+    assert len(await space.items(f"{space.apps}/replicasets")) == 1
+
+
+async def test_a_recreate_deployment_ends_the_old_pods_first(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment(strategy={"type": "Recreate"}))
+    await space.settled()
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}}
+    await api.patch(f"{space.apps}/deployments/d", patch, "strategic")
+    await space.settled()
+    sets = await space.items(f"{space.apps}/replicasets")
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 2]
+
+
+async def test_a_pod_that_is_deleted_is_replaced(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    await space.settled()
+    lost = (await space.items(f"{space.core}/pods"))[0]["metadata"]
+    await api.delete(f"{space.core}/pods/{lost['name']}")
+
+    async def replaced() -> bool:
+        pods = await space.items(f"{space.core}/pods")
+        live = [each["metadata"]["uid"] for each in pods if "deletionTimestamp" not in each["metadata"]]
+        return len(live) == 2 and lost["uid"] not in live
+
+    await until(replaced)
+
+
+async def test_what_is_owned_goes_with_its_owner(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
+    body = {"metadata": {"name": "owned", "ownerReferences": [reference]}}
+    (await api.post(f"{ns}/secrets", body)).expect(201)
+    await api.delete(f"{ns}/configmaps/owner")
+
+    async def gone() -> bool:
+        return (await api.get(f"{ns}/secrets/owned")).status == 404
+
+    await until(gone)
+    assert await space.items(f"{ns}/configmaps")
+
+
+async def test_an_owner_that_never_was_owns_nothing(api: API, ns: str) -> None:
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "no-such-uid"}
+    await api.post(f"{ns}/secrets", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+
+    async def gone() -> bool:
+        return (await api.get(f"{ns}/secrets/owned")).status == 404
+
+    await until(gone)
+
+
+async def test_an_object_with_one_owner_left_stays(api: API, ns: str) -> None:
+    references = []
+    for name in ("a", "b"):
+        made = (await api.post(f"{ns}/configmaps", {"metadata": {"name": name}})).json["metadata"]
+        references.append({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": made["uid"]})
+    await api.post(f"{ns}/secrets", {"metadata": {"name": "owned", "ownerReferences": references}})
+    await api.delete(f"{ns}/configmaps/a")
+
+    async def has_one_owner() -> bool:
+        found = (await api.get(f"{ns}/secrets/owned")).expect(200).json
+        return [each["name"] for each in found["metadata"]["ownerReferences"]] == ["b"]
+
+    await until(has_one_owner)
+
+
+async def test_a_foreground_deletion_waits_for_what_is_owned(api: API, ns: str) -> None:
+    owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "owner",
+        "uid": owner["uid"],
+        "blockOwnerDeletion": True,
+    }
+    body = {"metadata": {"name": "owned", "ownerReferences": [reference], "finalizers": ["example.com/hold"]}}
+    await api.post(f"{ns}/secrets", body)
+    held = (await api.delete(f"{ns}/configmaps/owner", {"propagationPolicy": "Foreground"})).expect(200).json
+    assert held["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+    async def deleting() -> bool:
+        return "deletionTimestamp" in (await api.get(f"{ns}/secrets/owned")).expect(200).json["metadata"]
+
+    await until(deleting)
+    (await api.get(f"{ns}/configmaps/owner")).expect(200)
+    await api.patch(f"{ns}/secrets/owned", {"metadata": {"finalizers": None}})
+
+    async def gone() -> bool:
+        return (await api.get(f"{ns}/configmaps/owner")).status == 404
+
+    await until(gone)
+
+
+async def test_an_orphaning_deletion_lets_go_of_what_is_owned(api: API, ns: str) -> None:
+    owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
+    await api.post(f"{ns}/secrets", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+    await api.delete(f"{ns}/configmaps/owner", {"propagationPolicy": "Orphan"})
+
+    async def gone() -> bool:
+        return (await api.get(f"{ns}/configmaps/owner")).status == 404
+
+    await until(gone)
+    assert "ownerReferences" not in (await api.get(f"{ns}/secrets/owned")).expect(200).json["metadata"]
+
+
+async def test_a_service_has_the_addresses_of_its_pods(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    ports = [{"port": 80, "targetPort": 8080}]
+    await api.post(f"{ns}/services", {"metadata": {"name": "s"}, "spec": {"selector": {"app": "d"}, "ports": ports}})
+    await api.post(f"{space.apps}/deployments", deployment())
+    await space.settled()
+    slices = ns.replace("/api/v1", "/apis/discovery.k8s.io/v1") + "/endpointslices"
+
+    async def addresses() -> bool:
+        items = await space.items(f"{slices}?labelSelector=kubernetes.io/service-name%3Ds")
+        ready = [each for item in items for each in item["endpoints"] or [] if each["conditions"]["ready"]]
+        return len(ready) == 2 and items[0]["ports"][0]["port"] == 8080
+
+    await until(addresses)
+
+
+async def test_every_namespace_has_an_account_and_the_clusters_certificate(api: API, ns: str) -> None:
+    async def there() -> bool:
+        account = await api.get(f"{ns}/serviceaccounts/default")
+        certificate = await api.get(f"{ns}/configmaps/kube-root-ca.crt")
+        return account.status == certificate.status == 200
+
+    await until(there)
+    found = (await api.get(f"{ns}/configmaps/kube-root-ca.crt")).json
+    assert found["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+
+
+async def test_a_deleted_namespace_empties_and_goes(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    await api.post(f"{ns}/secrets", {"metadata": {"name": "s"}})
+    await api.delete(ns)
+
+    async def gone() -> bool:
+        return (await api.get(ns)).status == 404
+
+    await until(gone)

@@ -1,0 +1,306 @@
+"""CustomResourceDefinitions, and the objects that they make possible."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+
+from conformance.rawapi import API
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+SPEC: dict[str, Any] = {
+    "type": "object",
+    "required": ["size"],
+    "properties": {
+        "size": {"type": "integer", "minimum": 1, "maximum": 5},
+        "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+        "code": {"type": "string", "maxLength": 4, "pattern": "^[a-z]*$"},
+        "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+        "port": {"x-kubernetes-int-or-string": True},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "items": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+def crd(plural: str, group: str, **version: Any) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": SPEC,
+            "status": {
+                "type": "object",
+                "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}},
+            },
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": "Gizmo", "shortNames": [f"g{plural[-4:]}"], "categories": ["all"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {
+                        "status": {},
+                        "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"},
+                    },
+                    "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+                    **version,
+                }
+            ],
+        },
+    }
+
+
+class Gizmos:
+    """A CRD of its own for each test, and where its objects are."""
+
+    def __init__(self, api: API, ns: str, group: str) -> None:
+        self.api = api
+        self.group = group
+        self.definition = f"{CRDS}/gizmos.{group}"
+        self.path = f"{ns.replace('/api/v1', f'/apis/{group}/v1')}/gizmos"
+
+    def gizmo(self, name: str = "g", **spec: Any) -> dict[str, Any]:
+        body = {"apiVersion": f"{self.group}/v1", "kind": "Gizmo", "metadata": {"name": name}}
+        return {**body, "spec": {"size": 1, **spec}}
+
+
+async def established(api: API, path: str) -> dict[str, Any]:
+    for _ in range(400):
+        found: dict[str, Any] = (await api.get(path)).expect(200).json
+        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions") or []}
+        if conditions.get("Established", {}).get("status") == "True":
+            return found
+        await asyncio.sleep(0.05)
+    raise AssertionError("never established")
+
+
+@pytest_asyncio.fixture
+async def gizmos(api: API, ns: str) -> AsyncIterator[Gizmos]:
+    group = f"g{secrets.token_hex(4)}.example.com"
+    gizmos = Gizmos(api, ns, group)
+    (await api.post(CRDS, crd("gizmos", group))).expect(201)
+    await established(api, gizmos.definition)
+    for _ in range(200):
+        if (await api.get(gizmos.path)).status == 200:
+            break
+        await asyncio.sleep(0.05)
+    yield gizmos
+    await api.delete(gizmos.definition)
+
+
+async def test_a_definition_is_accepted_and_established(api: API, gizmos: Gizmos) -> None:
+    found = await established(api, gizmos.definition)
+    conditions = {each["type"]: each for each in found["status"]["conditions"]}
+    assert conditions["NamesAccepted"]["reason"] == "NoConflicts"
+    assert conditions["NamesAccepted"]["message"] == "no conflicts found"
+    assert conditions["Established"]["reason"] == "InitialNamesAccepted"
+    assert conditions["Established"]["message"] == "the initial names have been accepted"
+    names = found["status"]["acceptedNames"]
+    assert (names["singular"], names["listKind"]) == ("gizmo", "GizmoList")
+    assert found["status"]["storedVersions"] == ["v1"]
+    assert found["spec"]["conversion"] == {"strategy": "None"}
+
+
+async def test_its_resources_are_discovered(api: API, gizmos: Gizmos) -> None:
+    found = (await api.get(f"/apis/{gizmos.group}/v1")).expect(200).json
+    resources = {each["name"]: each for each in found["resources"]}
+    assert set(resources) == {"gizmos", "gizmos/status", "gizmos/scale"}
+    assert resources["gizmos"]["singularName"] == "gizmo"
+    assert resources["gizmos"]["storageVersionHash"]
+
+
+async def test_defaults_are_set_and_unknown_fields_pruned(gizmos: Gizmos) -> None:
+    body = gizmos.gizmo(bogus=1, free={"any": {"thing": [1]}})
+    answer = (await gizmos.api.post(gizmos.path, body)).expect(201)
+    assert answer.json["spec"] == {"size": 1, "color": "red", "free": {"any": {"thing": [1]}}}
+    assert answer.headers["warning"] == '299 - "unknown field \\"spec.bogus\\""'
+    assert answer.json["metadata"]["generation"] == 1
+
+
+async def test_items_of_its_list_say_their_kind(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo())
+    found = (await gizmos.api.get(gizmos.path)).json
+    assert (found["kind"], found["apiVersion"]) == ("GizmoList", f"{gizmos.group}/v1")
+    assert (found["items"][0]["kind"], found["items"][0]["apiVersion"]) == ("Gizmo", f"{gizmos.group}/v1")
+
+
+async def refusal(gizmos: Gizmos, **spec: Any) -> list[tuple[str, str, str]]:
+    answer = (await gizmos.api.post(gizmos.path, gizmos.gizmo(**spec))).expect(422)
+    assert answer.message.startswith(f'Gizmo.{gizmos.group} "g" is invalid: ')
+    return answer.causes
+
+
+async def test_every_fault_of_a_value_is_named(gizmos: Gizmos) -> None:
+    assert (
+        "FieldValueTypeInvalid",
+        "spec.size",
+        'Invalid value: "string": spec.size in body must be of type integer: "string"',
+    ) in await refusal(gizmos, size="x")
+    assert await refusal(gizmos, size=6) == [
+        ("FieldValueInvalid", "spec.size", "Invalid value: 6: spec.size in body should be less than or equal to 5")
+    ]
+    assert await refusal(gizmos, size=0) == [
+        ("FieldValueInvalid", "spec.size", "Invalid value: 0: spec.size in body should be greater than or equal to 1")
+    ]
+    assert await refusal(gizmos, color="green") == [
+        ("FieldValueNotSupported", "spec.color", 'Unsupported value: "green": supported values: "red", "blue"')
+    ]
+    assert await refusal(gizmos, code="abcde") == [
+        ("FieldValueTooLong", "spec.code", "Too long: may not be more than 4 bytes")
+    ]
+    assert await refusal(gizmos, code="A") == [
+        ("FieldValueInvalid", "spec.code", "Invalid value: \"A\": spec.code in body should match '^[a-z]*$'")
+    ]
+    assert await refusal(gizmos, tags=["a", "a"]) == [("FieldValueDuplicate", "spec.tags[1]", 'Duplicate value: "a"')]
+    assert await refusal(gizmos, items=[{"name": "a"}, {"name": "a"}]) == [
+        ("FieldValueDuplicate", "spec.items[1]", 'Duplicate value: {"name":"a"}')
+    ]
+
+
+async def test_a_required_field_is_required(gizmos: Gizmos) -> None:
+    body = gizmos.gizmo()
+    del body["spec"]["size"]
+    answer = (await gizmos.api.post(gizmos.path, body)).expect(422)
+    assert answer.causes == [("FieldValueRequired", "spec.size", "Required value")]
+
+
+async def test_several_faults_are_listed_together(gizmos: Gizmos) -> None:
+    answer = (await gizmos.api.post(gizmos.path, gizmos.gizmo(size=6, color="green"))).expect(422)
+    assert {cause[1] for cause in answer.causes} == {"spec.size", "spec.color"}
+    assert "is invalid: [" in answer.message
+
+
+async def test_strict_validation_refuses_unknown_fields(gizmos: Gizmos) -> None:
+    answer = await gizmos.api.post(f"{gizmos.path}?fieldValidation=Strict", gizmos.gizmo(bogus=1))
+    answer.expect(400)
+    assert 'strict decoding error: unknown field "spec.bogus"' in answer.message
+
+
+async def test_a_body_without_a_kind_is_a_bad_request(gizmos: Gizmos) -> None:
+    answer = (await gizmos.api.post(gizmos.path, {"metadata": {"name": "g"}, "spec": {"size": 1}})).expect(400)
+    assert "Object 'Kind' is missing in" in answer.message
+
+
+async def test_status_is_written_through_its_own_door(gizmos: Gizmos) -> None:
+    made = (await gizmos.api.post(gizmos.path, {**gizmos.gizmo(), "status": {"phase": "x"}})).expect(201).json
+    assert "status" not in made
+    made["status"], made["spec"]["size"] = {"phase": "Ready"}, 4
+    through_status = (await gizmos.api.put(f"{gizmos.path}/g/status", made)).expect(200).json
+    assert (through_status["status"], through_status["spec"]["size"]) == ({"phase": "Ready"}, 1)
+    assert through_status["metadata"]["generation"] == 1
+    through_status["status"], through_status["spec"]["size"] = {"phase": "Other"}, 4
+    through_spec = (await gizmos.api.put(f"{gizmos.path}/g", through_status)).expect(200).json
+    assert (through_spec["status"], through_spec["spec"]["size"]) == ({"phase": "Ready"}, 4)
+    assert through_spec["metadata"]["generation"] == 2
+
+
+async def test_an_update_needs_a_resource_version(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo())
+    answer = (await gizmos.api.put(f"{gizmos.path}/g", gizmos.gizmo(size=2))).expect(422)
+    assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.message
+
+
+async def test_the_scale_subresource_is_a_view_of_its_paths(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo(size=2))
+    scale = (await gizmos.api.get(f"{gizmos.path}/g/scale")).expect(200).json
+    assert (scale["kind"], scale["apiVersion"], scale["spec"]) == ("Scale", "autoscaling/v1", {"replicas": 2})
+    await gizmos.api.patch(f"{gizmos.path}/g/scale", {"spec": {"replicas": 3}})
+    changed = (await gizmos.api.get(f"{gizmos.path}/g")).json
+    assert (changed["spec"]["size"], changed["metadata"]["generation"]) == (3, 2)
+
+
+async def test_a_strategic_patch_is_not_for_custom_resources(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo())
+    answer = (await gizmos.api.patch(f"{gizmos.path}/g", {"spec": {"size": 2}}, "strategic")).expect(415)
+    assert "application/merge-patch+json" in answer.message
+
+
+async def test_apply_merges_its_lists_by_key(gizmos: Gizmos) -> None:
+    mine, theirs = gizmos.gizmo(items=[{"name": "a", "value": "1"}]), gizmos.gizmo(items=[{"name": "b"}])
+    await gizmos.api.patch(f"{gizmos.path}/g?fieldManager=me", mine, "apply")
+    merged = (await gizmos.api.patch(f"{gizmos.path}/g?fieldManager=other", theirs, "apply")).expect(200).json
+    assert [each["name"] for each in merged["spec"]["items"]] == ["a", "b"]
+
+
+async def test_its_table_has_its_columns(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo(size=3))
+    found = (await gizmos.api.get(gizmos.path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")).json
+    assert [each["name"] for each in found["columnDefinitions"]] == ["Name", "Size"]
+    assert found["rows"][0]["cells"] == ["g", 3]
+
+
+async def test_its_schema_is_published(api: API, gizmos: Gizmos) -> None:
+    for _ in range(200):
+        paths = (await api.get("/openapi/v3")).json["paths"]
+        if f"apis/{gizmos.group}/v1" in paths:
+            break
+        await asyncio.sleep(0.05)
+    url = paths[f"apis/{gizmos.group}/v1"]["serverRelativeURL"]
+    schemas = (await api.get(url)).expect(200).json["components"]["schemas"]
+    [gizmo] = [each for name, each in schemas.items() if name.endswith(".Gizmo")]
+    assert gizmo["properties"]["spec"]["properties"]["size"]["maximum"] == 5
+    assert gizmo["x-kubernetes-group-version-kind"] == [{"group": gizmos.group, "version": "v1", "kind": "Gizmo"}]
+
+
+async def test_deleting_the_definition_deletes_its_objects(api: API, gizmos: Gizmos) -> None:
+    await api.post(gizmos.path, gizmos.gizmo())
+    (await api.delete(gizmos.definition)).expect(200)
+    for _ in range(400):
+        if (await api.get(gizmos.definition)).status == 404:
+            break
+        await asyncio.sleep(0.05)
+    (await api.get(gizmos.definition)).expect(404)
+    (await api.get(f"{gizmos.path}/g")).expect(404)
+
+
+async def test_a_definition_with_the_wrong_name_is_invalid(api: API) -> None:
+    body = crd("gizmos", "wrong.example.com")
+    body["metadata"]["name"] = "other.wrong.example.com"
+    answer = (await api.post(CRDS, body)).expect(422)
+    assert ("FieldValueInvalid", "metadata.name") in [cause[:2] for cause in answer.causes]
+
+
+async def test_a_schema_that_is_not_structural_is_invalid(api: API) -> None:
+    body = crd("gizmos", "wrong.example.com")
+    body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"properties": {"a": {}}}
+    answer = (await api.post(CRDS, body)).expect(422)
+    fields = {cause[1] for cause in answer.causes}
+    assert "spec.versions[0].schema.openAPIV3Schema.properties[spec].type" in fields or any(
+        field.endswith("properties[spec].type") for field in fields
+    ), answer.causes
+
+
+async def test_a_definition_stores_exactly_one_version(api: API) -> None:
+    body = crd("gizmos", "wrong.example.com", storage=False)
+    answer = (await api.post(CRDS, body)).expect(422)
+    assert "must have exactly one version marked as storage version" in answer.message
+
+
+async def test_a_missing_namespace_is_told_before_the_object_is_looked_at(gizmos: Gizmos) -> None:
+    path = gizmos.path.replace(gizmos.path.split("/")[5], "nons")
+    answer = (await gizmos.api.post(path, gizmos.gizmo())).expect(404)
+    assert answer.message == 'namespaces "nons" not found'
