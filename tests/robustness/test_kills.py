@@ -1,0 +1,148 @@
+"""An operator that is killed at any moment leaves a world that its successor brings into line."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kubewright import Manager, NotFound, ObjectMeta
+from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.apis.core.v1 import Pod, Service
+from kubewright.client import MergePatch
+from kubewright.testing import Cluster, eventually
+from robustness.processes import OperatorProcess, operator
+from webserver_operator.controller import reconcile
+from webserver_operator.types import WebServer, WebServerSpec
+
+pytestmark = pytest.mark.xdist_group("node port 30010")
+
+OBJECTS = 100
+KILLS = 50
+SEED = 20261120
+
+
+class Churn:
+    """Creates, changes and deletes up to `OBJECTS` WebServers of one namespace, and damages what belongs to them."""
+
+    def __init__(self, cluster: Cluster, namespace: str, chance: random.Random) -> None:
+        self._client = cluster.client
+        self._namespace = namespace
+        self._chance = chance
+        self._names = [f"web-{number}" for number in range(OBJECTS)]
+        self.done = Counter[str]()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        for name in self._names:
+            await self._create(name)
+        while True:
+            step = self._chance.choice([self._create, self._change, self._change, self._delete, self._damage])
+            await step(self._chance.choice(self._names))
+            await asyncio.sleep(0.005)
+
+    async def _create(self, name: str) -> None:
+        metadata = ObjectMeta(name=name, namespace=self._namespace)
+        if not await self._exists(WebServer, name):
+            await self._client.create(WebServer(metadata=metadata, spec=WebServerSpec(**self._spec())))
+            self.done["created"] += 1
+
+    async def _change(self, name: str) -> None:
+        if await self._exists(WebServer, name):
+            patch = MergePatch({"spec": self._spec()})
+            await self._client.patch(WebServer, patch, name=name, namespace=self._namespace)
+            self.done["changed"] += 1
+
+    async def _delete(self, name: str) -> None:
+        if await self._exists(WebServer, name):
+            await self._client.delete(WebServer, name, namespace=self._namespace)
+            self.done["deleted"] += 1
+
+    async def _damage(self, name: str) -> None:
+        try:
+            await self._client.delete(Deployment, name, namespace=self._namespace)
+            self.done["damaged"] += 1
+        except NotFound:
+            return
+
+    async def _exists(self, kind: type[WebServer], name: str) -> bool:
+        try:
+            await self._client.get(kind, name, namespace=self._namespace)
+        except NotFound:
+            return False
+        return True
+
+    def _spec(self) -> dict[str, object]:
+        return {"replicas": self._chance.randint(0, 2), "image": f"nginx:1.{self._chance.randint(20, 25)}"}
+
+
+async def test_what_an_operator_that_is_killed_50_times_leaves_converges(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    await cluster.install(WebServer)
+    chance = random.Random(SEED)
+    churn = Churn(cluster, namespace, chance)
+    async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
+        kubeconfig = cluster.kubeconfig(account)
+        churning = asyncio.create_task(churn.run())
+        for _ in range(KILLS):
+            await live_shortly(kubeconfig, tmp_path / "log", chance)
+        churning.cancel()
+        await asyncio.wait([churning])
+        assert churning.cancelled(), churning.exception()
+        assert all(churn.done[each] >= OBJECTS for each in ("created", "changed", "deleted", "damaged")), churn.done
+        async with operator("webserver_operator.main", kubeconfig, tmp_path / "log") as last:
+            await eventually(is_as_specified, cluster, namespace)
+            assert last.status is None, last.log
+            assert "Traceback" not in last.log
+
+
+async def live_shortly(kubeconfig: Path, log: Path, chance: random.Random) -> None:
+    """An operator that is killed: now and then before it works, most times while it does."""
+    log.write_text("")
+    async with operator("webserver_operator.main", kubeconfig, log) as process:
+        if chance.random() < 0.8:
+            await eventually(works, process)
+        await asyncio.sleep(chance.uniform(0.0, 0.4))
+    assert "Traceback" not in process.log, process.log
+
+
+async def works(process: OperatorProcess) -> None:
+    assert process.status is None, process.log
+    assert '"Working"' in process.log
+
+
+async def is_as_specified(cluster: Cluster, namespace: str) -> None:
+    """Each WebServer has what it should have, one has the node port, and there is nothing else."""
+    client = cluster.client
+    webs = {web.metadata.name: web for web in await client.list(WebServer, namespace=namespace)}
+    deployments = await client.list(Deployment, namespace=namespace)
+    wanted = {name: (web.metadata.uid, web.spec.replicas, web.spec.image) for name, web in webs.items()}
+    assert {each.metadata.name: described(each) for each in deployments} == wanted
+    assert len(deployments) == len(webs)
+
+    services = await client.list(Service, namespace=namespace)
+    assert len(services) == 1
+    [service] = services
+    holder = service.metadata.name.removesuffix("-service")
+    assert [owner.uid for owner in service.metadata.owner_references] == [webs[holder].metadata.uid]
+
+    for name, web in webs.items():
+        [condition] = web.status.conditions
+        assert condition.reason == ("AllReplicasAvailable" if name == holder else "NodePortTaken")
+        assert condition.observed_generation == web.metadata.generation
+        assert web.status.available_replicas == web.spec.replicas
+
+    sets = {each.metadata.uid for each in await client.list(ReplicaSet, namespace=namespace)}
+    pods = await client.list(Pod, namespace=namespace)
+    assert {owner.uid for pod in pods for owner in pod.metadata.owner_references} <= sets
+    running = Counter((pod.metadata.labels["webserver_cr"], pod.spec.containers[0].image) for pod in pods)
+    assert running == Counter({(name, web.spec.image): web.spec.replicas for name, web in webs.items()})
+
+
+def described(deployment: Deployment) -> tuple[str, int | None, str | None]:
+    [owner] = deployment.metadata.owner_references
+    return owner.uid, deployment.spec.replicas, deployment.spec.template.spec.containers[0].image
