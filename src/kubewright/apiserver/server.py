@@ -18,6 +18,8 @@ What `APIServer` puts together, and where each part comes from:
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from kubewright.apiserver import admission, apiextensions, authentication, authorization
 from kubewright.apiserver.admission.attributes import AdmissionPlugin
 from kubewright.apiserver.authentication import Authentication
@@ -30,8 +32,7 @@ from kubewright.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.registry import builtin
 from kubewright.apiserver.registry.resourceset import ResourceSet
-from kubewright.apiserver.storage.log import SQLiteLog
-from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.storage.store import Log, Store
 from kubewright.http.message import Request, Response
 
 
@@ -50,8 +51,7 @@ class APIServer:
 
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
-        log = SQLiteLog(self.options.data) if self.options.data is not None else None
-        self._store = Store(history=self.options.history, log=log)
+        self._store = Store(history=self.options.history, log=_open_log(self.options.data))
         self._admission: list[AdmissionPlugin] = []
         self.resources = ResourceSet(self._store, self._admission, self.options.clock)
         self.authentication = authentication.build(self)
@@ -79,3 +79,11 @@ class APIServer:
     async def close(self) -> None:
         """End watches, and write what is left to write."""
         await self._store.close()
+
+
+def _open_log(folder: Path | None) -> Log | None:
+    if folder is None:
+        return None
+    from kubewright.apiserver.storage.log import SQLiteLog  # SQLite is loaded by those who keep something
+
+    return SQLiteLog(folder)

@@ -13,7 +13,6 @@ import msgspec
 from kubewright.apiserver import protobuf
 from kubewright.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
 from kubewright.apiserver.registry.objects import decode_json, encode_json
-from kubewright.machinery import yaml
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersionKind
@@ -38,7 +37,7 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
         if kind == PROTOBUF:
             return protobuf.decode(body, expected)
         if kind == YAML:
-            return yaml.load(body)
+            return _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {expected.kind}): "
@@ -47,10 +46,16 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
     raise UnsupportedMediaType(_UNKNOWN_FORMAT)
 
 
+def _load_yaml(body: bytes) -> JSONObject:
+    from kubewright.machinery import yaml  # loaded by the first body that is YAML
+
+    return yaml.load(body)
+
+
 def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     """The configuration in an apply patch: YAML, and so also JSON. Raises BadRequest."""
     try:
-        config = decode_json(body) if body[:1] == b"{" else yaml.load(body)
+        config = decode_json(body) if body[:1] == b"{" else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     check_kind(config, expected, custom=True)

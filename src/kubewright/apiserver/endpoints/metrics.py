@@ -1,29 +1,30 @@
-"""The server's own figures, under the names that kube-apiserver gives them."""
+"""The server's own figures, under the names that kube-apiserver gives them.
+
+The library that writes them is loaded at the first scrape: most servers are never scraped.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector, CollectorRegistry
+from typing import TYPE_CHECKING
 
 from kubewright.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.http.message import Response
 
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
 _REQUEST_LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "code")
 
 
-class Metrics(Collector):
-    """Counts requests, and at each scrape the stored objects."""
+class Metrics:
+    """Counts requests, and at each scrape the stored objects. A collector, to prometheus_client."""
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
         self._requests: Counter[tuple[str, ...]] = Counter()
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
 
     def count(self, info: RequestInfo, code: int) -> None:
         """Note a request that was answered."""
@@ -34,10 +35,18 @@ class Metrics(Collector):
         self._requests[key] += 1
 
     def answer(self) -> Response:
-        body = generate_latest(self._registry)
-        return Response(200, {"cache-control": "no-cache, private", "content-type": CONTENT_TYPE_LATEST}, body)
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        registry = CollectorRegistry()
+        registry.register(self)
+        headers = {"cache-control": "no-cache, private", "content-type": CONTENT_TYPE_LATEST}
+        return Response(200, headers, generate_latest(registry))
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures as they are now."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
         requests = CounterMetricFamily("apiserver_request_total", "Requests answered.", labels=_REQUEST_LABELS)
         for labels, count in self._requests.items():
             requests.add_metric(labels, count)

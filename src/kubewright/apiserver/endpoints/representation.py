@@ -18,7 +18,6 @@ from kubewright.apiserver.endpoints.negotiation import JSON, PROTOBUF, YAML
 from kubewright.apiserver.registry.listing import Page
 from kubewright.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
 from kubewright.apiserver.registry.resource import Resource
-from kubewright.machinery import yaml
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
 
@@ -164,8 +163,14 @@ def _as_is(data: bytes) -> bytes:
     return data
 
 
+def _to_yaml(data: bytes) -> bytes:
+    from kubewright.machinery import yaml  # loaded by the first answer that is YAML
+
+    return yaml.dump(decode_json(data)).encode()
+
+
 _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     JSON: _as_is,
-    YAML: lambda data: yaml.dump(decode_json(data)).encode(),
+    YAML: _to_yaml,
     PROTOBUF: lambda data: protobuf.encode(decode_json(data)),
 }

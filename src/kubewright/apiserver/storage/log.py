@@ -13,7 +13,7 @@ import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -34,24 +34,6 @@ CREATE TABLE IF NOT EXISTS log (
 )
 """
 _LATEST = "SELECT max(revision) FROM log GROUP BY resource, key"
-
-
-class Log(Protocol):
-    """Where a store's commits are kept beyond the process."""
-
-    def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
-        """The entries of each resource by key, and the revision of the last commit."""
-        ...
-
-    def append(self, event: Event) -> None:
-        """Keep a commit; it may be written later, in order. Raises InternalError when an earlier one could not be."""
-        ...
-
-    async def flush(self) -> None:
-        """Return once everything appended is written."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 class SQLiteLog:

@@ -14,12 +14,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from kubewright.apiserver.storage.cursor import Cursor
 from kubewright.apiserver.storage.events import Entry, Event, EventType, Observer
-from kubewright.apiserver.storage.log import Log
 from kubewright.apiserver.storage.table import Snapshot, Table
 from kubewright.machinery.errors import Gone
+
+
+class Log(Protocol):
+    """Where a store's commits are kept beyond the process."""
+
+    def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
+        """The entries of each resource by key, and the revision of the last commit."""
+        ...
+
+    def append(self, event: Event) -> None:
+        """Keep a commit; it may be written later, in order. Raises InternalError when an earlier one could not be."""
+        ...
+
+    async def flush(self) -> None:
+        """Return once everything appended is written."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Store:
