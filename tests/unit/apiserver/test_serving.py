@@ -121,3 +121,10 @@ async def test_a_certificate_of_another_authority_is_not_taken(served: ServedAPI
     }
     with pytest.raises(ConnectionFailed):
         await ask(kubeconfig, tmp_path, "GET", "/api/v1/namespaces")
+
+
+async def test_pods_find_the_server_by_a_service_of_its_port(served: ServedAPI, tmp_path: Path) -> None:
+    path = "/api/v1/namespaces/default/services/kubernetes"
+    service = await ask(served.kubeconfig(), tmp_path, "GET", path)
+    assert service["spec"]["clusterIP"] == "10.96.0.1"
+    assert [(each["port"], each["targetPort"]) for each in service["spec"]["ports"]] == [(443, served.port)]
