@@ -91,6 +91,17 @@ async def parts_of(cluster: Cluster, namespace: str) -> set[str]:
     return {each.metadata.name for each in found} - {"kube-root-ca.crt"}
 
 
+async def versions_of(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """The parts by name, with colour and resource version, once all of them are blue."""
+
+    async def check() -> dict[str, str]:
+        found = [each for each in await cluster.client.list(ConfigMap, namespace=namespace) if "colour" in each.data]
+        assert [each.data["colour"] for each in found] == ["blue", "blue"]
+        return {each.metadata.name: each.metadata.resource_version for each in found}
+
+    return await eventually(check)
+
+
 async def has_parts(cluster: Cluster, namespace: str, names: set[str]) -> None:
     assert await parts_of(cluster, namespace) == names
 
@@ -154,6 +165,28 @@ async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster
             await cluster.client.create(gizmo(namespace))
             await second.says("Working")
             await eventually(has_parts, cluster, namespace, {"g-0"})
+
+
+async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goes_on(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    async with operator(kubeconfig, namespace) as first:
+        await first.says("Working")
+        obj = await cluster.client.create(gizmo(namespace, parts=2, slow=True))
+        await first.says("Half done")
+        first.signal(signal.SIGSTOP)
+        async with operator(kubeconfig, namespace) as second:
+            await second.says("Working")
+            patch = MergePatch({"spec": {"colour": "blue", "slow": False}})
+            await cluster.client.patch(obj, patch)
+            await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
+            versions = await versions_of(cluster, namespace)
+            first.signal(signal.SIGCONT)
+            assert await first.ended() == 1
+            assert first.lines[-1]["msg"] == "Cannot go on"
+            assert str(first.lines[-1]["error"]).startswith(f"Lease {namespace}/gizmo-operator: taken by another")
+            assert await versions_of(cluster, namespace) == versions
 
 
 async def test_an_operator_that_is_killed_again_and_again_still_converges(
