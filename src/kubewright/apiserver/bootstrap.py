@@ -9,8 +9,6 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from ipaddress import ip_network
-
 from kubewright.apiserver import catalog
 from kubewright.apiserver.registry.objects import decode_json, encode_json
 from kubewright.apiserver.registry.resourceset import ResourceSet

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apiserver.bootstrap import publish
-from kubewright.apiserver.bootstrap import publish_service
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright.apiserver.registry.objects import encode_json
@@ -69,7 +68,6 @@ class ServedAPI:
         """Listen, ready for requests."""
         await self.api.start()
         await self._listener.start()
-        publish_service(self.api.resources, self.api.options.service_cidr, self.port)
         publish(self.api.resources, _address(self._host), self.port)
 
     async def close(self, grace: float = 0.0) -> None:
