@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from kubewright.cli.project import Project
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager import Manager
 from kubewright.manager.program import run_program
 
 
@@ -19,4 +21,14 @@ def command(arguments: tuple[str, ...]) -> None:
 
     Takes the flags of the operator itself: `kubewright run --help` lists them.
     """
-    run_program(Project.load().manager, arguments)
+    run_program(_manager(arguments), arguments)
+
+
+def _manager(arguments: tuple[str, ...]) -> Manager:
+    """The project's; where there is no project, one that can tell the flags that all have."""
+    try:
+        return Project.load().manager
+    except ConfigError:
+        if {"-h", "--help"}.isdisjoint(arguments):
+            raise
+        return Manager(name="kubewright run")
