@@ -120,7 +120,7 @@ async def is_as_specified(cluster: Cluster, namespace: str) -> None:
     client = cluster.client
     webs = {web.metadata.name: web for web in await client.list(WebServer, namespace=namespace)}
     deployments = await client.list(Deployment, namespace=namespace)
-    wanted = {name: (web.metadata.uid, web.spec.replicas, web.spec.image) for name, web in webs.items()}
+    wanted = {name: ([web.metadata.uid], web.spec.replicas, web.spec.image) for name, web in webs.items()}
     assert {each.metadata.name: described(each) for each in deployments} == wanted
     assert len(deployments) == len(webs)
 
@@ -131,9 +131,9 @@ async def is_as_specified(cluster: Cluster, namespace: str) -> None:
     assert [owner.uid for owner in service.metadata.owner_references] == [webs[holder].metadata.uid]
 
     for name, web in webs.items():
-        [condition] = web.status.conditions
-        assert condition.reason == ("AllReplicasAvailable" if name == holder else "NodePortTaken")
-        assert condition.observed_generation == web.metadata.generation
+        reason = "AllReplicasAvailable" if name == holder else "NodePortTaken"
+        told = [(condition.reason, condition.observed_generation) for condition in web.status.conditions]
+        assert told == [(reason, web.metadata.generation)]
         assert web.status.available_replicas == web.spec.replicas
 
     sets = {each.metadata.uid for each in await client.list(ReplicaSet, namespace=namespace)}
@@ -143,6 +143,6 @@ async def is_as_specified(cluster: Cluster, namespace: str) -> None:
     assert running == Counter({(name, web.spec.image): web.spec.replicas for name, web in webs.items()})
 
 
-def described(deployment: Deployment) -> tuple[str, int | None, str | None]:
-    [owner] = deployment.metadata.owner_references
-    return owner.uid, deployment.spec.replicas, deployment.spec.template.spec.containers[0].image
+def described(deployment: Deployment) -> tuple[list[str], int | None, str | None]:
+    owners = [owner.uid for owner in deployment.metadata.owner_references]
+    return owners, deployment.spec.replicas, deployment.spec.template.spec.containers[0].image
