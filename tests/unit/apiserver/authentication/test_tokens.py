@@ -1,0 +1,182 @@
+"""Tokens of service accounts, and the ways to say who one is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from kubewright.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
+from kubewright.apiserver.options import ServerOptions
+from kubewright.apiserver.server import APIServer
+from kubewright.http.message import Peer, Request
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import ConfigError
+from unit.apiserver.harness import API
+
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+POD = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "op", "containers": [{"name": "c", "image": "i"}]}}
+
+
+@pytest.fixture
+async def account(api: API) -> dict[str, Any]:
+    return await api.ok("POST", ACCOUNTS, {"metadata": {"name": "op"}})
+
+
+async def token_of(api: API, **spec: Any) -> str:
+    answer = await api.ok("POST", f"{ACCOUNTS}/op/token", {"spec": spec})
+    return str(answer["status"]["token"])
+
+
+async def who(api: API, token: str, **headers: str) -> dict[str, Any]:
+    answer = await api.ok("POST", WHO, {}, token=token, **headers)
+    user: dict[str, Any] = answer["status"]["userInfo"]
+    return user
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ec.generate_private_key(ec.SECP256R1()),
+        ec.generate_private_key(ec.SECP384R1()),
+        rsa.generate_private_key(public_exponent=65537, key_size=2048),
+    ],
+    ids=["ES256", "ES384", "RS256"],
+)
+def test_a_token_is_verified_by_the_public_half_of_its_key_and_by_no_other(
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey,
+) -> None:
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )  # fmt: skip
+    signing = SigningKey.from_pem(pem)
+    text = signing.sign({"sub": "me"})
+    token = Token.parse(text)
+    signing.public.verify(token)
+    assert token.claims == {"sub": "me"}
+    with pytest.raises(InvalidToken):
+        SigningKey.generate().public.verify(token)
+    head, _, signature = text.split(".")
+    _, other_claims, _ = signing.sign({"sub": "you"}).split(".")
+    with pytest.raises(InvalidToken):
+        signing.public.verify(Token.parse(f"{head}.{other_claims}.{signature}"))
+
+
+def test_a_key_that_cannot_sign_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ConfigError, match="unencrypted PEM"):
+        SigningKey.from_pem(b"nonsense")
+
+
+async def test_a_service_account_is_known_by_its_token(api: API, account: dict[str, Any]) -> None:
+    user = await who(api, await token_of(api))
+    assert user["username"] == "system:serviceaccount:default:op"
+    assert user["uid"] == account["metadata"]["uid"]
+    assert user["groups"] == ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"]
+
+
+async def test_a_token_expires(api: API, account: dict[str, Any], clock: VirtualClock) -> None:
+    token = await token_of(api, expirationSeconds=600)
+    await clock.advance(timedelta(minutes=9))
+    await who(api, token)
+    await clock.advance(timedelta(minutes=3))
+    assert (await api.refused(401, "POST", WHO, {}, token=token))["reason"] == "Unauthorized"
+    review = await api.ok("POST", REVIEWS, {"spec": {"token": token}})
+    assert review["status"]["error"] == "[invalid bearer token, service account token has expired]"
+
+
+async def test_a_token_dies_with_its_account_and_is_not_another_s_of_the_same_name(
+    api: API, account: dict[str, Any]
+) -> None:
+    token = await token_of(api)
+    await api.ok("DELETE", f"{ACCOUNTS}/op")
+    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.ok("POST", ACCOUNTS, {"metadata": {"name": "op"}})
+    await api.refused(401, "POST", WHO, {}, token=token)
+
+
+async def test_a_bound_token_dies_with_its_pod(api: API, account: dict[str, Any]) -> None:
+    await api.ok("POST", "/api/v1/namespaces/default/pods", POD)
+    token = await token_of(api, boundObjectRef={"apiVersion": "v1", "kind": "Pod", "name": "p"})
+    user = await who(api, token)
+    assert user["extra"]["authentication.kubernetes.io/pod-name"] == ["p"]
+    await api.ok("DELETE", "/api/v1/namespaces/default/pods/p")
+    await api.refused(401, "POST", WHO, {}, token=token)
+
+
+async def test_a_token_for_others_is_no_token_for_the_server(api: API, account: dict[str, Any]) -> None:
+    token = await token_of(api, audiences=["vault"])
+    await api.refused(401, "POST", WHO, {}, token=token)
+    review = await api.ok("POST", REVIEWS, {"spec": {"token": token, "audiences": ["vault", "x"]}})
+    assert review["status"]["authenticated"] is True
+    assert review["status"]["audiences"] == ["vault"]
+
+
+async def test_a_forged_token_is_refused(api: API, account: dict[str, Any]) -> None:
+    token = await token_of(api)
+    head, claims, signature = token.split(".")
+    other = SigningKey.generate().sign(Token.parse(token).claims)
+    for forged in (f"{head}.{claims}.{signature[:-8]}AAAAAAAA", other, f"{head}.{claims}.", "x"):
+        await api.refused(401, "POST", WHO, {}, token=forged)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"expirationSeconds": 5},
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 5: '
+            "may not specify a duration less than 10 minutes",
+        ),
+        (
+            {"boundObjectRef": {"kind": "Foo", "name": "x", "apiVersion": "v1"}},
+            "cannot bind token to object of type /v1, Kind=Foo",
+        ),
+    ],
+)
+async def test_a_token_that_cannot_be_made_says_why(
+    api: API, account: dict[str, Any], spec: dict[str, Any], message: str
+) -> None:
+    code = 422 if "invalid" in message else 400
+    assert (await api.refused(code, "POST", f"{ACCOUNTS}/op/token", {"spec": spec}))["message"] == message
+
+
+async def test_a_certificate_s_common_name_is_the_user_and_its_organizations_the_groups(api: API) -> None:
+    peer = Peer("127.0.0.1", "alice", ("dev", "ops"))
+    request = Request("POST", WHO, {"content-type": "application/json"}, b"{}", peer)
+    answer = await api.server.handle(request)
+    body = (await answer.read()).decode()
+    assert '"username":"alice"' in body
+    assert '"groups":["dev","ops","system:authenticated"]' in body
+
+
+async def test_the_key_is_kept_so_that_tokens_outlive_a_restart(tmp_path: Path) -> None:
+    first = APIServer(ServerOptions(data=tmp_path))
+    keys = first.authentication.key_set()
+    await first.close()
+    second = APIServer(ServerOptions(data=tmp_path))
+    assert second.authentication.key_set() == keys
+    await second.close()
+
+
+async def test_who_may_impersonate_is_somebody_else(api: API) -> None:
+    user = await who(
+        api, "admin", impersonate_user="carol", impersonate_group="a, b", impersonate_extra_Scopes="x"
+    )  # fmt: skip
+    assert user == {"username": "carol", "groups": ["a", "b", "system:authenticated"], "extra": {"scopes": ["x"]}}
+    account = await who(api, "admin", impersonate_user="system:serviceaccount:default:op")
+    assert account["groups"] == ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"]
+
+
+async def test_impersonation_without_the_right_is_refused(api: API) -> None:
+    status = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol")
+    assert status["message"] == (
+        'users "carol" is forbidden: User "bob" cannot impersonate resource "users" in API group "" '
+        "at the cluster scope"
+    )
+    await api.refused(400, "POST", WHO, {}, impersonate_group="a")

@@ -1,0 +1,50 @@
+"""What a fresh cluster holds, and what a restart leaves of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubewright.apiserver.bootstrap import publish
+from kubewright.apiserver.options import ServerOptions
+from kubewright.apiserver.server import APIServer
+from kubewright.machinery.clock import VirtualClock
+from unit.apiserver.harness import ADMIN, API, MERGE
+
+
+async def test_a_fresh_cluster_holds_what_every_cluster_holds(api: API) -> None:
+    namespaces = await api.ok("GET", "/api/v1/namespaces")
+    assert [each["metadata"]["name"] for each in namespaces["items"]] == [
+        "default",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+    ]
+    service = await api.ok("GET", "/api/v1/namespaces/default/services/kubernetes")
+    assert service["spec"]["clusterIP"] == "10.96.0.1"
+    await api.ok("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin")
+    await api.ok("GET", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")
+
+
+async def test_the_cluster_s_service_says_where_the_server_listens(api: API) -> None:
+    publish(api.server.resources, "127.0.0.1", 7000)
+    publish(api.server.resources, "127.0.0.1", 7001)
+    slice_ = await api.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    assert slice_["ports"] == [{"name": "https", "port": 7001, "protocol": "TCP"}]
+    service = await api.ok("GET", "/api/v1/namespaces/default/services/kubernetes")
+    assert service["spec"]["ports"][0]["targetPort"] == 7001
+
+
+async def test_a_restart_leaves_what_was_changed(tmp_path: Path, clock: VirtualClock) -> None:
+    options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view"
+    first = APIServer(options)
+    await first.start()
+    await API(first, clock).ok("PATCH", role, {"metadata": {"labels": {"mine": "yes"}}}, content_type=MERGE)
+    revision = (await API(first, clock).ok("GET", "/api/v1/namespaces"))["metadata"]["resourceVersion"]
+    await first.close()
+    second = APIServer(options)
+    await second.start()
+    assert (await API(second, clock).ok("GET", role))["metadata"]["labels"]["mine"] == "yes"
+    again = (await API(second, clock).ok("GET", "/api/v1/namespaces"))["metadata"]["resourceVersion"]
+    assert again == revision
+    await second.close()
