@@ -119,7 +119,7 @@ class SelfRulesReview(Action):
                 resources.append({**shown, "resourceNames": rule.names} if rule.names else shown)
             if rule.urls:
                 others.append({"verbs": rule.verbs, "nonResourceURLs": rule.urls})
-        status = {"resourceRules": resources, "nonResourceRules": others, "incomplete": False}
+        status: JSONObject = {"resourceRules": resources, "nonResourceRules": others, "incomplete": False}
         unresolved = self.rbac.unresolved(attributes.user, namespace)
         if unresolved:
             status["evaluationError"] = unresolved

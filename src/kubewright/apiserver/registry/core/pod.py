@@ -77,9 +77,10 @@ class PodStrategy(Strategy):
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         spec = obj["spec"]
-        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        status: JSONObject = {"phase": "Pending", "qosClass": qos_class(spec)}
+        obj["status"] = status
         if spec.get("schedulingGates"):
-            obj["status"]["conditions"] = [
+            status["conditions"] = [
                 {
                     "type": "PodScheduled",
                     "status": "False",
