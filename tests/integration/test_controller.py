@@ -96,7 +96,7 @@ async def test_what_has_converged_is_looked_at_again_without_a_request(
     for each in objects:
         await converged(cluster, each, 2)
     before = Counter({key: count for key, count in manager.metrics.requests.items() if key[1] != "GET"})
-    counts = manager.metrics.controllers[0]
+    counts = manager.metrics.controllers["gizmo"]
     worked = sum(counts.outcomes.values())
     for each in objects:
         await cluster.client.patch(each, MergePatch({"metadata": {"annotations": {"look": "again"}}}))
@@ -128,7 +128,7 @@ async def test_a_restarted_operator_finds_nothing_to_write(cluster: Cluster, nam
     async with running(again):
 
         async def looked() -> None:
-            assert again.metrics.controllers[0].outcomes[Outcome.SUCCESS] >= 1
+            assert again.metrics.controllers["gizmo"].outcomes[Outcome.SUCCESS] >= 1
 
         await eventually(looked)
     writes = {method for _, method, _ in again.metrics.requests if method not in ("GET", "POST")}
@@ -164,12 +164,12 @@ async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
             await cluster.client.delete(obj)
             await gone(cluster.client.get, Gizmo, obj.metadata.name, namespace=namespace)
         assert cleaned == ["g"]
-        assert sum(chosen.metrics.controllers[0].failures.values()) == 0
+        assert sum(chosen.metrics.controllers["gizmo"].failures.values()) == 0
 
 
 async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: str, manager: Manager) -> None:
     obj = await cluster.client.create(gizmo(namespace, parts=-1))
-    counts = manager.metrics.controllers[0]
+    counts = manager.metrics.controllers["gizmo"]
 
     async def failed() -> None:
         assert counts.failures[Failure.TERMINAL] == 1
@@ -190,12 +190,12 @@ async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
         await gone(cluster.client.get, Gizmo, f"g{number}", namespace=namespace)
 
     async def idle() -> None:
-        (counts,) = manager.metrics.controllers
+        counts = manager.metrics.controllers["gizmo"]
         assert counts.queue is not None
         assert counts.queue.depth == 0
         assert list(counts.queue.in_hand()) == []
 
     await eventually(idle)
-    assert manager.metrics.controllers[0].failures[Failure.MISTAKE] == 0
+    assert manager.metrics.controllers["gizmo"].failures[Failure.MISTAKE] == 0
     with pytest.raises(NotFound):
         await cluster.client.get(Gizmo, "g0", namespace=namespace)

@@ -85,7 +85,7 @@ def writes(operator: Manager) -> int:
 
 
 def reconciles(operator: Manager) -> int:
-    return sum(operator.metrics.controllers[0].outcomes.values())
+    return sum(operator.metrics.controllers["webserver"].outcomes.values())
 
 
 async def has_reconciled(operator: Manager, times: int) -> None:

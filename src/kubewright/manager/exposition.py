@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 def families(metrics: Metrics) -> Iterator[Metric]:
     """One family for each name of controller-runtime's that applies."""
-    yield from _reconciles(metrics.controllers)
-    yield from _queues(metrics.controllers)
+    controllers = list(metrics.controllers.values())
+    yield from _reconciles(controllers)
+    yield from _queues(controllers)
     requests = CounterMetricFamily(
         "rest_client_requests", "Number of HTTP requests, by status code, method and host.",
         labels=("code", "method", "host"),

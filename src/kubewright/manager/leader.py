@@ -32,6 +32,12 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import AlreadyExists, ConfigError, Conflict, KubewrightError, LeadershipLost, NotFound
 from kubewright.models.meta import MicroTime, ObjectMeta
+from kubewright.models.rbac import PolicyRule
+
+LEASE_RULE: Final = PolicyRule(
+    api_groups=["coordination.k8s.io"], resources=["leases"], verbs=["create", "get", "update"]
+)
+"""What a candidate needs in the namespace of the Lease."""
 
 _JITTER: Final = 1.2
 """Retries are spread by a fifth, so that candidates do not ask in step."""

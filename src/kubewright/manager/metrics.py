@@ -94,7 +94,7 @@ class Metrics:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.controllers: list[ControllerMetrics] = []
+        self.controllers: dict[str, ControllerMetrics] = {}
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.leading: bool | None = None
         """None without an election."""
@@ -110,10 +110,8 @@ class Metrics:
         return registry
 
     def controller(self, name: str, workers: int) -> ControllerMetrics:
-        """Counts for a controller of that name."""
-        metrics = ControllerMetrics(name, workers)
-        self.controllers.append(metrics)
-        return metrics
+        """The counts of the controller of that name; they go on when it is started again."""
+        return self.controllers.setdefault(name, ControllerMetrics(name, workers))
 
     def request(self, code: str, method: str, host: str) -> None:
         """A request to the API server was answered, or `<error>`."""

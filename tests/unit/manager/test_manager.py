@@ -226,6 +226,15 @@ async def test_a_right_to_read_that_is_missing_is_one_clear_line(api: API, work:
     assert str(caught.value).startswith("RBAC: not allowed to list secrets, watch secrets: apply the role")
 
 
+async def test_a_right_to_the_lease_that_is_missing_is_one_clear_line(api: API, work: Work) -> None:
+    stuck = manager(api, work, config=api.as_user(Peer(common_name="operator")), leader_election=True)
+    await api.grant("operator", stuck.rbac_rules())
+    with pytest.raises(ConfigError) as caught:
+        await asyncio.wait_for(stuck.run(), 10)
+    leases = "leases.coordination.k8s.io in namespace default"
+    assert str(caught.value).startswith(f"RBAC: not allowed to create {leases}, get {leases}, update {leases}: apply")
+
+
 async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_rest_works(
     api: API, work: Work, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,205 @@
+"""One run of a manager: its connections, caches, tasks, and the order in which they come and go.
+
+The order is that of the nested blocks in `Run.execute`; what is entered last is left first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from kubewright.cache.cache import Cache, Scope
+from kubewright.cache.client import CachedClient
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.client.transport import HTTPTransport, Transport
+from kubewright.controller.controller import Controller
+from kubewright.controller.log import get_logger
+from kubewright.controller.loop import ControlLoop
+from kubewright.controller.rbac import READ
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager.leader import LEASE_RULE, Fence, LeaderElection, LeaderElector, identity
+from kubewright.manager.preflight import check_kinds, described, missing_permissions
+from kubewright.manager.serving import Scrapes, serving
+from kubewright.manager.supervisor import StoppedEarly, Supervisor, end
+from kubewright.models import Object
+
+if TYPE_CHECKING:
+    from kubewright.manager.events import EventWriter
+    from kubewright.manager.manager import Manager
+
+_SYNC_TIMEOUT: Final = 120.0
+"""Seconds for the caches to be complete, as in controller-runtime."""
+
+
+class Run:
+    """A manager from its start to its stop."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.client: CachedClient | None = None
+        """There once the connection is."""
+        self.tasks = Supervisor()
+        self._manager = manager
+        self._holder = identity()
+        self._log = get_logger("kubewright.manager")
+        self._kinds = list(dict.fromkeys(kind for each in manager.controllers for kind in each.cached))
+
+    async def execute(self, on_ready: Callable[[], None]) -> None:
+        """Run until a stop is asked for of `tasks`; `on_ready` is called when the caches are complete.
+
+        Raises what it could not start for, and what a task failed with.
+        """
+        try:
+            async with self._servers(), self._connected() as (client, writer, elector):
+                await self.tasks.or_stop(self._check(client, elector))
+                events = self._events(client)
+                async with self._caching(writer, events) as loops, self._beside([events.run()], needs_leader=False):
+                    on_ready()
+                    async with self._leading(elector, events), self._beside([], needs_leader=True):
+                        await self._work(loops)
+        except StoppedEarly:
+            pass
+        if self.tasks.failure is not None:
+            raise self.tasks.failure
+        self._log.info("Stopped")
+
+    @asynccontextmanager
+    async def _servers(self) -> AsyncGenerator[None, None]:
+        manager, scrapes = self._manager, Scrapes(self._manager.metrics)
+        async with (
+            serving(manager.probes.handle, manager.health_address, "health_address") as manager.health_port,
+            serving(scrapes.handle, manager.metrics_address, "metrics_address") as manager.metrics_port,
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[tuple[Client, Client, LeaderElector | None], None]:
+        """A client, one that writes only while this process leads, and the elector when there is an election."""
+        config = self._manager.config or Config.load()
+        if isinstance(config, Config):
+            transport: Transport = HTTPTransport(config, observer=self._manager.metrics.request)
+            namespace = config.namespace
+        else:
+            transport, namespace = config, "default"
+        client = self._client_of(transport)
+        try:
+            if not self._manager.leader_election:
+                yield client, client, None
+                return
+            settings = self._election(namespace)
+            elector = LeaderElector(client, settings, self._holder, clock=self._manager.clock)
+            yield client, self._client_of(Fence(transport, lambda: elector.leading)), elector
+        finally:
+            await client.close()
+
+    def _client_of(self, transport: Transport) -> Client:
+        name = self._manager.name
+        return Client(transport, user_agent=name, field_manager=name, clock=self._manager.clock)
+
+    def _events(self, client: Client) -> EventWriter:
+        from kubewright.manager.events import EventWriter  # all of core/v1 comes with it
+
+        return EventWriter(client, self._manager.name, self._holder, clock=self._manager.clock)
+
+    def _election(self, namespace: str) -> LeaderElection:
+        wanted = self._manager.leader_election
+        settings = wanted if isinstance(wanted, LeaderElection) else LeaderElection()
+        return replace(settings, name=settings.name or self._manager.name, namespace=settings.namespace or namespace)
+
+    async def _check(self, client: Client, elector: LeaderElector | None) -> None:
+        """What can be told before the start: one line for kinds that are not served, one for rules that are missing."""
+        manager = self._manager
+        await check_kinds(client, self._kinds, manager.namespace)
+        missing = await missing_permissions(client, manager.rbac_rules(), manager.namespace)
+        needed = [each for each in missing if each.verb in READ]
+        if elector is not None:
+            namespace = elector.lease.metadata.namespace
+            needed += await missing_permissions(client, [LEASE_RULE], namespace)
+        if needed:
+            raise ConfigError(described(list(dict.fromkeys([*missing, *needed]))))
+        if missing:
+            self._log.error(described(missing))
+
+    @asynccontextmanager
+    async def _caching(self, writer: Client, events: EventWriter) -> AsyncGenerator[list[ControlLoop[Any]], None]:
+        """The loops of all controllers, listening to caches that are complete."""
+        cache = Cache(writer, namespace=self._manager.namespace, scopes=self._scopes())
+        self.client = CachedClient(writer, cache)
+        loops = [self._loop(each, self.client, cache, events) for each in self._manager.controllers]
+        for loop in loops:
+            loop.start()
+        cache.start()
+        try:
+            await self.tasks.or_stop(cache.wait_synced(_SYNC_TIMEOUT))
+            self._log.info("Caches are complete", kinds=len(self._kinds))
+            yield loops
+        finally:
+            await cache.stop()
+
+    def _loop(
+        self, controller: Controller[Any], client: CachedClient, cache: Cache, events: EventWriter
+    ) -> ControlLoop[Any]:
+        counts = self._manager.metrics.controller(controller.name, controller.workers)
+        loop = ControlLoop(controller, client, cache, events=events, observer=counts, clock=self._manager.clock)
+        counts.queue = loop.queue
+        return loop
+
+    def _scopes(self) -> dict[type[Object], Scope]:
+        """What is cached of each kind: as it was asked for, and what controllers need beyond it."""
+        default = Scope(namespace=self._manager.namespace)
+        scopes = dict(self._manager.scopes)
+        for controller in self._manager.controllers:
+            own = scopes.get(controller.kind, default)
+            scopes[controller.kind] = replace(own, indexers={**own.indexers, **controller.indexers})
+            for kind in controller.owns:
+                scopes[kind] = replace(scopes.get(kind, default), keep_managed_fields=True)
+        return scopes
+
+    @asynccontextmanager
+    async def _leading(self, elector: LeaderElector | None, events: EventWriter) -> AsyncGenerator[None, None]:
+        """The time in which this process leads; at once and for ever without an election."""
+        if elector is None:
+            yield
+            return
+        metrics = self._manager.metrics
+        metrics.leading = False
+        await self.tasks.or_stop(elector.acquire())
+        metrics.leading = True
+        events.normal(elector.lease, "LeaderElection", f"{elector.holder} became leader", action="Lead")
+        holding = self.tasks.spawn(elector.hold())
+        try:
+            yield
+        finally:
+            await end([holding])
+            events.normal(elector.lease, "LeaderElection", f"{elector.holder} stopped leading", action="Lead")
+            await elector.release()
+            metrics.leading = False
+
+    @asynccontextmanager
+    async def _beside(self, work: list[Coroutine[Any, Any, None]], *, needs_leader: bool) -> AsyncGenerator[None, None]:
+        """`work`, and the runnables of that sort, running beside what happens within."""
+        work += [runnable() for runnable, leader_only in self._manager.runnables if leader_only is needs_leader]
+        tasks = [self.tasks.spawn(each) for each in work]
+        try:
+            yield
+        finally:
+            await end(tasks)
+
+    async def _work(self, loops: Sequence[ControlLoop[Any]]) -> None:
+        """Reconcile until the stop, and then let what runs finish: within its time, and while this process leads."""
+        self._log.info("Working", controllers=",".join(each.controller.name for each in loops))
+        workers = [self.tasks.spawn(loop.run()) for loop in loops]
+        try:
+            await self.tasks.stopping.wait()
+            for loop in loops:
+                loop.close()
+            await self.tasks.finish(workers, self._manager.graceful_timeout.total_seconds())
+            late = sum(not each.done() for each in workers)
+            if late:
+                self._log.warning("Reconciles cancelled at the stop", controllers=late)
+        finally:
+            for loop in loops:
+                loop.close()
+            await end(workers)
