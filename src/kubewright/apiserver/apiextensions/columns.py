@@ -30,7 +30,7 @@ _AGE: Final[JSONObject] = {
 def printer(columns: Sequence[JSONObject] | None) -> Printer:
     """The printer for a version's `additionalPrinterColumns`; without any, the age is shown."""
     definitions = columns or [_AGE]
-    cells = [_cell(each["type"], JSONPath(each["jsonPath"])) for each in definitions]
+    cells = [_cell(each["type"], each["jsonPath"]) for each in definitions]
 
     def row(obj: JSONObject, now: datetime) -> list[object]:
         return [obj["metadata"]["name"], *(cell(obj, now) for cell in cells)]
@@ -49,7 +49,11 @@ def _column(definition: JSONObject) -> Column:
     )
 
 
-def _cell(kind: str, path: JSONPath) -> Callable[[JSONObject, datetime], object]:
+def _cell(kind: str, path_text: str) -> Callable[[JSONObject, datetime], object]:
+    try:
+        path = JSONPath(path_text)
+    except ValueError:  # a definition may say what no path is; its column stays empty
+        return lambda _obj, _now: None
     show = _SHOWN.get(kind, _string)
 
     def cell(obj: JSONObject, now: datetime) -> object:

@@ -100,6 +100,8 @@ class Definitions:
         name = crd["metadata"]["name"]
         if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
+        if is_established(crd) and name not in self._served:
+            self._serve(crd)
         if name not in self._ending:
             self._ending.add(name)
             if name in self._served:

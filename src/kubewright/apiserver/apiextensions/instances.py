@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kubewright.apiserver.authorization.attributes import forbidden_object
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.json import JSONObject
-from kubewright.machinery.jsonpath import JSONPath
+from kubewright.machinery.json import JSONObject, is_object
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
@@ -29,7 +28,6 @@ class InstanceStrategy(Strategy):
         self, selectable_fields: tuple[str, ...], scale: Mapping[str, str] | None, is_terminating: Callable[[], bool]
     ) -> None:
         self.selectable_fields = selectable_fields
-        self._paths = {field: JSONPath(f".{field}") for field in selectable_fields}
         self._scale = scale
         self._is_terminating = is_terminating
 
@@ -54,12 +52,20 @@ class InstanceStrategy(Strategy):
         ]
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
-        return {field: _text(path.first(obj)) for field, path in self._paths.items()}
+        return {field: _text(value_at(obj, field)) for field in self.selectable_fields}
+
+
+def value_at(obj: JSONObject, path: str) -> Any:
+    """What stands at a path of names and dots (`.spec.replicas`); None where there is nothing."""
+    value: Any = obj
+    for step in path.removeprefix(".").split("."):
+        value = value.get(step) if is_object(value) else None
+    return value
 
 
 def replica_faults(obj: JSONObject, *paths: str) -> list[FieldError]:
     """Counts of replicas, where a definition says that they are, may not be negative."""
-    found = ((path, JSONPath(path).first(obj)) for path in paths)
+    found = ((path, value_at(obj, path)) for path in paths)
     return [
         invalid(path, value, "should be a non-negative integer")
         for path, value in found

@@ -11,16 +11,15 @@ import hashlib
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, Final
+from typing import Final
 
 from kubewright.apiserver.apiextensions.columns import printer
-from kubewright.apiserver.apiextensions.instances import InstanceStrategy, replica_faults
+from kubewright.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
 from kubewright.apiserver.registry.resource import Convert, Resource
 from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.apiserver.registry.views import ScaleView, StatusView
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.jsonpath import JSONPath
 from kubewright.schema.structural import Schema
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
@@ -107,12 +106,8 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
-    if not path:
-        return lambda _: ""
-    compiled = JSONPath(path)
-
     def read(obj: JSONObject) -> str:
-        value: Any = compiled.first(obj)
+        value = value_at(obj, path) if path else ""
         return value if isinstance(value, str) else ""
 
     return read

@@ -264,3 +264,28 @@ def test_versions_are_preferred_by_stability_then_age() -> None:
         "v1alpha1",
         "foo",
     ]
+
+
+async def test_a_definition_goes_on_ending_after_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
+    options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
+    first = APIServer(options)
+    await first.start()
+    api = API(first, clock)
+    await api.ok("POST", DEFINITIONS, definition())
+    await api.ok("POST", FOOS, foo(metadata={"name": "a", "finalizers": ["example.com/hold"]}))
+    await api.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
+    await first.close()
+    second = APIServer(options)
+    await second.start()
+    api = API(second, clock)
+    await api.ok("PATCH", f"{FOOS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
+    await api.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await second.close()
+
+
+async def test_a_column_that_is_no_path_stays_empty(api: API) -> None:
+    column = {"name": "Broken", "type": "string", "jsonPath": ".spec[?("}
+    await api.ok("POST", DEFINITIONS, definition(versions=[version(additionalPrinterColumns=[column])]))
+    await api.ok("POST", FOOS, foo())
+    table = await api.ok("GET", FOOS, accept=TABLE)
+    assert table["rows"][0]["cells"] == ["a", None]
