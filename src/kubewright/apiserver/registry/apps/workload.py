@@ -112,7 +112,7 @@ def status_faults(status: JSONObject, *counts: str) -> list[FieldError]:
     total = status.get("replicas") or 0
     for field in counts:
         if (status.get(field) or 0) > total:
-            faults.append(invalid(f"status.{field}", status[field], _GREATER))
+            faults.append(invalid(f"status.{field}", status.get(field) or 0, _GREATER))
     available, ready = status.get("availableReplicas") or 0, status.get("readyReplicas") or 0
     if available > ready:
         faults.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
