@@ -12,6 +12,7 @@ import msgspec
 
 from kubewright.apiserver import protobuf
 from kubewright.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright.apiserver.registry.conform import Nonconforming
 from kubewright.apiserver.registry.objects import decode_json, encode_json
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
@@ -33,7 +34,7 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
     kind = content_type(header)
     try:
         if kind == JSON:
-            return decode_json(body)
+            return _load_json(body)
         if kind == PROTOBUF:
             return protobuf.decode(body, expected)
         if kind == YAML:
@@ -52,14 +53,39 @@ def _load_yaml(body: bytes) -> JSONObject:
     return yaml.load(body)
 
 
+def _load_json(body: bytes) -> JSONObject:
+    """A JSON object. `null` is one without fields, as it is to Go."""
+    if not body:
+        raise DecodeError("unexpected end of JSON input (<empty>)")
+    return {} if body.strip() == b"null" else decode_json(body)
+
+
 def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     """The configuration in an apply patch: YAML, and so also JSON. Raises BadRequest."""
     try:
         config = decode_json(body) if body[:1] == b"{" else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
-    check_kind(config, expected, custom=True)
+    kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
+    if kind != expected.kind or api_version != expected.api_version:
+        group, _, version = api_version.rpartition("/")
+        raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
     return config
+
+
+def check_patched(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
+    """Refuse a patch that made another kind of a document. Raises Nonconforming or Invalid."""
+    if not custom:
+        check_kind(obj, expected, custom=False)
+        return
+    metadata: JSONObject = obj.get("metadata") or {}
+    name = metadata.get("name") or ""
+    kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    if kind != expected.kind:
+        raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
+    if api_version != expected.api_version:
+        fault = invalid("apiVersion", api_version, f"must be {expected.api_version}")
+        raise Invalid.of(kind, api_version.rpartition("/")[0], name, [fault])
 
 
 def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
@@ -78,7 +104,7 @@ def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> 
         why = f"converting ({version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
     else:
         why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
-    raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {expected.kind}: {why}')
+    raise Nonconforming(expected, why, kind=kind, version=version)
 
 
 def _refuse_custom(obj: JSONObject, kind: str, api_version: str, expected: GroupVersionKind) -> Never:

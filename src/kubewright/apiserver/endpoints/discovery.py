@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubewright.apiserver.endpoints import answers
-from kubewright.apiserver.endpoints.negotiation import JSON, parse_accept
+from kubewright.apiserver.endpoints.negotiation import JSON, negotiate, parse_accept
 from kubewright.apiserver.registry.failures import not_served
 from kubewright.apiserver.registry.objects import encode_json
 from kubewright.apiserver.registry.resource import Resource
@@ -22,7 +22,7 @@ from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.http.message import Request, Response
 from kubewright.machinery.json import JSONObject
 
-_AGGREGATED_VERSIONS = ("v2", "v2beta1")
+_AGGREGATED_VERSION = "v2"
 _KUBE_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _STABILITY = {None: 2, "beta": 1, "alpha": 0}
 
@@ -40,14 +40,14 @@ class Discovery:
         self._resources = resources
         self._generation = -1
         self._groups: dict[str, dict[str, list[Resource]]] = {}
-        self._aggregated: dict[tuple[str, str], _Aggregated] = {}
+        self._aggregated: dict[str, _Aggregated] = {}
 
     def serve(self, request: Request, parts: list[str]) -> Response:
         """Answer a path, in parts: `["apis", "apps", "v1"]`. Raises NotFound for a version that is not served."""
         self._refresh()
         match parts:
             case ["api" | "apis" as root]:
-                return self._aggregate(request, root) or answers.json_document(200, self._root(root))
+                return self._aggregate(request, root) or answers.json_document(200, self._root(root, request))
             case ["api", version]:
                 return self._group_version("", version)
             case ["apis", group] if group in self._groups:
@@ -78,20 +78,19 @@ class Discovery:
 
     def _aggregate(self, request: Request, root: str) -> Response | None:
         """The aggregated document, if the client asks for that before all else that it asks for."""
-        version = _aggregated_version(request.headers.get("accept", ""))
-        if version is None:
+        if not _wants_aggregated(request.headers.get("accept", "")):
             return None
-        document = self._aggregated.get((root, version))
+        document = self._aggregated.get(root)
         if document is None:
             groups = [self._aggregated_group(name) for name in self._groups if bool(name) == (root == "apis")]
-            api_version = f"apidiscovery.k8s.io/{version}"
+            api_version = f"apidiscovery.k8s.io/{_AGGREGATED_VERSION}"
             kind: JSONObject = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}}
             body = encode_json({**kind, "items": groups})
             document = _Aggregated(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
-            self._aggregated[root, version] = document
+            self._aggregated[root] = document
         headers = {
             "cache-control": "public",
-            "content-type": f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList",
+            "content-type": f"{JSON};g=apidiscovery.k8s.io;v={_AGGREGATED_VERSION};as=APIGroupDiscoveryList",
             "etag": document.etag,
             "vary": "Accept",
         }
@@ -112,9 +111,11 @@ class Discovery:
 
     # The older forms
 
-    def _root(self, root: str) -> JSONObject:
+    def _root(self, root: str, request: Request) -> JSONObject:
         if root == "api":
-            return {"kind": "APIVersions", "versions": list(self._groups.get("", {})), "serverAddressByClientCIDRs": []}
+            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}]
+            versions = list(self._groups.get("", {}))
+            return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses}
         groups = [self._group(name) for name in self._groups if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
@@ -134,14 +135,16 @@ class Discovery:
         return answers.json_document(200, document)
 
 
-def _aggregated_version(accept: str) -> str | None:
+def _wants_aggregated(accept: str) -> bool:
+    """Whether the aggregated form is what the client would like best. Raises NotAcceptable when it takes no form."""
     for entry in parse_accept(accept):
         if entry.parameter("as") == "APIGroupDiscoveryList" and entry.parameter("g") == "apidiscovery.k8s.io":
-            if entry.parameter("v") in _AGGREGATED_VERSIONS:
-                return entry.parameter("v")
+            if entry.parameter("v") == _AGGREGATED_VERSION:
+                return True
         elif entry.accepts(JSON):
-            return None
-    return None
+            return False
+    negotiate(accept, tables=False, metadata=False)
+    return False
 
 
 def _aggregated_resource(resource: Resource) -> JSONObject:

@@ -85,6 +85,7 @@ def list_options(query: Query, namespace: str) -> ListOptions:
         resource_version_match=query.text("resourceVersionMatch"),
         limit=query.integer("limit") or 0,
         continue_token=query.text("continue"),
+        initial_events=query.optional_flag("sendInitialEvents"),
     )
 
 

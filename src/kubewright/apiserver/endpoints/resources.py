@@ -76,6 +76,8 @@ class _Call:
         parameters.check_timeout(self._query)
         info, resource = self._info, self._resource
         everywhere = resource.namespaced and not self._namespace
+        if self._request.method == "HEAD":
+            raise _not_allowed()
         misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
         if info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ACROSS):
             raise _not_allowed()
@@ -216,8 +218,12 @@ class _Call:
         patch = patching.read_patch(self._resource, content_type, self._request.body)
         patched: list[JSONObject] = []
 
+        kind = view.kind if view is not None else None
+
         def change(obj: JSONObject) -> JSONObject:
             patched.append(patch(obj))
+            body.check_patched(patched[0], kind or self._resource.gvk, custom=self._resource.custom and kind is None)
+            registry.address(patched[0], info.name, self._namespace)
             return patched[0]
 
         try:

@@ -63,7 +63,9 @@ class TableForm:
         return self._table(metadata, [self._row(obj)], self._columns() if first else None)
 
     def bookmark(self, metadata: JSONObject) -> bytes:
-        return self._table(metadata, [], None)
+        """A row of nothing that carries the bookmark's annotations: what a real API server sends."""
+        row = self._row({"metadata": metadata})
+        return self._table({"resourceVersion": metadata["resourceVersion"]}, [row], None)
 
     def _table(self, metadata: JSONObject, rows: list[Any], columns: Any) -> bytes:
         head = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata}

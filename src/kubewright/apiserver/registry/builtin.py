@@ -6,18 +6,19 @@ A group's module is named as its Go package is. Kinds of a group without a modul
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from kubewright.apiserver import catalog, printers
-from kubewright.apiserver.catalog.facts import ResourceFacts
+from kubewright.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
 from kubewright.apiserver.registry.conversion import Conversion, VersionedPlural
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.resource import Resource
 from kubewright.apiserver.registry.strategy import Strategy
-from kubewright.apiserver.registry.subresource import Subresource
+from kubewright.apiserver.registry.subresource import Connection, Subresource
 from kubewright.apiserver.registry.unsupported import Unsupported
 from kubewright.apiserver.registry.views import ScaleView, StatusView
 from kubewright.machinery.gvk import GroupVersionKind
@@ -86,7 +87,7 @@ def _resource(
     facts: ResourceFacts, strategy: Strategy, conversion: Conversion | None, load_schema: partial[Schema]
 ) -> Resource:
     gvr = facts.resource
-    subresources = {each.name: _subresource(each.name, strategy) for each in facts.subresources}
+    subresources = {each.name: _subresource(each, strategy) for each in facts.subresources}
     return Resource(
         group=gvr.group,
         version=gvr.version,
@@ -113,10 +114,12 @@ def _resource(
     )
 
 
-def _subresource(name: str, strategy: Strategy) -> Subresource:
-    own = strategy.subresources.get(name)
+def _subresource(facts: SubresourceFacts, strategy: Strategy) -> Subresource:
+    own = strategy.subresources.get(facts.name)
+    if isinstance(own, Connection):
+        return replace(own, kind=facts.kind, verbs=facts.verbs)
     if own is not None:
         return own
-    if name == "status":
+    if facts.name == "status":
         return StatusView()
-    return ScaleView() if name == "scale" else Unsupported()
+    return ScaleView() if facts.name == "scale" else Unsupported(facts.kind, facts.verbs)

@@ -8,14 +8,17 @@ from __future__ import annotations
 from kubewright.apiserver.registry.options import WriteOptions
 from kubewright.apiserver.registry.resource import Resource
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
+from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 
 
 class Nonconforming(BadRequest):
     """A document that cannot be read as its kind. `why` is the fault alone, as it is told of a patch."""
 
-    def __init__(self, message: str, why: str) -> None:
-        super().__init__(message)
+    def __init__(self, expected: GroupVersionKind, why: str, *, kind: str = "", version: str = "") -> None:
+        """`kind` and `version` are those that the document says it has, where they are not the ones expected."""
+        given = f'{kind or expected.kind} in version "{version or expected.version}"'
+        super().__init__(f"{given} cannot be handled as a {expected.kind}: {why}")
         self.why = why
 
 
@@ -47,12 +50,10 @@ def conform(resource: Resource, obj: JSONObject, options: WriteOptions) -> None:
     try:
         unknown = resource.schema.prune(obj)
     except DecodeError as error:
-        text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise Nonconforming(text, str(error)) from error
+        raise Nonconforming(resource.gvk, str(error)) from error
     faults = options.faults + [f'unknown field "{path}"' for path in unknown]
     if faults and options.field_validation == "Strict":
-        text = f"strict decoding error: {', '.join(faults)}"
-        raise Nonconforming(text, text)
+        raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(faults)}")
     if options.field_validation == "Warn":
         options.warnings.extend(faults)
     resource.schema.default(obj)

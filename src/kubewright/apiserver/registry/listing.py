@@ -107,7 +107,7 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
         raise BadRequest(f"invalid resource version: {error}") from error
     refuse_future(store, asked)
     exact = options.resource_version_match == "Exact"
-    limit = 0 if asked == 0 and options.resource_version and not exact else options.limit
+    limit = 0 if asked == 0 and options.resource_version and not exact else max(options.limit, 0)
     if asked and limit and not options.resource_version_match:
         exact = True
     revision, after = (asked if exact else store.revision), ""
@@ -158,6 +158,8 @@ def _check(options: ListOptions) -> None:
         if match == "Exact" and version == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             faults.append(forbidden("resourceVersionMatch", detail))
+    if options.initial_events is not None:
+        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if faults:
         raise Invalid.of("ListOptions", "meta.k8s.io", "", faults)
     if options.continue_token and version not in ("", "0"):

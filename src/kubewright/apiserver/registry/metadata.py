@@ -139,8 +139,8 @@ def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
 def _owner_faults(metadata: JSONObject) -> list[FieldError]:
     faults: list[FieldError] = []
     controllers: list[str] = []
-    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
-        path = f"metadata.ownerReferences[{index}]"
+    path = "metadata.ownerReferences"
+    for owner in metadata.get("ownerReferences") or ():
         try:
             group_version = GroupVersion.parse(owner.get("apiVersion") or "")
         except ValueError:
@@ -149,7 +149,7 @@ def _owner_faults(metadata: JSONObject) -> list[FieldError]:
             if str(group_version) == "v1" and owner.get("kind") == "Event":
                 faults.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
         faults += [
-            invalid(f"{path}.{field}", "", f"{field} must not be empty")
+            invalid(f"{path}.{field}", "", "must not be empty")
             for field in ("kind", "name", "uid")
             if not owner.get(field)
         ]
@@ -160,7 +160,7 @@ def _owner_faults(metadata: JSONObject) -> list[FieldError]:
             "Only one reference can have Controller set to true. "
             f'Found "true" in references for {controllers[0]} and {controllers[1]}'
         )
-        faults.append(invalid("metadata.ownerReferences", metadata["ownerReferences"], detail))
+        faults.append(invalid(path, metadata["ownerReferences"], detail))
     return faults
 
 

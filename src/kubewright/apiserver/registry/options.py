@@ -70,7 +70,10 @@ class ListOptions:
     resource_version: str = ""
     resource_version_match: str = ""
     limit: int = 0
+    """0: all of them."""
     continue_token: str = ""
+    initial_events: bool | None = None
+    """Not None is an error: it is for watches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ from kubewright.apiserver.registry.subresource import View
 from kubewright.apiserver.storage.events import Entry
 from kubewright.apiserver.storage.store import Store
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import BadRequest, Invalid
+from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, equal
 from kubewright.schema import ownership
 
@@ -151,7 +152,7 @@ class Registry:
 
         Raises NotFound, Conflict (resourceVersion or uid are not the stored ones), Invalid, Forbidden, BadRequest.
         """
-        metadata = self._addressed(obj, name, namespace)
+        metadata = self.address(obj, name, namespace)
         if self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
             return Outcome(self.create(obj, namespace, options), created=True)
         self._refuse_unconditional(metadata)
@@ -161,7 +162,7 @@ class Registry:
         self, name: str, subresource: str, view: JSONObject, namespace: str = "", options: WriteOptions | None = None
     ) -> JSONObject:
         """Replace what a subresource shows of an object; gives what it shows afterwards. Raises as `update` does."""
-        metadata = self._addressed(view, name, namespace)
+        metadata = self.address(view, name, namespace)
         if self.view(subresource).kind is None:
             self._refuse_unconditional(metadata)
         return self.transform(name, partial(self._replace, view), namespace, subresource, options)
@@ -180,7 +181,8 @@ class Registry:
         """
         options = options or WriteOptions()
         conform_applied(self.resource, config)
-        self._addressed(config, name, namespace)
+        meta.metadata_of(config).setdefault("name", name)
+        self.address(config, name, namespace)
         if not subresource and not self.has(name, namespace):
             obj = self._merge_applied(None, config, subresource, options)
             conform(self.resource, obj, options)
@@ -253,7 +255,8 @@ class Registry:
             plugin.admit(attributes)
         faults += self._prepare(new, old, attributes)
         if faults:
-            raise invalid_object(resource, metadata, faults)
+            kind = self._shown_kind(subresource)
+            raise Invalid.of(kind.kind, kind.group, metadata["name"], faults)
         for plugin in self.admission:
             plugin.validate(attributes)
         options.warnings.extend(resource.strategy.warnings(new, old))
@@ -276,6 +279,10 @@ class Registry:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
 
+    def _shown_kind(self, subresource: str) -> GroupVersionKind:
+        """What is written through a subresource, or through none."""
+        return (self.view(subresource).kind if subresource else None) or self.resource.gvk
+
     def _commit_update(self, new: JSONObject, revision: str) -> None:
         if "deletionTimestamp" in new["metadata"] and not is_kept(self.resource, new):
             self.remove(new)
@@ -283,7 +290,7 @@ class Registry:
         else:
             self.commit(new)
 
-    def _addressed(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
+    def address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
         """The metadata of a document that was sent to this name. Raises BadRequest when it names another."""
         metadata = meta.metadata_of(obj)
         meta.match_namespace(self.resource, metadata, namespace)
@@ -311,6 +318,8 @@ class Registry:
     def _refuse_stale(self, metadata: JSONObject, old: JSONObject) -> None:
         """Refuse a write that was made of another state."""
         version = metadata.get("resourceVersion") or old["resourceVersion"]
+        if not version.isdecimal():
+            raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
         if version != old["resourceVersion"]:
             raise modified(self.resource, old["name"])
         metadata["resourceVersion"] = version

@@ -15,8 +15,6 @@ from kubewright.machinery.errors import MethodNotAllowed
 class Unsupported(Connection):
     """Anything asked of it is MethodNotAllowed."""
 
-    verbs: tuple[str, ...] = ("create", "delete", "get", "patch", "update")
-
     async def connect(self, request: Request, attributes: Attributes) -> Never:
         raise MethodNotAllowed(
             f"the embedded API server does not support {attributes.resource.plural}/{attributes.subresource}"

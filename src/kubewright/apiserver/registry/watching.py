@@ -23,7 +23,7 @@ from kubewright.apiserver.storage.events import Entry, Event
 from kubewright.apiserver.storage.store import Store
 from kubewright.machinery.clock import Clock, Timer
 from kubewright.machinery.errors import APIError, Gone, Invalid
-from kubewright.machinery.fields import FieldError, forbidden
+from kubewright.machinery.fields import FieldError, forbidden, not_supported
 
 BOOKMARK_SECONDS = 60.0
 _SHORTEST_WATCH_SECONDS = 1800.0
@@ -194,5 +194,7 @@ def _check(options: WatchOptions) -> None:
     if options.initial_events is None and match:
         detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         faults.append(forbidden("resourceVersionMatch", detail))
+    if match not in ("", "NotOlderThan"):
+        faults.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
     if faults:
         raise Invalid.of("ListOptions", "meta.k8s.io", "", faults)

@@ -139,7 +139,8 @@ async def test_unknown_and_duplicate_fields_are_told_as_asked(api: API) -> None:
     ignored = await api("POST", f"{CONFIG_MAPS}?dryRun=All&fieldValidation=Ignore", body)
     assert (ignored.status, "warning" in ignored.headers) == (201, False)
     status = await api.refused(400, "POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
-    assert status["message"] == 'strict decoding error: duplicate field "data.k", unknown field "bogus"'
+    faults = 'strict decoding error: duplicate field "data.k", unknown field "bogus"'
+    assert status["message"] == f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {faults}'
 
 
 async def test_colons_in_values_are_no_duplicate_fields(api: API) -> None:
