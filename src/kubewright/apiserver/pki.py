@@ -57,6 +57,7 @@ class CertificateAuthority:
             _builder(subject, subject, key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(usage, critical=True)
+            .add_extension(_identifier(key), critical=False)
         )
         return cls(key, builder.sign(key, hashes.SHA256()))
 
@@ -97,8 +98,12 @@ class CertificateAuthority:
 
     def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, names: list[x509.GeneralName]) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(subject, self._certificate.subject, key).add_extension(
-            x509.ExtendedKeyUsage([usage]), critical=False
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = (
+            _builder(subject, self._certificate.subject, key)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(_identifier(key), critical=False)
+            .add_extension(issuer, critical=False)
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -117,6 +122,11 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
         .not_valid_before(now - _BACKDATED)
         .not_valid_after(now + _LIFETIME)
     )
+
+
+def _identifier(key: ec.EllipticCurvePrivateKey) -> x509.SubjectKeyIdentifier:
+    """Which key it is: strict clients (RFC 5280; Python from 3.13 on) want certificates to say so."""
+    return x509.SubjectKeyIdentifier.from_public_key(key.public_key())
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -141,13 +141,13 @@ class Manager:
         Raises ConfigError, ConnectionFailed or Unauthorized when it can't start, LeadershipLost, and what a runnable
         raised.
         """
-        self._ready.clear()
         self._run = Run(self)
         try:
             await self._run.execute(self._ready.set)
         finally:
             self._run = None
-            self._ready.set()
+            self._ready.set()  # wakes those who still wait, to be told; who waits from now on waits for the next run
+            self._ready = asyncio.Event()
 
     def _caches_are_complete(self) -> None:
         if self._run is None or not self._ready.is_set():
