@@ -29,6 +29,9 @@ _TITLES: Final = {
     "InternalError": "Internal error",
 }
 
+OMITTED: Final = object()
+"""In place of a value that a message does not show."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -43,7 +46,7 @@ class FieldError:
     def body(self) -> str:
         """The message without the field, as a Status cause carries it: `Invalid value: 3: must be ...`."""
         text = _TITLES.get(self.reason, self.reason)
-        if self.reason not in _WITHOUT_VALUE:
+        if self.reason not in _WITHOUT_VALUE and self.value is not OMITTED:
             text += f": {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -52,9 +55,10 @@ class FieldError:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "null"
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(value, (dict, list)):  # Go's encoder is wary of HTML
+        text = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return text
 
 
 def required(field: str, detail: str = "") -> FieldError:

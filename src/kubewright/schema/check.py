@@ -10,6 +10,7 @@ from typing import Final
 
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright.schema.cel.verify import keyword_faults, rule_faults
 from kubewright.schema.decode import compile_decoder
 from kubewright.schema.default import copied
 from kubewright.schema.invariants import structural_faults
@@ -37,7 +38,7 @@ def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]
     if schema.get("nullable"):
         faults.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     _check_keywords(schema, path, _Context(root=True), faults)
-    return faults
+    return faults or rule_faults(schema, path)
 
 
 def _supported(schema: JSONObject, path: str) -> list[FieldError]:
@@ -111,9 +112,7 @@ def _check_keywords(schema: JSONObject, path: str, context: _Context, faults: li
         faults.append(forbidden(f"{path}.default", f"must not be set {context.no_defaults}"))
     if context.in_metadata and schema.get("x-kubernetes-embedded-resource"):
         faults.append(forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta"))
-    if schema.get("x-kubernetes-validations"):
-        text = "validation rules in CEL are not supported by this API server; use the schema's own constraints"
-        faults.append(forbidden(f"{path}.x-kubernetes-validations", text))
+    faults.extend(keyword_faults(schema, path))
     if schema.get("uniqueItems"):
         text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         faults.append(forbidden(f"{path}.uniqueItems", text))

@@ -11,7 +11,7 @@ Follows kube-openapi/pkg/validation and k8s.io/apiextensions-apiserver/pkg/apise
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required, too_long, too_many, type_invalid
@@ -21,6 +21,9 @@ from kubewright.schema.formats import check_for
 from kubewright.schema.node import Node
 from kubewright.schema.path import Path, dotted, links
 from kubewright.schema.pattern import compile_pattern
+
+if TYPE_CHECKING:
+    from kubewright.schema.cel.rules import Rules
 
 Faults: TypeAlias = list[tuple[Path, FieldError]]
 """Each fault with the place of the value that has it (for a missing field, that is the object it misses from)."""
@@ -35,6 +38,22 @@ _CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
     "array": (list,), "boolean": (bool,), "integer": (int,),
     "number": (float, int), "object": (dict,), "string": (str,),
 }  # fmt: skip
+_BLOCKING: Final = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+"""Faults after which rules are not checked: their values are not what the rules were compiled for."""
+_UNCHECKED: Final = invalid(
+    _NOWHERE,
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
@@ -43,6 +62,7 @@ def compile_validator(root: Node) -> Validator:
     check = compile_check(root.spec)
     embedded_faults = embedded.compile_check(root)
     duplicates = uniqueness.compile_check(root)
+    rules = _rules(root)
 
     def validate(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
         found: Faults = []
@@ -54,9 +74,29 @@ def compile_validator(root: Node) -> Validator:
             embedded_faults(obj, None, faults)
         if duplicates is not None and (old is None or not duplicates(old)):
             faults += duplicates(obj)
+        if rules is not None:
+            blocked = any(fault.reason in _BLOCKING for fault in faults)
+            faults += [_UNCHECKED] if blocked else rules.check(obj, old)
         return faults
 
     return validate
+
+
+def _rules(root: Node) -> Rules | None:
+    """The rules of a schema. Most have none; the engine is loaded for those that do."""
+    if not _has_rules(root.spec):
+        return None
+    from kubewright.schema.cel.rules import compile_rules
+
+    return compile_rules(root, root=True)
+
+
+def _has_rules(spec: JSONObject) -> bool:
+    if spec.get("x-kubernetes-validations"):
+        return True
+    properties: JSONObject = spec.get("properties") or {}
+    below = [*properties.values(), spec.get("items"), spec.get("additionalProperties")]
+    return any(_has_rules(each) for each in below if is_object(each))
 
 
 def compile_check(spec: JSONObject) -> Check:

@@ -1,0 +1,193 @@
+"""The types of expressions, and what may stand where another is wanted.
+
+A type that comes from a schema also knows how large a value can be, for estimates of cost; that plays no part in
+whether two types are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+UNBOUNDED: Final = 2**63
+_SHOWN: Final = {
+    "google.protobuf.Duration": "duration",
+    "google.protobuf.Timestamp": "timestamp",
+    "null_type": "null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: simple by its name, or with parameters (`list(int)`), or an object with fields."""
+
+    name: str
+    parameters: tuple[Type, ...] = ()
+    fields: Mapping[str, Type] | None = field(default=None, compare=False)
+    """What the fields of an object are; None for anything else."""
+    max_size: int = field(default=UNBOUNDED, compare=False)
+    """The most characters, items or entries that a value can have."""
+    min_serialized: int = field(default=1, compare=False)
+    """The fewest bytes that a value takes in a request."""
+    list_keys: tuple[str, ...] | None = field(default=None, compare=False)
+    """Of a list that is a map, its keys; of one that is a set, none; None for any other list."""
+
+    def __str__(self) -> str:
+        """As cel-go's messages name it."""
+        name = _SHOWN.get(self.name, self.name)
+        return f"{name}({', '.join(map(str, self.parameters))})" if self.parameters else name
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether it stands for any one type, in the signature of a function."""
+        return len(self.name) == 1
+
+
+BOOL: Final = Type("bool")
+BYTES: Final = Type("bytes")
+DOUBLE: Final = Type("double")
+DURATION: Final = Type("google.protobuf.Duration")
+DYN: Final = Type("dyn")
+ERROR: Final = Type("!error!")
+INT: Final = Type("int")
+NULL: Final = Type("null_type")
+STRING: Final = Type("string")
+TIMESTAMP: Final = Type("google.protobuf.Timestamp")
+UINT: Final = Type("uint")
+
+_NAMES: Final = {"duration": DURATION, "timestamp": TIMESTAMP, "null": NULL}
+_PRIMITIVE: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+
+
+def list_of(item: Type, max_size: int = UNBOUNDED) -> Type:
+    return Type("list", (item,), max_size=max_size, min_serialized=2)
+
+
+def map_of(key: Type, value: Type, max_size: int = UNBOUNDED) -> Type:
+    return Type("map", (key, value), max_size=max_size, min_serialized=2)
+
+
+def optional_of(value: Type) -> Type:
+    return Type("optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    return Type("type", (value,))
+
+
+def join(types: list[Type]) -> Type:
+    """The type of a list's items: theirs where they have one in common, else `dyn`."""
+    found: Type | None = None
+    for each in types:
+        if found is None or assignable(each, found):
+            found = each
+        elif not assignable(found, each):
+            return DYN
+    return found or DYN
+
+
+def assignable(wanted: Type, given: Type) -> bool:
+    """Whether a `given` value may stand where a `wanted` one is asked for."""
+    return unify(wanted, given, {})
+
+
+def unify(wanted: Type, given: Type, bound: dict[str, Type]) -> bool:
+    """The same, where `wanted` may have variables: what each stands for is gathered in `bound`."""
+    if wanted.is_variable:
+        return _bind(wanted.name, given, bound)
+    if DYN in (wanted, given) or ERROR in (wanted, given):
+        return True
+    if given == NULL and wanted != NULL:
+        return wanted.name not in _PRIMITIVE and wanted.name not in ("list", "map", "type")
+    if wanted.name != given.name or len(wanted.parameters) != len(given.parameters):
+        return wanted.name == given.name == "type"
+    return all(unify(mine, theirs, bound) for mine, theirs in zip(wanted.parameters, given.parameters, strict=True))
+
+
+def _bind(name: str, given: Type, bound: dict[str, Type]) -> bool:
+    known = bound.get(name)
+    if known is None or known == DYN:
+        bound[name] = given if known is None else known
+        return True
+    if assignable(known, given):
+        if given == DYN:
+            bound[name] = DYN
+        return True
+    if assignable(given, known):
+        bound[name] = given
+        return True
+    return False
+
+
+def substitute(type: Type, bound: Mapping[str, Type]) -> Type:
+    """`type` with its variables replaced by what they stand for; by `dyn` where that is not known."""
+    if type.is_variable:
+        return bound.get(type.name, DYN)
+    if not type.parameters:
+        return type
+    return Type(type.name, tuple(substitute(each, bound) for each in type.parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and gives. The first parameter of a member function is what it is called on."""
+
+    function: str
+    member: bool
+    parameters: tuple[Type, ...]
+    result: Type
+
+
+_TOKEN: Final = re.compile(r"[\w.@!?:\-\[\]<>=+*/%&|]+|[(),]")
+
+
+def parse_type(text: str) -> Type:
+    """Read a type as it is printed; `duration`, `timestamp` and `null` for short; one letter for a variable."""
+    tokens = _TOKEN.findall(text)
+    found, rest = _parse(tokens)
+    if rest:
+        raise ValueError(f"not a type: {text}")
+    return found
+
+
+def _parse(tokens: list[str]) -> tuple[Type, list[str]]:
+    name, *rest = tokens
+    parameters: list[Type] = []
+    if rest and rest[0] == "(":
+        while rest[0] != ")":
+            parameter, rest = _parse(rest[1:])
+            parameters.append(parameter)
+        rest = rest[1:]
+    return _NAMES.get(name) or Type(name, tuple(parameters)), rest
+
+
+_NAMESPACES: Final = frozenset({"format", "ip", "lists", "optional", "sets", "strings"})
+"""What looks like a receiver in a signature, and is part of the function's name."""
+
+
+def parse_signature(text: str) -> Signature:
+    """Read `string.contains(string) -> bool`, `size(list(T)) -> int` or `optional.of(T) -> optional_type(T)`."""
+    call, _, result = text.partition(" -> ")
+    opening = _opening(call)
+    receiver, _, name = call[:opening].rpartition(".") if ")" not in call[:opening] else _after_type(call[:opening])
+    arguments = list(parse_type(f"x{call[opening:]}").parameters) if call[opening:] != "()" else []
+    if receiver in _NAMESPACES or not receiver:
+        return Signature(call[:opening], False, tuple(arguments), parse_type(result))
+    return Signature(name, True, (parse_type(receiver), *arguments), parse_type(result))
+
+
+def _opening(call: str) -> int:
+    """Where the bracket opens that the last one closes."""
+    depth = 0
+    for place in range(len(call) - 1, -1, -1):
+        depth += (call[place] == ")") - (call[place] == "(")
+        if depth == 0:
+            return place
+    raise ValueError(f"not a signature: {call}")
+
+
+def _after_type(text: str) -> tuple[str, str, str]:
+    end = text.rindex(")") + 1
+    return text[:end], ".", text[end + 1 :]
