@@ -159,3 +159,15 @@ async def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_gone(api: API) ->
     await api.ok("GET", f"{CLAIMS}/data")
     await api.ok("DELETE", f"{PODS}/user?gracePeriodSeconds=0")
     await api.refused(404, "GET", f"{CLAIMS}/data")
+
+
+async def test_a_quota_with_a_scope_that_is_not_looked_at_is_refused(api: API) -> None:
+    spec = {"hard": {"pods": "1"}, "scopes": ["PriorityClass"]}
+    status = await api.refused(422, "POST", f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": spec})
+    assert "PriorityClass is not supported yet by the embedded API server" in status["message"]
+
+
+async def test_pod_security_labels_are_not_taken_for_more_than_they_are(api: API) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    response = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": labels}})
+    assert "pod security is not enforced by the embedded API server" in response.headers["warning"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import PlainStrategy, UpsertStrategy
@@ -13,6 +13,10 @@ from kubewright.machinery.quantity import Quantity
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
+
+
+_SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
+_ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
 
 
 class LimitRangeStrategy(UpsertStrategy):
@@ -57,10 +61,21 @@ class ResourceQuotaStrategy(PlainStrategy):
             path = f"spec.hard[{name}]"
             faults += checks.named(path, name, names.qualified_name)
             faults += checks.quantity(path, value)
-        return faults
+        return faults + _scope_faults(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
+
+
+def _scope_faults(spec: JSONObject) -> list[FieldError]:
+    """Scopes that would not be looked at are refused; so are selectors of scopes."""
+    scopes = spec.get("scopes") or []
+    faults = [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _ALL_SCOPES]
+    why = "not supported yet by the embedded API server"
+    faults += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
+    if spec.get("scopeSelector"):
+        faults.append(forbidden("spec.scopeSelector", why))
+    return faults
 
 
 def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
