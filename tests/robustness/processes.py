@@ -35,6 +35,10 @@ class OperatorProcess:
         return cls(process, log)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def log(self) -> str:
         return self._log.read_text()
 

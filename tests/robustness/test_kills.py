@@ -88,13 +88,13 @@ async def test_what_an_operator_that_is_killed_50_times_leaves_converges(
     async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
         kubeconfig = cluster.kubeconfig(account)
         churning = asyncio.create_task(churn.run())
-        for _ in range(KILLS):
-            await live_shortly(kubeconfig, tmp_path / "log", chance)
+        for number in range(KILLS):
+            await live_shortly(kubeconfig, tmp_path / f"{number}.log", chance)
         churning.cancel()
         await asyncio.wait([churning])
         assert churning.cancelled(), churning.exception()
         assert all(churn.done[each] >= OBJECTS for each in ("created", "changed", "deleted", "damaged")), churn.done
-        async with operator("webserver_operator.main", kubeconfig, tmp_path / "log") as last:
+        async with operator("webserver_operator.main", kubeconfig, tmp_path / "last.log") as last:
             await eventually(is_as_specified, cluster, namespace)
             assert last.status is None, last.log
             assert "Traceback" not in last.log
@@ -102,7 +102,6 @@ async def test_what_an_operator_that_is_killed_50_times_leaves_converges(
 
 async def live_shortly(kubeconfig: Path, log: Path, chance: random.Random) -> None:
     """An operator that is killed: now and then before it works, most times while it does."""
-    log.write_text("")
     async with operator("webserver_operator.main", kubeconfig, log) as process:
         if chance.random() < 0.8:
             await eventually(works, process)

@@ -1,0 +1,29 @@
+"""An operator that never rests: it writes its process's number into the ConfigMap of each Beacon, again and again."""
+
+import os
+from datetime import timedelta
+from time import monotonic_ns
+
+from kubewright import Context, CustomResource, LeaderElection, Manager, ObjectMeta, Result, controller
+from kubewright.apis.core.v1 import ConfigMap
+
+ELECTION = LeaderElection(
+    lease_duration=timedelta(seconds=3), renew_deadline=timedelta(seconds=2), retry_period=timedelta(seconds=0.5)
+)
+
+
+class Beacon(CustomResource, group="robustness.test", version="v1"):
+    """Beacon is lit by whoever leads."""
+
+
+@controller(Beacon, owns=[ConfigMap], workers=4)
+async def reconcile(ctx: Context[Beacon]) -> Result:
+    said = {"process": str(os.getpid()), "moment": str(monotonic_ns())}
+    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=ctx.object.metadata.name), data=said))
+    return Result(requeue_after=timedelta(milliseconds=20))
+
+
+manager = Manager([reconcile], name="beacon-operator", leader_election=ELECTION)
+
+if __name__ == "__main__":
+    manager.main()

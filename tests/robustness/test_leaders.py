@@ -1,0 +1,169 @@
+"""Of several processes of an operator one acts at a time, whatever happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from bisect import bisect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kubewright import ObjectMeta
+from kubewright.apis.coordination.v1 import Lease
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.testing import Cluster, eventually
+from robustness.beacon_operator import Beacon, manager
+from robustness.processes import OperatorProcess
+
+BEACONS = 4
+
+
+class Audit:
+    """Who held the Lease and who wrote, in the order in which the server saw it."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._client = cluster.client
+        self._namespace = namespace
+        self.leases: list[tuple[int, str]] = []
+        """From which version on who held it."""
+        self.writes: list[tuple[int, int]] = []
+        """Which version which process wrote."""
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        begin = (await self._client.list(Lease, namespace=self._namespace)).resource_version
+        tasks = [asyncio.create_task(self._watch_leases(begin)), asyncio.create_task(self._watch_writes(begin))]
+        yield
+        assert not any(task.done() for task in tasks), tasks
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    async def _watch_leases(self, begin: str) -> None:
+        async for event in self._client.watch(Lease, namespace=self._namespace, resource_version=begin):
+            holder = event.object.spec.holder_identity or ""
+            self.leases.append((int(event.object.metadata.resource_version), holder))
+
+    async def _watch_writes(self, begin: str) -> None:
+        async for event in self._client.watch(ConfigMap, namespace=self._namespace, resource_version=begin):
+            if event.type != "DELETED" and "process" in event.object.data:
+                version = int(event.object.metadata.resource_version)
+                self.writes.append((version, int(event.object.data["process"])))
+
+    def holder_at(self, version: int) -> str:
+        """Who held the Lease when this version was written."""
+        before = bisect(self.leases, (version, ""))
+        return self.leases[before - 1][1] if before else ""
+
+    def writers_since(self, version: int) -> set[int]:
+        return {process for written, process in self.writes if written > version}
+
+    @property
+    def now(self) -> int:
+        return self.writes[-1][0] if self.writes else 0
+
+
+class Candidates:
+    """The processes that stand for election."""
+
+    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._folder = folder
+        self.all: list[OperatorProcess] = []
+
+    async def add(self) -> OperatorProcess:
+        log = self._folder / f"{len(self.all)}.log"
+        process = await OperatorProcess.start("robustness.beacon_operator", self._kubeconfig, log)
+        self.all.append(process)
+        await eventually(stands_or_leads, process)
+        return process
+
+    async def leader(self, audit: Audit, since: int = 0) -> OperatorProcess:
+        """The one that has written after the version `since`, alone."""
+
+        async def check() -> OperatorProcess:
+            writers = audit.writers_since(since)
+            assert len(writers) == 1, writers
+            return next(each for each in self.all if each.pid in writers)
+
+        return await eventually(check)
+
+    def identities(self) -> dict[str, int]:
+        """Which process is behind which holder's name."""
+        return {line["identity"]: each.pid for each in self.all for line in lines(each) if "identity" in line}
+
+    async def end(self) -> None:
+        for each in self.all:
+            if each.status is None:
+                await each.kill()
+
+
+@asynccontextmanager
+async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[tuple[Audit, Candidates]]:
+    """Two candidates, one of which leads, under the role that follows from what the operator declares."""
+    await cluster.install(Beacon)
+    for number in range(BEACONS):
+        await cluster.client.create(Beacon(metadata=ObjectMeta(name=f"beacon-{number}", namespace=namespace)))
+    audit = Audit(cluster, namespace)
+    rules = manager.rbac_rules() + manager.leader_election_rules()
+    async with cluster.service_account(rules, namespace=namespace) as account, audit.kept():
+        candidates = Candidates(cluster.kubeconfig(replace(account, namespace=namespace)), folder)
+        try:
+            await candidates.add()
+            await candidates.add()
+            yield audit, candidates
+        finally:
+            await candidates.end()
+
+
+async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    async with election(cluster, namespace, tmp_path) as (audit, candidates):
+        for misfortune in (killed, halted, stopped, halted, stopped, killed):
+            leader = await candidates.leader(audit, audit.now)
+            await misfortune(leader, audit, candidates)
+            await candidates.add()
+        identities = candidates.identities()
+        wrong = [
+            (version, process, holder)
+            for version, process in audit.writes
+            if identities.get(holder := audit.holder_at(version)) != process
+        ]
+        assert wrong == []
+        assert len({process for _, process in audit.writes}) == 7
+        for each in candidates.all:
+            assert "Traceback" not in each.log
+
+
+async def killed(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
+    """Another one takes over when the lease has run out."""
+    await leader.kill()
+    assert await candidates.leader(audit, audit.now) is not leader
+
+
+async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
+    """Another one takes over; who wakes up finds out before it writes, and ends."""
+    leader.halt()
+    while (successor := await candidates.leader(audit, audit.now)) is leader:
+        continue
+    leader.wake()
+    assert await leader.ended() == 1
+    assert "stopping, so that two never lead" in leader.log
+    assert await candidates.leader(audit, audit.now) is successor
+
+
+async def stopped(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
+    """It ends with status 0 and lets go of the Lease, so that another one need not wait for its end."""
+    assert await leader.stop() == 0
+    last = audit.now
+    assert await candidates.leader(audit, last) is not leader
+    assert next(holder for version, holder in audit.leases if version > last) == ""
+
+
+async def stands_or_leads(process: OperatorProcess) -> None:
+    assert any(line["msg"] in ("Became leader", "Another leads") for line in lines(process)), process.log
+
+
+def lines(process: OperatorProcess) -> list[dict[str, str]]:
+    return [json.loads(line) for line in process.log.splitlines()]
