@@ -123,7 +123,8 @@ class Manager:
     async def wait_ready(self) -> None:
         """Until the caches are complete. An elected process then works soon, the others stand by.
 
-        Raises ConfigError when the Manager stopped before it got there; `run` raises why.
+        Raises ConfigError when the Manager stopped before it got there, and after a run until the next has begun; `run`
+        raises why.
         """
         await self._ready.wait()
         if self._run is None:
@@ -141,13 +142,13 @@ class Manager:
         Raises ConfigError, ConnectionFailed or Unauthorized when it can't start, LeadershipLost, and what a runnable
         raised.
         """
+        self._ready.clear()
         self._run = Run(self)
         try:
             await self._run.execute(self._ready.set)
         finally:
             self._run = None
-            self._ready.set()  # wakes those who still wait, to be told; who waits from now on waits for the next run
-            self._ready = asyncio.Event()
+            self._ready.set()  # wakes those who still wait, to be told
 
     def _caches_are_complete(self) -> None:
         if self._run is None or not self._ready.is_set():

@@ -133,6 +133,7 @@ async def create(api: API, name: str) -> None:
 
 async def started(manager: Manager) -> asyncio.Task[None]:
     task = asyncio.create_task(manager.run())
+    await asyncio.sleep(0)
     await asyncio.wait_for(manager.wait_ready(), 10)
     return task
 
