@@ -49,7 +49,10 @@ async def _run(manager: Manager) -> None:
 
 async def _freeze_when_ready(manager: Manager) -> None:
     """Take what was loaded by then out of the collector's rounds: it stays for ever."""
-    await manager.wait_ready()
+    try:
+        await manager.wait_ready()
+    except ConfigError:
+        return  # it could not start; `run` raises why
     gc.collect()
     gc.freeze()
 
