@@ -48,13 +48,15 @@ def extract(server: Server) -> None:
     components, kinds = schemas.merge(documents)
     found = defaults.observe(server, groups, components, kinds)
     report(found.conditional)
+    messages = protobuf.read(kinds)
+    schemas.state_zeroes(components, messages["messages"])
     schemas.state_defaults(components, found.unconditional)
     write("version.json", json.loads(server.get("/version")))
     write("discovery.json", groups)
     write("columns.json", columns.read(server, groups))
     write("bootstrap.json", bootstrap.read(server))
     write("schemas.json", {"kinds": kinds, "schemas": components})
-    write("protobuf.json", protobuf.read(kinds))
+    write("protobuf.json", messages)
     for old in (DATA / "openapi").glob("*"):
         old.unlink()
     for path, document in documents.items():

@@ -51,8 +51,7 @@ class _Tag(NamedTuple):
 def read(kinds: Mapping[str, str]) -> JSONObject:
     """The message of every kind in `kinds` (`apps/v1/Deployment` to schema name), and every message that these need."""
     messages = dict(_messages())
-    by_schema = {_schema_name(name): name for name in messages}
-    roots = {kind: by_schema[schema] for kind, schema in kinds.items() if schema in by_schema}
+    roots = {kind: message_of(schema) for kind, schema in kinds.items() if message_of(schema) in messages}
     roots |= {f"meta.k8s.io/v1/{kind}": f"{META}.{kind}" for kind in OF_EVERY_GROUP}
     needed = _reachable(messages, list(roots.values()))
     return {"kinds": roots, "messages": {name: messages[name] for name in sorted(needed)}}
@@ -116,6 +115,6 @@ def _reachable(messages: Mapping[str, list[Row]], roots: list[str]) -> set[str]:
     return seen
 
 
-def _schema_name(message: str) -> str:
-    """`k8s.io.api.core.v1.Pod` is `io.k8s.api.core.v1.Pod` in OpenAPI, which spells packages with `-`, not `_`."""
-    return "io.k8s." + message.removeprefix("k8s.io.").replace("_", "-")
+def message_of(schema: str) -> str:
+    """`io.k8s.api.core.v1.Pod` in OpenAPI is the message `k8s.io.api.core.v1.Pod`; packages have `_` for `-` there."""
+    return "k8s.io." + schema.removeprefix("io.k8s.").replace("-", "_")

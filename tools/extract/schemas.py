@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from protobuf import Row, message_of
 
 from kubewright.machinery.json import JSONObject
 
 PROSE = ("description", "x-kubernetes-group-version-kind")
+SCALARS = ("string", "integer", "number", "boolean")
+TEXT_FORMS = ("byte", "date-time", "int-or-string")
+"""Formats of what Go holds in types that are no scalars."""
 
 
 def merge(documents: Mapping[str, bytes]) -> tuple[JSONObject, dict[str, str]]:
@@ -34,22 +39,50 @@ def state_defaults(schemas: JSONObject, observed: Mapping[tuple[str, str], objec
         schemas[name]["properties"][field]["default"] = value
 
 
-def _without_prose(schema: JSONObject) -> JSONObject:
-    """A copy without descriptions and without the defaults that only say what Go's zero value is.
+def state_zeroes(schemas: JSONObject, messages: Mapping[str, list[Row]]) -> None:
+    """Say of each scalar that Go holds by value what becomes of its zero, as `x-kubewright-zero`.
 
-    Of those, `{}` on a reference tells that Go holds the struct itself, not a pointer to one: that is kept, as
+    Such a field cannot tell zero from absent: a zero that is sent is no value. JSON then leaves it out (`omitted`), or
+    has it in any case (`written`).
+    """
+    for name, schema in schemas.items():
+        occurrences = dict(_occurrences(messages, message_of(name)))
+        for field, each in schema.get("properties", {}).items():
+            if each.get("type") not in SCALARS or each.get("format") in TEXT_FORMS:
+                continue
+            if occurrences.get(field) == "":
+                each["x-kubewright-zero"] = "omitted"
+            elif "default" in each and not each["default"]:
+                each["x-kubewright-zero"] = "written"
+            if not each.get("default", True):
+                del each["default"]
+
+
+def _occurrences(messages: Mapping[str, list[Row]], message: str) -> Iterator[tuple[str, str]]:
+    """How each field of a message occurs, those of inlined messages among them."""
+    for _, field, kind, occurs in messages.get(message, ()):
+        if occurs == "+":
+            yield from _occurrences(messages, kind)
+        else:
+            yield field, occurs
+
+
+def _without_prose(schema: JSONObject) -> JSONObject:
+    """A copy without descriptions and without the defaults that only say what the zero value of a Go struct is.
+
+    `{}` on a reference tells that Go holds the struct itself, not a pointer to one: that is kept, as
     `x-kubewright-inline`.
     """
     bare: JSONObject = {}
     if schema.get("default") == {} and "allOf" in schema:
         bare["x-kubewright-inline"] = True
     for key, value in schema.items():
-        if key in PROSE or (key == "default" and not value):
+        if key in PROSE or (key == "default" and value == {}):
             continue
         if key == "properties":
             bare[key] = {name: _without_prose(each) for name, each in value.items()}
         elif key in ("items", "additionalProperties", "not") and isinstance(value, dict):
-            bare[key] = _without_prose(value)
+            bare[key] = {name: each for name, each in _without_prose(value).items() if name != "default" or each}
         elif key in ("allOf", "anyOf", "oneOf"):
             bare[key] = [_without_prose(each) for each in value]
         else:

@@ -18,7 +18,7 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright.schema.node import Node, Special
+from kubewright.schema.node import ZEROES, Node, Special
 
 Decoder: TypeAlias = Callable[[Any], list[str] | None]
 _Converter: TypeAlias = Callable[[Any], Any]
@@ -27,7 +27,6 @@ _Field: TypeAlias = tuple[type | None, Decoder | None, _Converter | None, bool, 
 empty value is an absent one; the Go type that errors name. A tuple, because it is taken apart for each value."""
 
 _CLASSES: Final = {"string": str, "boolean": bool, "integer": int, "object": dict, "array": list}
-_ZEROES: Final[dict[str, Any]] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _OBJECT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -100,7 +99,7 @@ class _Compiler:
             return (None, None, _CONVERTERS[node.special], False, node.go_type)
         if node.type == "number":
             return (None, None, _number, False, node.go_type)
-        empty_is_absent = optional and (node.items is not None or node.is_map)
+        empty_is_absent = bool(node.zero) or (optional and (node.items is not None or node.is_map))
         walk = _ranged(node.go_type) if node.type == "integer" else None
         if node.type in ("object", "array"):
             walk = self.decoder(node)
@@ -108,7 +107,7 @@ class _Compiler:
 
     def _array(self, node: Node, items: Node) -> Decoder:
         expected, walk, convert, _, item_type = self._field(items, optional=False)
-        go_type, zero = node.go_type, _ZEROES.get(items.type)
+        go_type, zero = node.go_type, ZEROES.get(items.type)
 
         def decode(value: JSONArray) -> list[str] | None:
             if value.__class__ is not list:
@@ -131,7 +130,7 @@ class _Compiler:
 
     def _map(self, node: Node, values: Node) -> Decoder:
         expected, walk, convert, _, value_type = self._field(values, optional=False)
-        go_type, zero = node.go_type, _ZEROES.get(values.type)
+        go_type, zero = node.go_type, ZEROES.get(values.type)
 
         def decode(value: JSONObject) -> list[str] | None:
             if value.__class__ is not dict:

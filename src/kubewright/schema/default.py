@@ -1,8 +1,8 @@
 """Defaults: what a document does not say, its schema does.
 
 A defaulter fills one node's value in place. Only the parts of a schema that can change something are walked: in a
-built-in kind those with a default somewhere below; in a custom kind those that may hold a null, too, because a null
-that its schema does not allow is taken for an absent field.
+built-in kind those with a default (or a zero that Go writes in any case) somewhere below; in a custom kind those that
+may hold a null, too, because a null that its schema does not allow is taken for an absent field.
 
 Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from kubewright.machinery.json import is_array, is_object
-from kubewright.schema.node import NO_DEFAULT, Node
+from kubewright.schema.node import NO_DEFAULT, ZEROES, Node
 
 Defaulter: TypeAlias = Callable[[Any], None]
 
@@ -35,6 +35,7 @@ def copied(value: Any) -> Any:
 class _Compiler:
     def __init__(self) -> None:
         self._needed: dict[int, bool] = {}
+        self._structs: dict[int, Defaulter] = {}
 
     def defaulter(self, node: Node) -> Defaulter | None:
         """The defaulter of an object or array; None when it would never change anything."""
@@ -48,17 +49,33 @@ class _Compiler:
         """Whether there is a default below `node`, or a null that may not stay."""
         known = self._needed.get(id(node))
         if known is None:
-            self._needed[id(node)] = False  # for a schema that contains itself
+            self._needed[id(node)] = True  # for a schema that contains itself
             below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
-            known = any(each.default is not NO_DEFAULT or not each.nullable or self._is_needed(each) for each in below)
+            known = any(
+                _fallback(each) is not NO_DEFAULT or not each.nullable or self._is_needed(each) for each in below
+            )
             self._needed[id(node)] = known
         return known
 
     def _builtin(self, node: Node) -> Defaulter:
-        absent = [(key, child.default) for key, child in node.properties.items() if child.default is not NO_DEFAULT]
-        children = [(key, walk) for key, child in node.properties.items() if (walk := self.defaulter(child))]
         inner = node.items or node.values
-        each = self.defaulter(inner) if inner is not None else None
+        if inner is None:
+            return self._struct(node)
+        each = self.defaulter(inner) or _leave
+
+        def default(value: Any) -> None:
+            for item in value if value.__class__ is list else value.values():
+                each(item)
+
+        return default
+
+    def _struct(self, node: Node) -> Defaulter:
+        known = self._structs.get(id(node.properties))
+        if known is not None:
+            return known
+        fallbacks = [(key, _fallback(child)) for key, child in node.properties.items()]
+        absent = [(key, fallback) for key, fallback in fallbacks if fallback is not NO_DEFAULT]
+        children: list[tuple[str, Defaulter]] = []
 
         def default(value: Any) -> None:
             for key, fallback in absent:
@@ -67,10 +84,9 @@ class _Compiler:
             for key, walk in children:
                 if key in value:
                     walk(value[key])
-            if each is not None:
-                for item in value if value.__class__ is list else value.values():
-                    each(item)
 
+        self._structs[id(node.properties)] = default
+        children += [(key, walk) for key, child in node.properties.items() if (walk := self.defaulter(child))]
         return default
 
     def _custom(self, node: Node) -> Defaulter:
@@ -97,6 +113,13 @@ class _Compiler:
                         items(value[index])
 
         return default
+
+
+def _fallback(node: Node) -> object:
+    """What stands where nothing was said: the default, or the zero that Go writes in any case."""
+    if node.default is NO_DEFAULT and node.zero == "written":
+        return ZEROES[node.type]
+    return node.default
 
 
 def _settle_nulls(value: dict[str, Any], node: Node) -> None:

@@ -12,6 +12,8 @@ from kubewright.schema.node import Components, Node
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _TEXT: Final[JSONObject] = {"type": "string"}
+_OPTIONAL_TEXT: Final[JSONObject] = {**_TEXT, "x-kubewright-zero": "omitted"}
+_REQUIRED_TEXT: Final[JSONObject] = {**_TEXT, "x-kubewright-zero": "written"}
 _TEXTS: Final[JSONObject] = {"type": "object", "additionalProperties": _TEXT}
 _WHOLE: Final[JSONObject] = {"type": "integer", "format": "int64"}
 _FLAG: Final[JSONObject] = {"type": "boolean"}
@@ -28,10 +30,10 @@ _COMPONENTS: Final[dict[str, JSONObject]] = {
         "type": "object",
         "required": ["apiVersion", "kind", "name", "uid"],
         "properties": {
-            "apiVersion": _TEXT,
-            "kind": _TEXT,
-            "name": _TEXT,
-            "uid": _TEXT,
+            "apiVersion": _REQUIRED_TEXT,
+            "kind": _REQUIRED_TEXT,
+            "name": _REQUIRED_TEXT,
+            "uid": _REQUIRED_TEXT,
             "controller": _FLAG,
             "blockOwnerDeletion": _FLAG,
         },
@@ -40,25 +42,25 @@ _COMPONENTS: Final[dict[str, JSONObject]] = {
     _META + "ManagedFieldsEntry": {
         "type": "object",
         "properties": {
-            "manager": _TEXT,
-            "operation": _TEXT,
-            "apiVersion": _TEXT,
+            "manager": _OPTIONAL_TEXT,
+            "operation": _OPTIONAL_TEXT,
+            "apiVersion": _OPTIONAL_TEXT,
             "time": _reference("Time"),
-            "fieldsType": _TEXT,
+            "fieldsType": _OPTIONAL_TEXT,
             "fieldsV1": _reference("FieldsV1"),
-            "subresource": _TEXT,
+            "subresource": _OPTIONAL_TEXT,
         },
     },
     _META + "ObjectMeta": {
         "type": "object",
         "properties": {
-            "name": _TEXT,
-            "generateName": _TEXT,
-            "namespace": _TEXT,
-            "selfLink": _TEXT,
-            "uid": _TEXT,
-            "resourceVersion": _TEXT,
-            "generation": _WHOLE,
+            "name": _OPTIONAL_TEXT,
+            "generateName": _OPTIONAL_TEXT,
+            "namespace": _OPTIONAL_TEXT,
+            "selfLink": _OPTIONAL_TEXT,
+            "uid": _OPTIONAL_TEXT,
+            "resourceVersion": _OPTIONAL_TEXT,
+            "generation": {**_WHOLE, "x-kubewright-zero": "omitted"},
             "creationTimestamp": _reference("Time"),
             "deletionTimestamp": _reference("Time"),
             "deletionGracePeriodSeconds": _WHOLE,

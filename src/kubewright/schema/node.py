@@ -2,9 +2,9 @@
 
 Built-in kinds come as OpenAPI v3 components that refer to each other (and, in CustomResourceDefinition, to
 themselves, so the tree may be a graph), with `x-kubewright-inline` where Go holds a struct itself and no pointer to
-one (published documents say so by a `default` of `{}`). Custom kinds come as one structural schema without
-references. What the two say in common (shape, defaults, merge behaviour) is in the nodes; a custom kind's value
-validation stays in `spec`, as it was written.
+one (published documents say so by a `default` of `{}`), and `x-kubewright-zero` where it does so with a scalar. Custom
+kinds come as one structural schema without references. What the two say in common (shape, defaults, merge behaviour)
+is in the nodes; a custom kind's value validation stays in `spec`, as it was written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from kubewright.machinery.json import JSONObject, is_array, is_object
 Special: TypeAlias = Literal["", "any", "bytes", "duration", "int-or-string", "micro-time", "quantity", "time"]
 ListType: TypeAlias = Literal["atomic", "map", "set"]
 MapType: TypeAlias = Literal["atomic", "granular"]
+Zero: TypeAlias = Literal["", "omitted", "written"]
 
 NO_DEFAULT: Final = object()
+ZEROES: Final[dict[str, Any]] = {"string": "", "boolean": False, "integer": 0, "number": 0}
+"""What Go has where nothing was said, by type."""
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _APIEXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
@@ -58,6 +61,8 @@ class Node:
     nullable: bool = False
     inline: bool = False
     """A struct that Go holds inside another, not by pointer: it is always there, if empty."""
+    zero: Zero = ""
+    """Of a scalar that Go holds by value (zero and absent are one there): whether it writes a zero or leaves it out."""
     preserve: bool = False
     """Unknown fields are kept."""
     embedded: bool = False
@@ -123,6 +128,7 @@ class Components:
         node.type = schema.get("type", "")
         node.required = frozenset(schema.get("required", ()))
         node.default = schema.get("default", NO_DEFAULT)
+        node.zero = schema.get("x-kubewright-zero", "")
         node.nullable = True
         for name, value in _merge_facts(schema).items():
             setattr(node, name, value)
@@ -170,8 +176,14 @@ def from_structural(schema: JSONObject, metadata: Node) -> Node:
 
 
 def inline_structs(node: Node) -> JSONObject:
-    """An empty value of a built-in kind's struct, with the empty structs that Go holds inside it."""
-    return {key: inline_structs(child) for key, child in node.properties.items() if child.inline and child.properties}
+    """An empty value of a built-in kind's struct, with what Go writes of it in any case."""
+    out: JSONObject = {}
+    for key, child in node.properties.items():
+        if child.zero == "written":
+            out[key] = ZEROES[child.type]
+        elif child.inline and child.properties:
+            out[key] = inline_structs(child)
+    return out
 
 
 def _merge_facts(schema: JSONObject) -> dict[str, Any]:

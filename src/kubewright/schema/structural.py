@@ -50,8 +50,8 @@ class Schema:
     def prune(self, obj: JSONObject) -> list[str]:
         """Decode `obj` in place as Go does; give the paths of unknown fields, which are dropped.
 
-        In a built-in kind, and in any kind's `metadata`, nulls and empty optional lists and maps are dropped too, and
-        quantities, times and durations are put into their canonical form.
+        In a built-in kind, and in any kind's `metadata`, nulls, empty optional lists and maps, and zeroes that Go
+        cannot tell from absent values are dropped too; quantities, times and durations are put into canonical form.
         Raises DecodeError with Go's text (`json: cannot unmarshal string into Go struct field
         DeploymentSpec.spec.replicas of type int32`) when a value there has the wrong type.
         """
@@ -71,7 +71,7 @@ class Schema:
 
     @cached_property
     def empty(self) -> JSONObject:
-        """The object of this kind that says nothing, with the structs that Go holds inside it. Not to be changed."""
+        """The object of this kind that says nothing, with what Go writes of it in any case. Not to be changed."""
         return inline_structs(self.root)
 
     @cached_property

@@ -36,6 +36,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, equal
 from kubewright.schema import ownership
+from kubewright.schema.default import copied
 
 Transform = Callable[[JSONObject], JSONObject]
 """Makes the new document of the present one, which it may change: it is a copy."""
@@ -120,7 +121,7 @@ class Registry:
         if strategy.has_generation:
             metadata["generation"] = 1
         if resource.has_status and not resource.custom:
-            obj.setdefault("status", {})
+            obj.setdefault("status", copied(resource.schema.empty.get("status", {})))
         strategy.prepare_for_create(obj, attributes)
         faults = meta.validate(resource, metadata)
         faults += resource.schema.validate(obj)
