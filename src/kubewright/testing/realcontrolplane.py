@@ -98,6 +98,11 @@ class RealControlPlane:
         """The same as a kubeconfig."""
         return self._folder / "admin.kubeconfig"
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process of each part, by the name of its program: for what measures or disturbs them."""
+        return {name: process.pid for name, process in self._processes.items()}
+
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig for `user`, who comes with a client certificate and is a member of `groups`."""
         pair = self._authority.issue_client(user, groups)

@@ -1,0 +1,117 @@
+"""`python -m benchmarks`: measure, print the tables, and keep the figures in `benchmarks/results/latest.json`.
+
+Needs the real control plane (`make controlplane`), and Go for the peer that is written in it. What is missing is said,
+and what can be measured without it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from benchmarks import apiservers, imports, operators
+from benchmarks.peers import Peer, PeerMissing, controller_runtime_operator, kubewright_operator
+from benchmarks.report import Medians, say
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager.program import loop_factory
+
+RESULTS: Final = Path(__file__).resolve().parent / "results" / "latest.json"
+
+Section = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Medians]]]
+
+
+async def _operators(arguments: argparse.Namespace) -> dict[str, Medians]:
+    say("Operators: the same one in each tool kit, on a real control plane")
+    with TemporaryDirectory(prefix="kubewright-bench-") as folder:
+        medians = await operators.measure(_peers(Path(folder)), arguments.objects, arguments.repetitions)
+    print(operators.table(medians))
+    return {"operators": medians}
+
+
+async def _apiservers(arguments: argparse.Namespace) -> dict[str, Medians]:
+    say("API servers: the embedded one beside a real one")
+    medians = await apiservers.measure(arguments.requests, arguments.repetitions)
+    print(apiservers.table(medians))
+    return {"apiservers": medians}
+
+
+async def _imports(arguments: argparse.Namespace) -> dict[str, Medians]:
+    say("Imports: what an operator loads before it does anything")
+    medians = await imports.measure(arguments.repetitions)
+    print(imports.table(medians))
+    return {"imports": medians}
+
+
+SECTIONS: Final[dict[str, Section]] = {"operators": _operators, "apiservers": _apiservers, "imports": _imports}
+
+
+def _peers(folder: Path) -> list[Peer]:
+    found = [kubewright_operator()]
+    say("Building the peers ...")
+    try:
+        found.append(controller_runtime_operator(folder))
+    except PeerMissing as missing:
+        say(str(missing))
+    return found
+
+
+async def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for name in arguments.only or SECTIONS:
+        try:
+            results |= await SECTIONS[name](arguments)
+        except ConfigError as missing:
+            say(f"{name} is left out: {missing}")
+        print(flush=True)
+    if "operators" in results:
+        results["cpu_ms_per_object"] = results["operators"]["cpu_ms_created"]
+    return results
+
+
+def _keep(results: dict[str, Any], arguments: argparse.Namespace) -> None:
+    about = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "objects": arguments.objects,
+        "requests": arguments.requests,
+        "repetitions": arguments.repetitions,
+    }
+    RESULTS.write_text(json.dumps({"about": about, **results}, indent=2) + "\n")
+    say(f"Kept in {RESULTS}")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a number to measure with; give 1 or more")
+    return number
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="What Kubewright costs, beside its peers."
+    )
+    parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure this alone (may be repeated)")
+    parser.add_argument("--objects", type=_count, default=1000, help="that an operator gets (%(default)s)")
+    parser.add_argument("--requests", type=_count, default=1000, help="of each sort that a server gets (%(default)s)")
+    parser.add_argument("--repetitions", type=_count, default=3, help="of everything, in turns (%(default)s)")
+    arguments = parser.parse_args()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        results = runner.run(_measure(arguments))
+    if not results:
+        return 1
+    _keep(results, arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

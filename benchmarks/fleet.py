@@ -1,0 +1,107 @@
+"""Widgets on an API server, and how far an operator has got with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from benchmarks.peers.kubewright.widgets import Widget, WidgetSpec
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.cache.entry import Event
+from kubewright.cache.informer import Informer
+from kubewright.client.client import Client
+from kubewright.client.patch import MergePatch
+from kubewright.models.meta import ObjectMeta
+
+NAMESPACE: Final = "default"
+_AT_ONCE: Final = 16
+_PATIENCE: Final = 120.0
+
+
+class NotConverged(Exception):
+    """The operator did not do what it is measured at."""
+
+
+class Fleet:
+    """Creates and updates Widgets, and waits until their status says that the operator is done with them."""
+
+    def __init__(self, client: Client, informer: Informer[Widget]) -> None:
+        self._client = client
+        self._informer = informer
+        self._messages: dict[str, str] = {}
+        self._behind: set[str] = set()
+        self._edition = 0
+        informer.add_handler(on_add=self._look, on_update=self._look)
+
+    async def create(self, names: Iterable[str]) -> None:
+        """Create Widgets."""
+        await _gathered(self._create(name, self._message(name)) for name in names)
+
+    async def update(self, *names: str) -> None:
+        """Change the spec of these Widgets."""
+        await _gathered(self._update(name, self._message(name)) for name in names)
+
+    async def converged(self) -> None:
+        """Until every Widget's status is about its spec. Raises NotConverged."""
+        if not await self._informer.wait_until(lambda: not self._behind, _PATIENCE):
+            raise NotConverged(f"{len(self._behind)} Widgets have not converged after {_PATIENCE:g} s")
+
+    async def check(self) -> None:
+        """Raise NotConverged unless each Widget's ConfigMap says what its spec says."""
+        config_maps = await self._client.list(ConfigMap, namespace=NAMESPACE)
+        held = {each.metadata.name: each.data.get("message") for each in config_maps}
+        wrong = [name for name, message in self._messages.items() if held.get(name) != message]
+        if wrong:
+            raise NotConverged(f"the ConfigMaps of {len(wrong)} Widgets are wrong, {wrong[0]!r} among them")
+
+    def _message(self, name: str) -> str:
+        """A new message for a Widget, which is now behind until it has converged."""
+        self._edition += 1
+        message = self._messages[name] = f"edition {self._edition}"
+        self._behind.add(name)
+        return message
+
+    async def _create(self, name: str, message: str) -> None:
+        metadata = ObjectMeta(name=name, namespace=NAMESPACE)
+        await self._client.create(Widget(metadata=metadata, spec=WidgetSpec(message=message, size=3)))
+
+    async def _update(self, name: str, message: str) -> None:
+        patch = MergePatch({"spec": {"message": message}})
+        await self._client.patch(Widget, patch, name=name, namespace=NAMESPACE)
+
+    def _look(self, event: Event[Widget]) -> None:
+        if event.new is None:
+            return
+        widget = event.new.decode()
+        name = widget.metadata.name
+        if (
+            widget.spec.message == self._messages.get(name)
+            and widget.status.observed_generation == widget.metadata.generation
+        ):
+            self._behind.discard(name)
+
+
+async def _gathered(works: Iterable[Awaitable[None]]) -> None:
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def through(work: Awaitable[None]) -> None:
+        async with gate:
+            await work
+
+    await asyncio.gather(*map(through, works))
+
+
+@asynccontextmanager
+async def fleet(client: Client) -> AsyncIterator[Fleet]:
+    """An empty fleet; nothing of it is left on the server."""
+    informer = Informer(client, Widget, namespace=NAMESPACE)
+    informer.start()
+    try:
+        await informer.wait_synced(_PATIENCE)
+        yield Fleet(client, informer)
+    finally:
+        await informer.stop()
+        for kind in (Widget, ConfigMap):
+            await client.delete_all_of(kind, namespace=NAMESPACE)

@@ -1,0 +1,67 @@
+"""The time that imports take before an operator does anything, and the modules that it goes to.
+
+Measured with `python -X importtime` in a fresh interpreter, whatever Python itself imports at its start left out. What
+is imported is the same each time, so that the smallest of several runs is the one with the least of other work in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from benchmarks.report import Medians, say
+
+BAR_MS: Final = 150.0
+
+PROGRAMS: Final[Mapping[str, str]] = {
+    "import kubewright": "import kubewright",
+    "an operator": (
+        "from kubewright import Context, CustomResource, Manager, Model, controller, field\n"
+        "from kubewright.apis.apps.v1 import Deployment\n"
+        "from kubewright.apis.core.v1 import Service"
+    ),
+}
+
+_LINE: Final = re.compile(r"import time:\s+(?P<own>\d+) \|\s+\d+ \| \s*(?P<module>\S+)")
+_SHOWN: Final = 5
+
+
+async def measure(repetitions: int) -> dict[str, dict[str, float]]:
+    """Milliseconds by program, the smallest of all repetitions; tells which modules the slowest are."""
+    ours: dict[str, float] = {}
+    for name, program in PROGRAMS.items():
+        best = min([await _imported(program) for _ in range(repetitions)], key=_total)
+        ours[name] = _total(best)
+        slowest = sorted(best.items(), key=lambda item: -item[1])[:_SHOWN]
+        say(f"  {name}: {len(best)} modules; {', '.join(f'{module} {ms:.1f} ms' for module, ms in slowest)}")
+    return {"import_ms": ours}
+
+
+def table(medians: Medians) -> str:
+    lines = [f"{'imports':<20}{'ms':>8}  bar"]
+    for name, ms in medians["import_ms"].items():
+        lines.append(f"{name:<20}{ms:>8.0f}  <= {BAR_MS:.0f} {'ok' if ms <= BAR_MS else 'MISSED'}")
+    return "\n".join(lines)
+
+
+def _total(run: Mapping[str, float]) -> float:
+    return sum(run.values())
+
+
+async def _imported(program: str) -> dict[str, float]:
+    """Milliseconds that each module of `program` took by itself."""
+    before = await _timed("pass")
+    return {module: ms for module, ms in (await _timed(program)).items() if module not in before}
+
+
+async def _timed(program: str) -> dict[str, float]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-X", "importtime", "-c", program, stderr=asyncio.subprocess.PIPE
+    )
+    _, told = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{program!r} failed:\n{told.decode()}")
+    return {found["module"]: int(found["own"]) / 1e3 for found in _LINE.finditer(told.decode())}

@@ -1,0 +1,1 @@
+"""The Widget operator in Kubewright."""

@@ -1,0 +1,78 @@
+"""What an operator loads: no server, no command line, and no library that it has no use for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+SERVER = (
+    "kubewright.apiserver",
+    "kubewright.controlplane",
+    "kubewright.schema",
+    "kubewright.cli",
+    "kubewright.testing",
+)
+
+HEAVY = (
+    "click", "cryptography", "jinja2", "opentelemetry", "prometheus_client", "pytest", "re2", "sqlite3", "uvloop", "yaml",
+    "email", "http.client", "multiprocessing", "unittest", "urllib.request", "xml", "zipfile",
+)  # fmt: skip
+"""Loaded where they are needed: with the first scrape, the first kubeconfig, the event loop."""
+
+OPERATOR = """
+from kubewright import Context, CustomResource, Manager, Model, controller, field
+from kubewright.apis.apps.v1 import Deployment
+
+class WidgetSpec(Model):
+    size: int
+
+class Widget(CustomResource, group="example.com", version="v1"):
+    spec: WidgetSpec
+
+@controller(Widget, owns=[Deployment])
+async def reconcile(ctx: Context[Widget]) -> None: ...
+
+Manager(controllers=[reconcile])
+"""
+
+
+def test_an_operator_loads_nothing_of_the_server_or_the_command_line() -> None:
+    assert not within(loaded_by(OPERATOR), SERVER)
+
+
+def test_an_operator_loads_no_heavy_library_before_it_needs_it() -> None:
+    assert not within(loaded_by(OPERATOR), HEAVY)
+
+
+def test_an_operator_loads_the_built_in_kinds_that_it_names_and_what_these_stand_on() -> None:
+    kinds = within(loaded_by(OPERATOR), ("kubewright.apis",))
+    assert "kubewright.apis.apps.v1" in kinds
+    assert not within(kinds, ("kubewright.apis.batch", "kubewright.apis.rbac", "kubewright.apis.storage"))
+
+
+def test_importing_the_front_door_loads_no_other_part_and_no_library() -> None:
+    loaded = loaded_by("import kubewright")
+    assert within(loaded, ("kubewright",)) == {"kubewright"}
+    assert not within(loaded, ("asyncio", "msgspec", "ssl", *HEAVY))
+
+
+def test_importing_the_server_loads_nothing_of_the_client_side() -> None:
+    loaded = loaded_by("import kubewright.apiserver.server")
+    client_side = ("client", "cache", "controller", "manager", "models", "apis", "controlplane", "cli", "testing")
+    assert not within(loaded, tuple(f"kubewright.{package}" for package in client_side))
+
+
+def loaded_by(program: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after `program`, beyond those that it always loads."""
+    return _modules_after(program) - _modules_after("pass")
+
+
+def within(modules: set[str], packages: tuple[str, ...]) -> set[str]:
+    return {module for module in modules if any(f"{module}.".startswith(f"{package}.") for package in packages)}
+
+
+def _modules_after(program: str) -> set[str]:
+    told = f"{program}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
