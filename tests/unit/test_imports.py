@@ -15,8 +15,8 @@ SERVER = (
 )
 
 HEAVY = (
-    "click", "cryptography", "jinja2", "opentelemetry", "prometheus_client", "pytest", "re2", "sqlite3", "uvloop", "yaml",
-    "email", "http.client", "multiprocessing", "unittest", "urllib.request", "xml", "zipfile",
+    "click", "cryptography", "jinja2", "opentelemetry", "prometheus_client", "pytest", "re2", "sqlite3", "uvloop",
+    "yaml", "email", "http.client", "multiprocessing", "unittest", "urllib.request", "xml", "zipfile",
 )  # fmt: skip
 """Loaded where they are needed: with the first scrape, the first kubeconfig, the event loop."""
 
