@@ -2,7 +2,8 @@
 
 Appending costs the writer next to nothing: commits gather while one batch is being written by a thread of the log's
 own, and go out as the next. So a process that is killed loses the last few milliseconds at most, never an older commit
-and never a part of one; the file is whole after any crash of the process. What later rows replaced is deleted at start.
+and never a part of one; the file is whole after any crash of the process. What later rows replaced is deleted at start,
+and whenever enough has gathered.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ CREATE TABLE IF NOT EXISTS log (
     selectors BLOB NOT NULL
 )
 """
-_LATEST = "SELECT max(revision) FROM log GROUP BY resource, key"
+_DROP_SUPERSEDED = """
+DELETE FROM log WHERE revision < (SELECT max(revision) FROM log)
+AND (data IS NULL OR revision NOT IN (SELECT max(revision) FROM log GROUP BY resource, key))
+"""
+COMPACT_EVERY = 50_000
+"""Rows appended between two clean-ups."""
 
 
 class SQLiteLog:
@@ -44,6 +50,7 @@ class SQLiteLog:
 
     def __init__(self, folder: Path) -> None:
         self._pending: list[Row] = []
+        self._appended = 0
         self._writing: asyncio.Task[None] | None = None
         self._failure: sqlite3.Error | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-log")
@@ -53,8 +60,7 @@ class SQLiteLog:
         database = self._database
         (last,) = database.execute("SELECT coalesce(max(revision), 1) FROM log").fetchone()
         with database:
-            superseded = f"revision NOT IN ({_LATEST}) OR (data IS NULL AND revision < ?)"
-            database.execute(f"DELETE FROM log WHERE {superseded}", (last,))
+            self._drop_superseded()
         kept: dict[str, dict[str, Entry]] = {}
         rows = database.execute("SELECT revision, resource, key, data, selectors FROM log WHERE data IS NOT NULL")
         for revision, resource, key, data, selectors in rows:
@@ -87,8 +93,16 @@ class SQLiteLog:
             self._writing = None
 
     def _write(self, rows: list[Row]) -> None:
+        self._appended += len(rows)
         with self._database:
             self._database.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
+            if self._appended >= COMPACT_EVERY:
+                self._drop_superseded()
+                self._appended = 0
+
+    def _drop_superseded(self) -> None:
+        """Keep the last row of each key, and of the deletions only the last commit: it tells the revision."""
+        self._database.execute(_DROP_SUPERSEDED)
 
     async def flush(self) -> None:
         if self._writing is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,26 @@ async def test_what_was_flushed_is_there_though_the_process_dies(tmp_path: Path)
     assert entry.data == b"1"
     await again.close()
     await store.close()
+
+
+async def test_a_log_does_not_grow_with_what_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubewright.apiserver.storage.log.COMPACT_EVERY", 10)
+    store = Store(log=SQLiteLog(tmp_path))
+    put(store, "kept", b"1")
+    for _ in range(3):
+        for number in range(20):
+            put(store, "a", str(number).encode())
+        put(store, "gone")
+        store.remove("pods", "gone", b"{}")
+        await store.flush()
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "log.db")) as database:
+        (rows,) = database.execute("SELECT count(*) FROM log").fetchone()
+    assert rows == 3, "one for each object, and the last deletion"
+    again = Store(log=SQLiteLog(tmp_path))
+    assert [(entry.key, entry.data) for entry in again.scan("pods")] == [("a", b"19"), ("kept", b"1")]
+    assert again.revision == store.revision
+    await again.close()
 
 
 async def test_a_folder_is_held_by_one_server_at_a_time(tmp_path: Path) -> None:
