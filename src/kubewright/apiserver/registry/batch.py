@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry import checks, jobupdate
 from kubewright.apiserver.registry.apps import workload
 from kubewright.apiserver.registry.core import podspec
 from kubewright.apiserver.registry.cron import schedule_fault
@@ -27,16 +27,12 @@ _COUNTS: Final = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_FIXED: Final = (
-    "selector",
-    "completionMode",
-    "podFailurePolicy",
-    "backoffLimitPerIndex",
-    "managedBy",
-    "successPolicy",
-)
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _MAX_CRONJOB_NAME: Final = 52
+_ORPHANS: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
 
 
 def strategies(server: APIServer) -> Mapping[str, Strategy]:
@@ -49,14 +45,13 @@ class JobStrategy(Strategy):
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         _default_job_spec(spec)
-        labels = (spec["template"].get("metadata") or {}).get("labels")
-        if labels and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = labels  # the very same: what the Job's selector adds, the Job itself has too
+        _label(obj)
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {}
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
+            _label(obj)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
@@ -67,15 +62,17 @@ class JobStrategy(Strategy):
         return faults + workload.match_faults(spec, spec["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        now, before = obj["spec"], old["spec"]
-        faults: list[FieldError] = []
-        if before.get("completionMode") != "Indexed":
-            faults += checks.immutable("spec.completions", now.get("completions"), before.get("completions"))
-        for field in _FIXED:
-            faults += checks.immutable(f"spec.{field}", now.get(field), before.get(field))
-        if not (before.get("suspend") and not (old.get("status") or {}).get("startTime")):
-            faults += checks.immutable("spec.template", now.get("template"), before.get("template"))
-        return faults
+        return jobupdate.faults(obj, old)
+
+    def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
+        """The one kind whose dependents outlive it unless the caller tells otherwise, as the first Jobs' did."""
+        options = attributes.options or {}
+        if options.get("propagationPolicy") or options.get("orphanDependents") is not None:
+            return
+        attributes.warnings.append(_ORPHANS)
+        finalizers: list[str] = obj["metadata"].setdefault("finalizers", [])
+        if not {"orphan", "foregroundDeletion"}.intersection(finalizers):
+            finalizers.append("orphan")
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded") or 0)}
@@ -129,6 +126,20 @@ def _default_job_spec(spec: JSONObject) -> None:
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
     workload.default_template(spec)
+
+
+def _label(job: JSONObject) -> None:
+    """A Job without labels has those of its Pods, and the very same: what its selector adds, it has too."""
+    labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = labels
+
+
+def _default_labels(job: JSONObject) -> None:
+    """A Job without labels has those of its Pods, also the ones that its selector adds."""
+    labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = labels  # the very same: those that come are shared too
 
 
 def _generate_selector(job: JSONObject) -> None:

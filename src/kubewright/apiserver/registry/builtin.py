@@ -1,6 +1,7 @@
 """The built-in kinds: facts from the catalog, behaviour from the module of their group.
 
-A group's module is named as its Go package is. Kinds of a group without a module are their schema and nothing more.
+A group's module is named as its Go package is, where that says what it is about. Kinds of a group without a module
+are their schema and nothing more.
 """
 
 from __future__ import annotations
@@ -42,10 +43,12 @@ _MODULES = {
     "coordination.k8s.io": "coordination",
     "discovery.k8s.io": "discovery",
     "events.k8s.io": "events",
+    "flowcontrol.apiserver.k8s.io": "flowcontrol",
     "networking.k8s.io": "networking",
     "node.k8s.io": "node",
     "policy": "policy",
     "rbac.authorization.k8s.io": "rbac",
+    "resource.k8s.io": "devices",
     "scheduling.k8s.io": "scheduling",
     "storage.k8s.io": "storage",
 }
