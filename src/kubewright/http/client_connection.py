@@ -29,7 +29,7 @@ _COALESCED = 64 << 10
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Terms:
     """A request, and how its answer is waited for."""
 
