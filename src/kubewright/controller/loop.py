@@ -53,7 +53,6 @@ _SHOWN_CAUSES: Final = 4
 _TURN: Final = 64
 """Reconciles after which a worker lets others run, should none of them have waited for anything."""
 
-
 _Cause: TypeAlias = tuple[str, str, ObjectKey]
 """Kind of the object that changed, what became of it, and which it was."""
 
