@@ -29,6 +29,7 @@ from kubewright.apiserver.endpoints.metrics import Metrics
 from kubewright.apiserver.endpoints.paths import PathEndpoints
 from kubewright.apiserver.endpoints.pipeline import Pipeline
 from kubewright.apiserver.endpoints.resources import ResourceEndpoints
+from kubewright.apiserver.expiry import EventExpiry
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.registry import builtin
 from kubewright.apiserver.registry.resourceset import ResourceSet
@@ -59,6 +60,7 @@ class APIServer:
         builtin.install(self)
         self._admission.extend(admission.build(self))
         apiextensions.install(self)
+        self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
             self.authentication,
@@ -71,6 +73,7 @@ class APIServer:
     async def start(self) -> None:
         """Create what every cluster holds and this one does not yet."""
         create_missing(self.resources, self.options.service_cidr)
+        self._expiry.start()
 
     async def handle(self, request: Request) -> Response:
         """Answer a request. Never raises: what goes wrong is an answer too."""
@@ -78,6 +81,7 @@ class APIServer:
 
     async def close(self) -> None:
         """End watches, and write what is left to write."""
+        self._expiry.close()
         await self._store.close()
 
 
