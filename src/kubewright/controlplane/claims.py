@@ -1,76 +1,110 @@
 """Who belongs to a controller: children are taken in by selector, and let go when they no longer match.
 
-An orphan that the selector matches is adopted; a child that it no longer matches is released; what another controller
-owns is left alone. Follows kubernetes/pkg/controller/controller_ref_manager.go.
+An orphan that the selector matches is adopted, unless its new owner is being deleted; a child that it no longer matches
+is released; what another controller owns is left alone. Follows kubernetes/pkg/controller/controller_ref_manager.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 
+from kubewright.cache.lister import Lister
+from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
-from kubewright.controller import Context
+from kubewright.controller import Context, Request, Watch
+from kubewright.controller.predicates import AnyEvent, Predicate
+from kubewright.controlplane.selection import matching, selecting
 from kubewright.machinery.errors import NotFound
-from kubewright.machinery.selectors import LabelSelector
 from kubewright.models import Object
-from kubewright.models.meta import LabelSelector as LabelSelectorField
-from kubewright.models.meta import OwnerReference, owner_reference
+from kubewright.models.meta import LabelSelector, OwnerReference, owner_reference
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
 
 
-def compiled(selector: LabelSelectorField) -> LabelSelector:
-    """The selector of a spec, ready to match."""
-    return LabelSelector.from_dict(msgspec.to_builtins(selector))
+class Claims:
+    """Settles who belongs to whom."""
+
+    def __init__(self, live: Client) -> None:
+        """`live` reads from the server: a cache may not know yet that an owner is being deleted."""
+        self._live = live
+
+    async def of(self, ctx: Context[T], kind: type[U], selector: LabelSelector) -> list[U]:
+        """The children of the context's object, after adoptions and releases."""
+        uid = ctx.object.metadata.uid
+        claimed: list[U] = []
+        orphans: list[U] = []
+        for child in await matching(ctx, kind, selector):
+            owner = _controller(child)
+            if owner is not None and owner.uid == uid:
+                claimed.append(child)
+            elif owner is None and child.metadata.deletion_timestamp is None:
+                orphans.append(child)
+        await self._release_others(ctx, kind, {child.metadata.name for child in claimed})
+        if orphans and await self._may_adopt(ctx):
+            adopted = [await self._adopt(ctx, child) for child in orphans]
+            claimed += [child for child in adopted if child is not None]
+        return claimed
+
+    async def _release_others(self, ctx: Context[T], kind: type[U], kept: set[str]) -> None:
+        uid = ctx.object.metadata.uid
+        for entry in ctx.client.cache.informer(kind).store.owned_by(uid):
+            owner = entry.controller
+            if entry.key.name not in kept and not entry.deleting and owner is not None and owner.uid == uid:
+                await self._release(ctx, entry.decode())
+
+    async def _may_adopt(self, ctx: Context[T]) -> bool:
+        """The owner is there, is the one that was looked at, and is not being deleted."""
+        mine = ctx.object.metadata
+        try:
+            live = await self._live.get(type(ctx.object), mine.name, namespace=mine.namespace)
+        except NotFound:
+            return False
+        return live.metadata.uid == mine.uid and live.metadata.deletion_timestamp is None
+
+    async def _adopt(self, ctx: Context[T], child: U) -> U | None:
+        references = [*child.metadata.owner_references, owner_reference(ctx.object)]
+        adopted = await self._write_owners(ctx, child, references)
+        if adopted is not None:
+            ctx.log.info("Adopted orphan", kind=child.kind, name=child.metadata.name)
+        return adopted
+
+    async def _release(self, ctx: Context[T], child: Object) -> None:
+        uid = ctx.object.metadata.uid
+        references = [each for each in child.metadata.owner_references if each.uid != uid]
+        if await self._write_owners(ctx, child, references) is not None:
+            ctx.log.info("Released child", kind=child.kind, name=child.metadata.name)
+
+    async def _write_owners(self, ctx: Context[T], child: U, references: list[OwnerReference]) -> U | None:
+        metadata = {
+            "uid": child.metadata.uid,
+            "resourceVersion": child.metadata.resource_version,
+            "ownerReferences": msgspec.to_builtins(references),
+        }
+        try:
+            return await ctx.patch(child, MergePatch({"metadata": metadata}))
+        except NotFound:
+            return None
 
 
-async def claim(ctx: Context[T], kind: type[U], selector: LabelSelector) -> list[U]:
-    """The children of the context's object, after adoptions and releases."""
-    owned = {child.metadata.uid: child for child in await ctx.list(kind, owned=True)}
-    matching = {child.metadata.uid: child for child in await ctx.list(kind, labels=selector)}
-    claimed = [child for uid, child in owned.items() if uid in matching]
-    for uid, child in owned.items():
-        if uid not in matching and child.metadata.deletion_timestamp is None:
-            await _release(ctx, child)
-    for uid, child in matching.items():
-        if uid not in owned and _is_orphan(child):
-            adopted = await _adopt(ctx, child)
-            if adopted is not None:
-                claimed.append(adopted)
-    return claimed
+def orphans(kind: type[Object]) -> Watch:
+    """For controllers with an index `SELECTOR`: a child that nobody controls concerns whoever would adopt it."""
+    return Watch(kind, map=_adopters, predicate=_is_orphan)
 
 
-def _is_orphan(child: Object) -> bool:
-    return child.metadata.deletion_timestamp is None and not any(
-        reference.controller for reference in child.metadata.owner_references
-    )
+def _adopters(child: Object, owners: Lister[Object]) -> Iterable[Request]:
+    return [Request(owner.metadata.namespace, owner.metadata.name) for owner in selecting(child, owners)]
 
 
-async def _adopt(ctx: Context[T], child: U) -> U | None:
-    references = [*child.metadata.owner_references, owner_reference(ctx.object)]
-    adopted = await _write_owners(ctx, child, references)
-    if adopted is not None:
-        ctx.log.info("Adopted orphan", kind=child.kind, name=child.metadata.name)
-    return adopted
+def _new_is_orphan(event: AnyEvent) -> bool:
+    return event.new is not None and event.new.controller is None and not event.new.deleting
 
 
-async def _release(ctx: Context[T], child: Object) -> None:
-    uid = ctx.object.metadata.uid
-    references = [each for each in child.metadata.owner_references if each.uid != uid]
-    if await _write_owners(ctx, child, references) is not None:
-        ctx.log.info("Released child", kind=child.kind, name=child.metadata.name)
+_is_orphan = Predicate(_new_is_orphan)
 
 
-async def _write_owners(ctx: Context[T], child: U, references: list[OwnerReference]) -> U | None:
-    metadata = {
-        "uid": child.metadata.uid,
-        "resourceVersion": child.metadata.resource_version,
-        "ownerReferences": msgspec.to_builtins(references),
-    }
-    try:
-        return await ctx.patch(child, MergePatch({"metadata": metadata}))
-    except NotFound:
-        return None
+def _controller(child: Object) -> OwnerReference | None:
+    return next((each for each in child.metadata.owner_references if each.controller), None)

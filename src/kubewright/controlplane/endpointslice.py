@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
-from kubewright.apis.core.v1 import ObjectReference, Pod, Service, ServicePort
+from kubewright.apis.core.v1 import ObjectReference, Pod, Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
-from kubewright.cache.lister import Lister
-from kubewright.controller import Context, Controller, Request, Watch, controller
+from kubewright.controller import Context, Controller, controller
 from kubewright.controlplane import pods
+from kubewright.controlplane.selection import SELECTOR
+from kubewright.controlplane.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
 from kubewright.models.meta import ObjectMeta, owner_reference
 
 MAX_ENDPOINTS: Final = 100
@@ -28,9 +29,9 @@ _NAME: Final = "endpointslice-controller.k8s.io"
 
 async def reconcile(ctx: Context[Service]) -> None:
     service = ctx.object
-    if not service.spec.selector or service.metadata.deletion_timestamp is not None:
+    if not is_managed(service):
         return
-    behind = list(await ctx.list(Pod, labels=service.spec.selector))
+    behind = await pods_behind(ctx)
     slices = [each for each in await ctx.list(EndpointSlice, owned=True) if each.metadata.deletion_timestamp is None]
     slices.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
     wanted = list(_wanted(service, behind))
@@ -55,9 +56,7 @@ async def _bring_in_line(ctx: Context[Service], present: EndpointSlice, desired:
 def _wanted(service: Service, behind: Sequence[Pod]) -> Iterable[EndpointSlice]:
     """Pods that expose the same port numbers share slices; where there are no pods there is one empty slice."""
     by_ports: dict[bytes, tuple[list[EndpointPort], list[Endpoint]]] = {}
-    for pod in sorted(behind, key=lambda pod: pod.metadata.name):
-        if not pod.status.pod_ip or pod.status.phase in ("Succeeded", "Failed"):
-            continue
+    for pod in behind:
         ports = _ports(service, pod)
         _, endpoints = by_ports.setdefault(msgspec.json.encode(ports), (ports, []))
         endpoints.append(_endpoint(service, pod))
@@ -89,6 +88,7 @@ def _endpoint(service: Service, pod: Pod) -> Endpoint:
     return Endpoint(
         addresses=[pod.status.pod_ip or ""],
         conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
+        hostname=hostname_of(service, pod),
         node_name=pod.spec.node_name,
         target_ref=ObjectReference(
             kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid
@@ -99,7 +99,7 @@ def _endpoint(service: Service, pod: Pod) -> Endpoint:
 def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
     ports: list[EndpointPort] = []
     for port in service.spec.ports:
-        number = _target(port, pod)
+        number = target_port(port, pod)
         if number is not None:
             ports.append(
                 EndpointPort(
@@ -109,32 +109,14 @@ def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
     return ports
 
 
-def _target(port: ServicePort, pod: Pod) -> int | None:
-    """The pod's port for one of the service's; None when it is meant by a name that the pod does not have."""
-    target = port.target_port
-    if target is None or target == 0:
-        return port.port
-    if isinstance(target, int):
-        return target
-    named = (each for container in pod.spec.containers for each in container.ports if each.name == target)
-    return next((each.container_port for each in named if (each.protocol or "TCP") == (port.protocol or "TCP")), None)
-
-
-def _services_of(pod: Pod, services: Lister[Service]) -> Iterable[Request]:
-    labels = pod.metadata.labels.items()
-    for service in services.list(namespace=pod.metadata.namespace):
-        selector = service.spec.selector
-        if selector and selector.items() <= labels:
-            yield Request(service.metadata.namespace, service.metadata.name)
-
-
 def endpointslice_controller() -> Controller[Service]:
     """The controller named `endpointslice-controller`."""
     declare = controller(
         Service,
         name="endpointslice-controller",
         owns=[EndpointSlice],
-        watches=[Watch(Pod, map=_services_of)],
+        watches=[BEHIND],
+        indexers={SELECTOR: by_selector},
         workers=5,
     )
     return declare(reconcile)

@@ -13,7 +13,9 @@ from typing import Any, Final
 from kubewright.client.client import Client
 from kubewright.client.transport import Transport
 from kubewright.controller import Controller
+from kubewright.controlplane.daemonset.controller import daemonset_controller
 from kubewright.controlplane.deployment.controller import deployment_controller
+from kubewright.controlplane.endpoints import endpoints_controller
 from kubewright.controlplane.endpointslice import endpointslice_controller
 from kubewright.controlplane.garbage.watcher import GarbageCollector
 from kubewright.controlplane.namespace import namespace_controller
@@ -21,7 +23,9 @@ from kubewright.controlplane.nodes import node
 from kubewright.controlplane.nodes.kubelet import kubelet
 from kubewright.controlplane.nodes.scheduler import scheduler
 from kubewright.controlplane.replicaset import replicaset_controller
+from kubewright.controlplane.selection import SCOPES
 from kubewright.controlplane.serviceaccount import serviceaccount_controller
+from kubewright.controlplane.statefulset.controller import statefulset_controller
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
@@ -29,12 +33,15 @@ from kubewright.manager import Manager
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
 NAMES: Final = (
+    "daemonset-controller",
     "deployment-controller",
+    "endpoints-controller",
     "endpointslice-controller",
     GARBAGE_COLLECTOR,
     "namespace-controller",
     "replicaset-controller",
     "serviceaccount-controller",
+    "statefulset-controller",
     "default-scheduler",
     KUBELET,
 )
@@ -75,6 +82,7 @@ class ControlPlane:
             self._controllers(),
             name="kube-controller-manager",
             config=transport,
+            scopes=SCOPES,
             health_address="0",
             metrics_address="0",
         )
@@ -101,11 +109,14 @@ class ControlPlane:
         known: Mapping[str, Controller[Any]] = {
             each.name: each
             for each in (
+                daemonset_controller(self._client, self._clock),
                 deployment_controller(self._client, self._clock),
+                endpoints_controller(),
                 endpointslice_controller(),
                 namespace_controller(self._client, self._clock),
-                replicaset_controller(self._clock),
+                replicaset_controller(self._client, self._clock),
                 serviceaccount_controller(self._options.ca),
+                statefulset_controller(self._client, self._clock),
                 scheduler(self._clock),
                 kubelet(self._clock, self._nodes),
             )

@@ -16,7 +16,16 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def is_active(pod: Pod) -> bool:
     """It runs or will run: neither finished nor being deleted."""
-    return pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Succeeded", "Failed")
+    return pod.metadata.deletion_timestamp is None and not is_finished(pod)
+
+
+def is_finished(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_terminating(pod: Pod) -> bool:
+    """It is being deleted and has not stopped yet."""
+    return pod.metadata.deletion_timestamp is not None and not is_finished(pod)
 
 
 def condition(pod: Pod, kind: str) -> PodCondition | None:
@@ -48,7 +57,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
 
 def in_order_of_deletion(pods: Iterable[Pod], now: datetime) -> list[Pod]:
     """Those that are missed least come first: not scheduled, not running, not ready, cheap to delete, crowded on
-    their node, ready or created last."""
+    their node, ready last, restarted often, created last."""
     candidates = list(pods)
     crowd = Counter(pod.spec.node_name for pod in candidates if pod.spec.node_name and is_ready(pod))
     return sorted(candidates, key=lambda pod: _rank(pod, crowd, now))
@@ -68,6 +77,7 @@ def _rank(pod: Pod, crowd: Counter[str], now: datetime) -> tuple[float, ...]:
         _deletion_cost(pod),
         -crowd[node] if node else 0,
         (now - since).total_seconds() if since is not None else 0,
+        -max((each.restart_count or 0 for each in pod.status.container_statuses), default=0),
         (now - created).total_seconds(),
     )
 

@@ -1,41 +1,38 @@
 """The ReplicaSet controller: as many pods as a ReplicaSet asks for.
 
-Counting is safe against a stale cache: a read waits for this process's own creates and deletes. Pods are created in
-batches that double in size, so that a template which the API server refuses costs one request and not hundreds.
+Counting is safe against a stale cache: a read waits for this process's own creates and deletes.
 
 Follows kubernetes/pkg/controller/replicaset.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kubewright.apis.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
+from kubewright.client.client import Client
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane import pods
-from kubewright.controlplane.claims import claim, compiled
+from kubewright.controlplane.claims import Claims, orphans
+from kubewright.controlplane.podcontrol import BURST, create_pods, delete_pods, is_ending, pod_of
+from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import APIError, NotFound
+from kubewright.machinery.errors import APIError
 from kubewright.machinery.selectors import LabelSelector
-from kubewright.models import Object
-from kubewright.models.meta import ObjectMeta, owner_reference
-
-BURST = 500
-"""The most pods created or deleted in one reconcile."""
 
 
 class ReplicaSetReconciler:
     """Creates and deletes pods of a ReplicaSet, and reports what there is."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, live: Client, clock: Clock) -> None:
+        self._claims = Claims(live)
         self._clock = clock
 
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
         replica_set = ctx.object
-        children = await claim(ctx, Pod, compiled(replica_set.spec.selector))
+        children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
         active = [pod for pod in children if pods.is_active(pod)]
         failure: APIError | None = None
         try:
@@ -44,14 +41,15 @@ class ReplicaSetReconciler:
             failure = error
         status = self._status(replica_set, children, active, failure)
         await ctx.update_status(status)
-        if failure is not None:
+        if failure is not None and not is_ending(failure):
             raise failure
         return self._until_available(replica_set, active)
 
     async def _fit(self, ctx: Context[ReplicaSet], active: list[Pod]) -> list[Pod]:
         missing = _wanted(ctx.object) - len(active)
         if missing > 0:
-            return active + await create_pods(ctx, ctx.object.spec.template or PodTemplateSpec(), min(missing, BURST))
+            template = ctx.object.spec.template or PodTemplateSpec()
+            return active + await create_pods(ctx, [pod_of(ctx.object, template) for _ in range(min(missing, BURST))])
         if missing < 0:
             surplus = pods.in_order_of_deletion(active, self._clock.now())[: min(-missing, BURST)]
             await delete_pods(ctx, surplus)
@@ -71,9 +69,9 @@ class ReplicaSetReconciler:
             fully_labeled_replicas=sum(labels.matches(pod.metadata.labels) for pod in active) or None,
             ready_replicas=sum(pods.is_ready(pod) for pod in active) or None,
             available_replicas=sum(pods.is_available(pod, delay, now) for pod in active) or None,
-            terminating_replicas=sum(_is_terminating(pod) for pod in children),
+            terminating_replicas=sum(pods.is_terminating(pod) for pod in children),
             observed_generation=replica_set.metadata.generation,
-            conditions=_conditions(replica_set, failure, now),
+            conditions=_conditions(replica_set, _wanted(replica_set) - len(active), failure, now),
         )
 
     def _until_available(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Result | None:
@@ -87,79 +85,33 @@ class ReplicaSetReconciler:
         return Result(requeue_after=min(coming) - now + timedelta(milliseconds=10)) if coming else None
 
 
-async def create_pods(ctx: Context[ReplicaSet], template: PodTemplateSpec, count: int) -> list[Pod]:
-    """Create `count` pods, in batches of 1, 2, 4, ... Raises the first failure, after its batch is through."""
-    made: list[Pod] = []
-    batch = 1
-    while len(made) < count:
-        size = min(batch, count - len(made))
-        tasks = (ctx.create(pod_of(ctx.object, template)) for _ in range(size))
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, Pod):
-                made.append(outcome)
-                _tell(ctx, outcome, "SuccessfulCreate", "Created")
-        failures = [each for each in outcomes if isinstance(each, BaseException)]
-        if failures:
-            ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {failures[0]}", action="Create")
-            raise failures[0]
-        batch *= 2
-    return made
-
-
-def pod_of(owner: Object, template: PodTemplateSpec) -> Pod:
-    """A pod as the template says, owned by `owner`, under a name that the API server completes."""
-    return Pod(
-        metadata=ObjectMeta(
-            generate_name=f"{owner.metadata.name}-",
-            namespace=owner.metadata.namespace,
-            labels=template.metadata.labels,
-            annotations=template.metadata.annotations,
-            finalizers=template.metadata.finalizers,
-            owner_references=[owner_reference(owner)],
-        ),
-        spec=template.spec,
-    )
-
-
-async def delete_pods(ctx: Context[ReplicaSet], surplus: Sequence[Pod]) -> None:
-    async def delete(pod: Pod) -> None:
-        try:
-            await ctx.delete(pod)
-        except NotFound:
-            return
-        _tell(ctx, pod, "SuccessfulDelete", "Deleted")
-
-    await asyncio.gather(*(delete(pod) for pod in surplus))
-
-
-def _tell(ctx: Context[ReplicaSet], pod: Pod, reason: str, done: str) -> None:
-    ctx.events.normal(ctx.object, reason, f"{done} pod: {pod.metadata.name}", action=reason)
-
-
 def _wanted(replica_set: ReplicaSet) -> int:
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
-def _is_terminating(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in ("Succeeded", "Failed")
-
-
-def _conditions(replica_set: ReplicaSet, failure: APIError | None, now: datetime) -> list[ReplicaSetCondition]:
-    """`ReplicaFailure` while pods can't be created, with the API server's reason."""
-    others = [each for each in replica_set.status.conditions if each.type != "ReplicaFailure"]
-    if failure is None:
-        return others
+def _conditions(
+    replica_set: ReplicaSet, missing: int, failure: APIError | None, now: datetime
+) -> list[ReplicaSetCondition]:
+    """`ReplicaFailure` while pods can't be created or deleted, with what the API server said first."""
     before = next((each for each in replica_set.status.conditions if each.type == "ReplicaFailure"), None)
-    moved = before.last_transition_time if before is not None else now
-    message = str(failure)
+    others = [each for each in replica_set.status.conditions if each is not before]
+    if failure is None or is_ending(failure):
+        return others
+    reason = "FailedCreate" if missing > 0 else "FailedDelete"
     failed = ReplicaSetCondition(
-        type="ReplicaFailure", status="True", reason="FailedCreate", message=message, last_transition_time=moved
+        type="ReplicaFailure", status="True", reason=reason, message=str(failure), last_transition_time=now
     )
-    return [*others, failed]
+    return [*others, before if before is not None and before.reason == reason else failed]
 
 
-def replicaset_controller(clock: Clock) -> Controller[ReplicaSet]:
-    """The controller named `replicaset-controller`."""
-    declare = controller(ReplicaSet, name="replicaset-controller", owns=[Pod], workers=5)
-    return declare(ReplicaSetReconciler(clock))
+def replicaset_controller(live: Client, clock: Clock) -> Controller[ReplicaSet]:
+    """The controller named `replicaset-controller`. `live` reads from the server."""
+    declare = controller(
+        ReplicaSet,
+        name="replicaset-controller",
+        owns=[Pod],
+        watches=[orphans(Pod)],
+        indexers={SELECTOR: by_selector},
+        workers=5,
+    )
+    return declare(ReplicaSetReconciler(live, clock))

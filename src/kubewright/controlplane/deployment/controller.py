@@ -15,11 +15,13 @@ from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, Controller, Result, controller
-from kubewright.controlplane.claims import claim, compiled
+from kubewright.controlplane.claims import Claims, orphans
 from kubewright.controlplane.deployment import replicasets, rollout
-from kubewright.controlplane.deployment.status import status_of, time_left
+from kubewright.controlplane.deployment.status import creation_failed, status_of, time_left
+from kubewright.controlplane.podcontrol import is_ending
+from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import AlreadyExists
+from kubewright.machinery.errors import AlreadyExists, APIError
 
 
 class DeploymentReconciler:
@@ -28,11 +30,12 @@ class DeploymentReconciler:
     def __init__(self, live: Client, clock: Clock) -> None:
         """`live` reads from the server, where the cache is not enough."""
         self._live = live
+        self._claims = Claims(live)
         self._clock = clock
 
     async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
         deployment = ctx.object
-        sets = await claim(ctx, ReplicaSet, compiled(deployment.spec.selector))
+        sets = await self._claims.of(ctx, ReplicaSet, deployment.spec.selector)
         new = replicasets.new_of(deployment, sets)
         olds = [each for each in sets if new is None or each.metadata.uid != new.metadata.uid]
         new, olds = await self._step(ctx, new, olds)
@@ -51,7 +54,7 @@ class DeploymentReconciler:
             new = await self._new(ctx, new, olds)
             sizes = rollout.roll(deployment, new, olds)
         await self._resize(ctx, sizes)
-        if rollout.is_complete(deployment, new):
+        if deployment.spec.paused or rollout.is_complete(deployment, new):
             await self._clean_up(ctx, olds)
         return new, olds
 
@@ -72,21 +75,30 @@ class DeploymentReconciler:
         except AlreadyExists:
             await self._count_collision(ctx, desired)
             raise
+        except APIError as error:
+            await self._report_failed_creation(ctx, desired, error)
+            raise
         ctx.log.info("Created replica set", replica_set=made.metadata.name, replicas=made.spec.replicas)
         if made.spec.replicas:
             self._tell_scaling(ctx, made, 0, made.spec.replicas)
         return made
 
     async def _count_collision(self, ctx: Context[Deployment], desired: ReplicaSet) -> None:
-        """The name is taken by a set that is not ours: another name is tried next. (A set of ours that the cache does
-        not show yet needs no more than the retry.)"""
+        """The name is taken by a set of another owner or template: another name is tried next. (Where it is the very
+        set that was to be made, and the cache does not show it yet, the retry is enough.)"""
         deployment = ctx.object
         taken = await self._live.get(ReplicaSet, desired.metadata.name, namespace=desired.metadata.namespace)
-        ours = any(each.uid == deployment.metadata.uid for each in taken.metadata.owner_references)
-        if not ours:
+        if not replicasets.is_of(deployment, taken):
             count = (deployment.status.collision_count or 0) + 1
             deployment.status.collision_count = count
             await ctx.update_status(deployment.status)
+
+    async def _report_failed_creation(self, ctx: Context[Deployment], desired: ReplicaSet, error: APIError) -> None:
+        if is_ending(error):
+            return
+        message = f'Failed to create new replica set "{desired.metadata.name}": {error}'
+        await ctx.update_status(creation_failed(ctx.object, message, self._clock.now()))
+        ctx.events.warning(ctx.object, "ReplicaSetCreateError", message, action="Create")
 
     async def _refresh(self, ctx: Context[Deployment], new: ReplicaSet, revision: int) -> ReplicaSet:
         deployment = ctx.object
@@ -108,16 +120,19 @@ class DeploymentReconciler:
             await ctx.patch(ctx.object, MergePatch({"metadata": {"annotations": annotations}}))
 
     async def _resize(self, ctx: Context[Deployment], sizes: rollout.Sizes) -> None:
-        annotations = replicasets.size_annotations(ctx.object)
         for replica_set, size in sizes.changes:
             before = replica_set.spec.replicas or 0
             change = {
-                "metadata": {"annotations": annotations, "resourceVersion": replica_set.metadata.resource_version},
+                "metadata": {
+                    "annotations": dict(sizes.annotations),
+                    "resourceVersion": replica_set.metadata.resource_version,
+                },
                 "spec": {"replicas": size},
             }
             await ctx.patch(replica_set, MergePatch(change))
             replica_set.spec.replicas = size
-            self._tell_scaling(ctx, replica_set, before, size)
+            if size != before:
+                self._tell_scaling(ctx, replica_set, before, size)
 
     def _tell_scaling(self, ctx: Context[Deployment], replica_set: ReplicaSet, before: int, size: int) -> None:
         direction = "up" if size > before else "down"
@@ -143,5 +158,12 @@ class DeploymentReconciler:
 
 def deployment_controller(live: Client, clock: Clock) -> Controller[Deployment]:
     """The controller named `deployment-controller`."""
-    declare = controller(Deployment, name="deployment-controller", owns=[ReplicaSet], workers=5)
+    declare = controller(
+        Deployment,
+        name="deployment-controller",
+        owns=[ReplicaSet],
+        watches=[orphans(ReplicaSet)],
+        indexers={SELECTOR: by_selector},
+        workers=5,
+    )
     return declare(DeploymentReconciler(live, clock))

@@ -14,6 +14,7 @@ import msgspec
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from kubewright.apis.core.v1 import PodTemplateSpec
 from kubewright.controlplane.deployment import rollout
+from kubewright.controlplane.hashing import short_hash
 from kubewright.models.meta import LabelSelector, ObjectMeta, owner_reference
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -24,7 +25,6 @@ _NOT_COPIED = frozenset(
     {_LAST_APPLIED, REVISION, REVISION_HISTORY, rollout.DESIRED_REPLICAS, rollout.MAX_REPLICAS,
      "deprecated.deployment.rollback.to"}
 )  # fmt: skip
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def new_of(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
@@ -32,6 +32,14 @@ def new_of(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | N
     template = _comparable(deployment.spec.template)
     alike = [each for each in sets if _comparable(each.spec.template) == template]
     return rollout.by_age(alike)[0] if alike else None
+
+
+def is_of(deployment: Deployment, replica_set: ReplicaSet) -> bool:
+    """It is the Deployment's, and has its present template."""
+    owned = any(
+        each.controller and each.uid == deployment.metadata.uid for each in replica_set.metadata.owner_references
+    )
+    return owned and new_of(deployment, [replica_set]) is not None
 
 
 def build(deployment: Deployment, olds: Sequence[ReplicaSet], revision: int) -> ReplicaSet:
@@ -62,10 +70,7 @@ def build(deployment: Deployment, olds: Sequence[ReplicaSet], revision: int) -> 
 def template_hash(template: PodTemplateSpec, collisions: int) -> str:
     """Same template and count, same hash; other collision counts give other names for one template."""
     data = _comparable(template) + (str(collisions).encode() if collisions else b"")
-    value = 0x811C9DC5
-    for byte in data:  # FNV-1a, 32 bits, as the Kubernetes controller's
-        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(value))
+    return short_hash(data)
 
 
 def revision_of(replica_set: ReplicaSet) -> int:
@@ -84,16 +89,8 @@ def annotations_for(deployment: Deployment, present: Mapping[str, str], revision
             history = result.get(REVISION_HISTORY)
             result[REVISION_HISTORY] = f"{history},{before}" if history else str(before)
         result[REVISION] = str(revision)
-    result.update(size_annotations(deployment))
+    result.update(rollout.size_annotations(deployment))
     return result
-
-
-def size_annotations(deployment: Deployment) -> dict[str, str]:
-    bounds = rollout.Bounds.of(deployment)
-    return {
-        rollout.DESIRED_REPLICAS: str(bounds.replicas),
-        rollout.MAX_REPLICAS: str(bounds.replicas + bounds.surge),
-    }
 
 
 def surplus(deployment: Deployment, olds: Sequence[ReplicaSet]) -> list[ReplicaSet]:

@@ -9,7 +9,7 @@ Follows kubernetes/pkg/controller/deployment (rolling.go, recreate.go, sync.go).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
@@ -56,6 +56,8 @@ class Sizes:
     """Replicas that each replica set is to have, beginning with what its spec says."""
 
     sets: Sequence[ReplicaSet]
+    annotations: Mapping[str, str]
+    """What a set of any size notes of its Deployment."""
     by_name: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,11 +74,24 @@ class Sizes:
 
     @property
     def changes(self) -> list[tuple[ReplicaSet, int]]:
-        return [(each, self.of(each)) for each in self.sets if self.of(each) != (each.spec.replicas or 0)]
+        """Sets whose size changes. Sets that keep theirs are among them, unless they are empty, when they do not know
+        yet what sizes the Deployment has now: `is_scaling` goes by that."""
+        return [(each, self.of(each)) for each in self.sets if self._changes(each)]
+
+    def _changes(self, each: ReplicaSet) -> bool:
+        size, before = self.of(each), each.spec.replicas or 0
+        known = self.annotations.items() <= each.metadata.annotations.items()
+        return size != before or (size > 0 and not known)
 
 
 def wanted(deployment: Deployment) -> int:
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
+
+
+def size_annotations(deployment: Deployment) -> dict[str, str]:
+    """Kept on each replica set, so that a change of sizes is told from a step of a rollout."""
+    bounds = Bounds.of(deployment)
+    return {DESIRED_REPLICAS: str(bounds.replicas), MAX_REPLICAS: str(bounds.replicas + bounds.surge)}
 
 
 def available(sets: Iterable[ReplicaSet]) -> int:
@@ -118,7 +133,7 @@ def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
 def scale(deployment: Deployment, new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> Sizes:
     """Sizes after `spec.replicas` changed, or while paused: the sets keep their shares of the whole."""
     sets = [*olds, *([new] if new else [])]
-    sizes = Sizes(sets)
+    sizes = Sizes(sets, size_annotations(deployment))
     active = [each for each in sets if sizes.of(each) > 0]
     bounds = Bounds.of(deployment)
     if len(active) <= 1:
@@ -159,12 +174,12 @@ def _proportion(size: int, replica_set: ReplicaSet, bounds: Bounds, deployment: 
     most_before = int(annotated) if annotated.isdecimal() and int(annotated) else deployment.status.replicas or 0
     if not most_before:
         return 0
-    return round(size * bounds.most / most_before) - size
+    return (2 * size * bounds.most + most_before) // (2 * most_before) - size
 
 
 def roll(deployment: Deployment, new: ReplicaSet, olds: Sequence[ReplicaSet]) -> Sizes:
     """The next step towards the new replica set."""
-    sizes = Sizes([*olds, new])
+    sizes = Sizes([*olds, new], size_annotations(deployment))
     if _recreates(deployment):
         _recreate(sizes, deployment, new, olds)
         return sizes

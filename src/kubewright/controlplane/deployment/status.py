@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import msgspec
+
 from kubewright.apis.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from kubewright.controlplane.deployment import rollout
 
@@ -34,9 +36,25 @@ def status_of(
         conditions=list(deployment.status.conditions),
     )
     _set(status, _available(deployment, available), now)
-    progressing = _progressing(deployment, new, status, now)
-    if progressing is not None:
-        _set(status, progressing, now)
+    if deployment.spec.progress_deadline_seconds in (None, NO_DEADLINE):
+        _remove(status, "Progressing")
+    else:
+        progressing = _progressing(deployment, new, status, now)
+        if progressing is not None:
+            _set(status, progressing, now)
+    failure = _failure(sets)
+    if failure is None:
+        _remove(status, "ReplicaFailure")
+    else:
+        _set(status, failure, now)
+    return status
+
+
+def creation_failed(deployment: Deployment, message: str, now: datetime) -> DeploymentStatus:
+    """The status before, and that the new replica set can't be created."""
+    status = msgspec.structs.replace(deployment.status, conditions=list(deployment.status.conditions))
+    if deployment.spec.progress_deadline_seconds not in (None, NO_DEADLINE):
+        _set(status, _progress("False", "ReplicaSetCreateError", message), now)
     return status
 
 
@@ -76,18 +94,19 @@ def _available(deployment: Deployment, available: int) -> DeploymentCondition:
 def _progressing(
     deployment: Deployment, new: ReplicaSet | None, status: DeploymentStatus, now: datetime
 ) -> DeploymentCondition | None:
-    if deployment.spec.progress_deadline_seconds in (None, NO_DEADLINE):
-        return None
     before = _condition(status, "Progressing")
     if deployment.spec.paused:
         return _paused(before)
+    settled = before is not None and before.reason == "NewReplicaSetAvailable"
+    if settled and status.replicas == status.updated_replicas:
+        return None  # pods come and go, but no rollout is under way
     named = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if _complete(deployment, status):
         return _progress("True", "NewReplicaSetAvailable", f"{named} has successfully progressed.")
     if before is None or before.reason == "DeploymentPaused":
-        reason = "NewReplicaSetCreated" if before is None else "DeploymentResumed"
-        text = f'Created new replica set "{new.metadata.name}"' if before is None and new else "Deployment is resumed"
-        return _progress("True", reason, text)
+        if before is not None:
+            return _progress("Unknown", "DeploymentResumed", "Deployment is resumed")
+        return _progress("True", "NewReplicaSetCreated", f"Created new replica set {named.partition(' ')[2]}")
     if _moved(deployment, status):
         return _progress("True", "ReplicaSetUpdated", f"{named} is progressing.")
     left = time_left(deployment, status, now)
@@ -125,6 +144,21 @@ def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
         or (status.ready_replicas or 0) > (was.ready_replicas or 0)
         or (status.available_replicas or 0) > (was.available_replicas or 0)
     )
+
+
+def _failure(sets: Sequence[ReplicaSet]) -> DeploymentCondition | None:
+    """That pods can't be made or deleted, as the newest replica set says that has this trouble."""
+    for each in reversed(sets):
+        for found in each.status.conditions:
+            if found.type == "ReplicaFailure":
+                return DeploymentCondition(
+                    type="ReplicaFailure", status=found.status, reason=found.reason, message=found.message
+                )
+    return None
+
+
+def _remove(status: DeploymentStatus, kind: str) -> None:
+    status.conditions = [each for each in status.conditions if each.type != kind]
 
 
 def _condition(status: DeploymentStatus, kind: str) -> DeploymentCondition | None:

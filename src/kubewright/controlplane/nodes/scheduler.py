@@ -1,7 +1,8 @@
 """The scheduler: binds each pod to a node that takes it, the one with the fewest pods.
 
-Looks at `nodeSelector`, taints and tolerations, and `unschedulable`. Pods that ask for more (affinity, topology spread,
-resources) are placed as if they had not: on simulated nodes it makes no difference to what runs.
+Looks at `nodeSelector`, required node affinity, taints and tolerations, `unschedulable` and the pod's claims. Pods that
+ask for more (pod affinity, topology spread, resources) are placed as if they had not: on simulated nodes it makes no
+difference to what runs.
 
 Follows kubernetes/pkg/scheduler.
 """
@@ -9,18 +10,32 @@ Follows kubernetes/pkg/scheduler.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
-from kubewright.apis.core.v1 import Binding, Node, ObjectReference, Pod, PodCondition, Taint, Toleration
+from kubewright.apis.core.v1 import (
+    Binding,
+    Node,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodCondition,
+)
+from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context, Controller, Request, Watch, controller
-from kubewright.controlplane.pods import condition
+from kubewright.controlplane.nodes import affinity, taints
+from kubewright.controlplane.nodes.placement import Placement
+from kubewright.controlplane.nodes.volumes import VolumeCheck, claims_of
+from kubewright.controlplane.pods import condition, is_finished
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import Conflict, NotFound
 
-NAME = "default-scheduler"
+NAME: Final = "default-scheduler"
+_CLAIM: Final = "claim"
 
 
 class Scheduler:
@@ -28,38 +43,49 @@ class Scheduler:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._placement = Placement()
 
     async def reconcile(self, ctx: Context[Pod]) -> None:
+        if not self._placement.seeded:
+            self._placement.seed(await ctx.list(Pod, namespace=""))
+        if ctx.gone:
+            self._placement.put(ctx.request, "")
+            return
         pod = ctx.object
-        if not _is_waiting(pod):
-            return
+        self._placement.see(pod)
+        if _is_waiting(pod):
+            await self._schedule(ctx)
+
+    async def _schedule(self, ctx: Context[Pod]) -> None:
+        pod = ctx.object
         nodes = list(await ctx.list(Node))
-        fitting = [node for node in nodes if refusal(pod, node) is None]
-        if not fitting:
-            await self._report(ctx, nodes)
+        volumes = await VolumeCheck.of(ctx)
+        if volumes.fault:
+            await self._report(ctx, f"0/{len(nodes)} nodes are available: {volumes.fault}.")
             return
-        crowd = Counter(other.spec.node_name for other in await ctx.list(Pod, namespace=""))
-        chosen = min(fitting, key=lambda node: (crowd[node.metadata.name], node.metadata.name))
-        await self._bind(ctx, chosen.metadata.name)
+        fitting = [node for node in nodes if (refusal(pod, node) or volumes.refusal(node)) is None]
+        if not fitting:
+            await self._report(ctx, _no_node(pod, nodes, volumes))
+            return
+        chosen = min(fitting, key=lambda node: (self._placement.on(node.metadata.name), node.metadata.name))
+        if await volumes.provided(chosen.metadata.name):
+            await self._bind(ctx, chosen.metadata.name)
 
     async def _bind(self, ctx: Context[Pod], node: str) -> None:
         pod = ctx.object
         target = ObjectReference(kind="Node", name=node)
         binding = Binding(metadata=msgspec.structs.replace(pod.metadata, resource_version=""), target=target)
+        bindings = ctx.client.subresource(Pod, pod.metadata.name, "binding", namespace=pod.metadata.namespace)
         try:
-            await ctx.client.subresource(Pod, pod.metadata.name, "binding", namespace=pod.metadata.namespace).create(
-                binding
-            )
+            await bindings.create(binding)
         except (NotFound, Conflict):
             return  # deleted or bound meanwhile: the event that says so comes
+        self._placement.put(ctx.request, node)
         where = f"{pod.metadata.namespace}/{pod.metadata.name}"
         ctx.events.normal(pod, "Scheduled", f"Successfully assigned {where} to {node}", action="Binding")
 
-    async def _report(self, ctx: Context[Pod], nodes: list[Node]) -> None:
+    async def _report(self, ctx: Context[Pod], message: str) -> None:
         pod = ctx.object
-        reasons = Counter(refusal(pod, node) for node in nodes)
-        causes = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        message = f"0/{len(nodes)} nodes are available: {causes}." if nodes else "no nodes available to schedule pods"
         before = condition(pod, "PodScheduled")
         if before is not None and before.message == message:
             return
@@ -75,40 +101,32 @@ class Scheduler:
         ctx.events.warning(pod, "FailedScheduling", message, action="Scheduling")
 
 
+def _no_node(pod: Pod, nodes: Sequence[Node], volumes: VolumeCheck) -> str:
+    if not nodes:
+        return "no nodes available to schedule pods"
+    reasons = Counter(refusal(pod, node) or volumes.refusal(node) for node in nodes)
+    causes = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    return f"0/{len(nodes)} nodes are available: {causes}."
+
+
 def refusal(pod: Pod, node: Node) -> str | None:
     """Why the node does not take the pod, in the words of `kubectl describe`; None when it does."""
     if node.metadata.deletion_timestamp is not None:
         return "node(s) were being deleted"
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return "node(s) didn't match Pod's node affinity/selector"
-    if node.spec.unschedulable and not _tolerated(
-        Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"), pod.spec.tolerations
-    ):
+    if node.spec.unschedulable and not taints.tolerated(taints.UNSCHEDULABLE, pod.spec.tolerations):
         return "node(s) were unschedulable"
-    for taint in node.spec.taints:
-        if taint.effect != "PreferNoSchedule" and not _tolerated(taint, pod.spec.tolerations):
-            return f"node(s) had untolerated taint(s) {{{taint.key}: {taint.value or ''}}}"
+    taint = taints.untolerated(node, pod.spec.tolerations, "NoSchedule", "NoExecute")
+    if taint is not None:
+        return "node(s) had untolerated taint(s)"
+    if not affinity.matches(pod, node):
+        return "node(s) didn't match Pod's node affinity/selector"
     return None
-
-
-def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    return any(_tolerates(each, taint) for each in tolerations)
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and (toleration.value or "") == (taint.value or "")
 
 
 def _is_waiting(pod: Pod) -> bool:
     return (
         not pod.spec.node_name
+        and not is_finished(pod)
         and pod.spec.scheduler_name in (None, NAME)
         and pod.metadata.deletion_timestamp is None
         and not pod.spec.scheduling_gates
@@ -117,10 +135,39 @@ def _is_waiting(pod: Pod) -> bool:
 
 def _on_node_change(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
     """A node that appears or opens up may take what waits."""
-    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in pods.list() if _is_waiting(pod)]
+    return [
+        Request(pod.metadata.namespace, pod.metadata.name) for pod in pods.by_index(_WAITING, "") if _is_waiting(pod)
+    ]
+
+
+def _on_claim_change(claim: PersistentVolumeClaim, pods: Lister[Pod]) -> Iterable[Request]:
+    """A claim that appears or is bound may be what a pod waits for."""
+    waiting = pods.by_index(_CLAIM, f"{claim.metadata.namespace}/{claim.metadata.name}")
+    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in waiting]
+
+
+_WAITING: Final = "waiting"
+
+
+def _by_waiting(pod: Pod) -> Iterable[str]:
+    return ("",) if _is_waiting(pod) else ()
+
+
+def _by_claim(pod: Pod) -> Iterable[str]:
+    """Index function: the claims that keep a pod waiting."""
+    return [f"{pod.metadata.namespace}/{name}" for name in claims_of(pod)] if _is_waiting(pod) else ()
 
 
 def scheduler(clock: Clock) -> Controller[Pod]:
     """The controller named `default-scheduler`."""
-    declare = controller(Pod, name=NAME, watches=[Watch(Node, map=_on_node_change)], writes=[Binding], workers=1)
+    declare = controller(
+        Pod,
+        name=NAME,
+        watches=[Watch(Node, map=_on_node_change), Watch(PersistentVolumeClaim, map=_on_claim_change)],
+        reads=[PersistentVolume, StorageClass],
+        writes=[Binding, PersistentVolumeClaim],
+        indexers={_WAITING: _by_waiting, _CLAIM: _by_claim},
+        deleted=True,
+        workers=1,
+    )
     return declare(Scheduler(clock))

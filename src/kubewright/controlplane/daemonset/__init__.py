@@ -1,0 +1,1 @@
+"""The DaemonSet controller: a pod on every node that takes it."""

@@ -1,0 +1,1 @@
+"""The StatefulSet controller: pods with names, places and volumes that stay."""
