@@ -149,12 +149,12 @@ class _Checker:
 
     def _call(self, expression: Call, scope: Mapping[str, Type]) -> Type:
         given = [self.check(each, scope) for each in expression.arguments]
-        if ERROR in given:
-            return ERROR
-        self._check_literals(expression)
         candidates = self._functions.get(expression.function)
         if candidates is None:
             return self._fault(expression.at, f"undeclared reference to '{expression.function}' (in container '')")
+        if ERROR in given:
+            return ERROR
+        self._check_literals(expression)
         results: list[Type] = []
         for candidate in candidates:
             bound: dict[str, Type] = {}

@@ -50,6 +50,10 @@ Frame: TypeAlias = list[Any]
 Code: TypeAlias = Callable[[Frame], Any]
 
 
+_TURN: Final = 3
+"""What a turn of a loop costs beside its body."""
+
+
 class Program:
     """An expression that can be evaluated, again and again."""
 
@@ -196,7 +200,7 @@ class _Compiler:
         body = self.compile(expression.body, inner)
         result = self.compile(expression.result, inner) if expression.result is not None else None
         self.slots = max(self.slots, len(inner))
-        turn = _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
+        turn = _TURN + _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
         turns = _turns(over, places, turn)
         match expression.name:
             case "all":

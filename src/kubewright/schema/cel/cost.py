@@ -8,11 +8,10 @@ Follows cel-go's checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Final
 
-from kubewright.schema.cel.functions import Function
 from kubewright.schema.cel.syntax import (
     Call,
     Expr,
@@ -24,7 +23,7 @@ from kubewright.schema.cel.syntax import (
     MapExpr,
     Select,
 )  # fmt: skip
-from kubewright.schema.cel.types import Type
+from kubewright.schema.cel.types import BYTES, DYN, STRING, Type
 
 RULE_LIMIT: Final = 10_000_000
 """What one expression may cost, at the places that it stands for together."""
@@ -42,9 +41,9 @@ _LOOP: Final = {
 """What a turn of a macro costs beside its body, and what its result does."""
 
 
-def estimate(expression: Expr, functions: Mapping[str, tuple[Function, ...]]) -> int:
+def estimate(expression: Expr) -> int:
     """The most that `expression`, with its types noted, can cost."""
-    return min(_Estimator(functions).cost(expression), _ENDLESS)
+    return min(_Estimator().cost(expression), _ENDLESS)
 
 
 def over_limit(what: str, cost: int, limit: int) -> str:
@@ -62,15 +61,13 @@ def _factor(times: float) -> str:
 
 
 class _Estimator:
-    def __init__(self, functions: Mapping[str, tuple[Function, ...]]) -> None:
-        self._functions = functions
-
     def cost(self, expression: Expr) -> int:
         match expression:
             case Ident():
                 return 1
             case Select():
-                return self.cost(expression.operand) + _is_object(expression.operand.type)
+                costs = expression.optional or _is_object(expression.operand.type)
+                return self.cost(expression.operand) + costs
             case Has():
                 return self.cost(expression.operand)
             case Call():
@@ -97,33 +94,44 @@ class _Estimator:
             return arguments[0] + max(arguments[1:])
         if expression.function in ("_&&_", "_||_"):
             return sum(arguments)
+        if expression.function in ("_<_", "_<=_", "_>_", "_>=_"):
+            return sum(arguments) + self._comparison(expression)
         return sum(arguments) + self._function(expression)
+
+    def _comparison(self, expression: Call) -> int:
+        left, right = expression.arguments
+        return _smaller(self.size(left), self.size(right)) if left.type.name in ("string", "bytes") else 1
 
     def _function(self, expression: Call) -> int:
         sizes = [self.size(each) for each in expression.arguments]
-        match expression.function:
-            case "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_":
-                return _traversal(min(sizes))
-            case "@in":
-                return sizes[1]
-            case "matches" | "find" | "findAll":
-                return _traversal(sizes[0] + 1) * max(1, ceil(sizes[1] * _PATTERN))
-            case "contains" if expression.arguments[0].type.name in ("string", "dyn"):
-                return _traversal(sizes[0]) * _traversal(sizes[1])
-            case "startsWith" | "endsWith":
-                return _traversal(sizes[1])
+        name = expression.function
+        if name in _BY_SIZE:
+            return _BY_SIZE[name](*sizes)
+        of = expression.arguments[0].type if expression.arguments else DYN
+        match name:
             case "_+_" if expression.type.name in ("string", "bytes"):
                 return _traversal(sum(sizes))
-            case "_+_" | "size":
+            case "string" if of == BYTES:
+                return _traversal(sizes[0])
+            case "@in":
+                return sizes[1] if expression.arguments[1].type.name != "map" else 1
+            case "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf":
+                return sizes[0] * _item_cost(of) if of.name == "list" else _traversal(sizes[0])
+            case "join":
+                separators = (sizes[1] if len(sizes) > 1 else 0) * max(0, sizes[0] - 1)
+                return _traversal(sizes[0] * of.parameters[0].max_size + separators)
+            case "slice" | "lists.range":
+                return 11 + self.size(expression)
+            case "flatten" | "reverse":
+                return 11 + sizes[0]
+            case "containsIP" | "containsCIDR":
+                compared = 4 if name == "containsIP" else 7
+                return compared + (_traversal(sizes[1]) if expression.arguments[1].type == STRING else 0)
+            case _:
                 return 1
-            case name:
-                linear = any(each.linear for each in self._functions.get(name, ()))
-                return max(1, _traversal(sum(sizes))) if linear else 1
 
     def size(self, expression: Expr) -> int:
         """The most characters, items or entries that the value can have; 1 for what has none."""
-        if expression.type.name not in _SIZED:
-            return 1
         match expression:
             case Literal(value=str() | bytes() as value):
                 return len(value)
@@ -131,15 +139,65 @@ class _Estimator:
                 return sum(map(self.size, expression.arguments))
             case Call(function="_?_:_"):
                 return max(self.size(expression.arguments[1]), self.size(expression.arguments[2]))
+            case Call(function="dyn" | "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "split" | "find"):
+                return self.size(expression.arguments[0])
+            case Call(function="type"):
+                return 0
+            case Call(function="lists.range", arguments=[Literal(value=int(count))]):
+                return count
+            case Call(function="slice", arguments=[_, Literal(value=int(start)), Literal(value=int(end))]):
+                return max(0, end - start)
             case Macro(name="map" | "filter" | "sortBy" | "transformList"):
                 return self.size(expression.range)
             case _:
-                return min(expression.type.max_size, _ENDLESS)
+                found = expression.type
+                return min(found.max_size, _ENDLESS) if found.name in _SIZED or not found.max_size else 1
 
 
 def _is_object(type: Type) -> bool:
     return type.fields is not None or type.name == "map"
 
 
-def _traversal(size: int) -> int:
-    return ceil(size * _TRAVERSAL) if size < _ENDLESS else size
+def _item_cost(of: Type) -> int:
+    item = of.parameters[0]
+    return 1 + _traversal(item.max_size) if item.name in ("string", "bytes") else 1
+
+
+def _traversal(size: int, factor: float = _TRAVERSAL) -> int:
+    return ceil(size * factor) if size < _ENDLESS else size
+
+
+def _once(size: int, *others: int) -> int:
+    return _traversal(size)
+
+
+def _twice(size: int, *others: int) -> int:
+    return _traversal(size, 2 * _TRAVERSAL)
+
+
+def _smaller(left: int, right: int) -> int:
+    return _traversal(min(left, right))
+
+
+def _searched(size: int, pattern: int, *others: int) -> int:
+    return _traversal(size + 1) * _traversal(pattern, _PATTERN)
+
+
+_BY_SIZE: Final[Mapping[str, Callable[..., int]]] = {
+    **dict.fromkeys(("_==_", "_!=_"), _smaller),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _once),
+    **dict.fromkeys(("url", "cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _once),
+    **dict.fromkeys(("format", "bytes"), _once),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _twice),
+    **dict.fromkeys(("matches", "find", "findAll"), _searched),
+    "startsWith": lambda size, part: _traversal(part),
+    "endsWith": lambda size, part: _traversal(part),
+    "contains": lambda size, part: _traversal(size) * _traversal(part),
+    "validate": lambda format, size: _traversal(size) * 32,
+    "distinct": lambda size: 11 + 2 * size * size,
+    "sort": lambda size: 11 + ceil(2.1 * size * size),
+    "sets.contains": lambda left, right: 1 + left * right,
+    "sets.intersects": lambda left, right: 1 + left * right,
+    "sets.equivalent": lambda left, right: 1 + 2 * left * right,
+}
+"""What functions cost by the sizes of their arguments."""

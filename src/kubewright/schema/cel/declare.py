@@ -57,11 +57,11 @@ def declared(schema: JSONObject, *, root: bool = False, name: str = "selfType") 
         case "string":
             return _text(schema)
         case "boolean":
-            return replace(BOOL, min_serialized=4)
+            return replace(BOOL, max_size=0, min_serialized=4)
         case "number":
-            return DOUBLE
+            return replace(DOUBLE, max_size=0)
         case "integer":
-            return INT
+            return replace(INT, max_size=0)
         case _:
             return None
 
@@ -90,7 +90,7 @@ def _object(schema: JSONObject, name: str, *, root: bool) -> Type | None:
             fields[identifier] = found
         if key in required and child.get("default") is None:
             smallest += len(key) + found.min_serialized + 4
-    return Type(name, fields=fields, min_serialized=smallest)
+    return Type(name, fields=fields, max_size=0, min_serialized=smallest)
 
 
 def _map(schema: JSONObject, values: JSONObject, name: str) -> Type | None:

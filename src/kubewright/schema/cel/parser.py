@@ -30,13 +30,15 @@ _START: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
 """What an expression can begin with, as the grammar that cel-go is generated from names it."""
-_BINARY: Final[tuple[dict[str, str], ...]] = (
-    {"||": "_||_"},
-    {"&&": "_&&_"},
-    {each: f"_{each}_" for each in ("<", "<=", ">=", ">", "==", "!=")} | {"in": "@in"},
-    {"+": "_+_", "-": "_-_"},
-    {"*": "_*_", "/": "_/_", "%": "_%_"},
-)
+_BINARY: Final[dict[str, tuple[int, str]]] = {
+    "||": (1, "_||_"),
+    "&&": (2, "_&&_"),
+    **{each: (3, f"_{each}_") for each in ("<", "<=", ">=", ">", "==", "!=")},
+    "in": (3, "@in"),
+    **{each: (4, f"_{each}_") for each in "+-"},
+    **{each: (5, f"_{each}_") for each in "*/%"},
+}
+"""How tightly each operator binds, and the function that it stands for."""
 _LOOPS: Final[dict[str, tuple[int, ...]]] = {
     "all": (2, 3), "exists": (2, 3), "exists_one": (2, 3), "existsOne": (2, 3), "filter": (2,), "map": (2, 3),
     "sortBy": (2,), "optMap": (2,), "optFlatMap": (2,), "transformList": (3, 4), "transformMap": (3, 4),
@@ -62,7 +64,10 @@ class _Parser:
         self._depth = 0
 
     def whole(self) -> Expr:
-        expression = self._expression()
+        try:
+            expression = self._expression()
+        except RecursionError:
+            self._fail(self._next.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
         if self._next.kind != "end":
             self._fail(self._next.at, f"Syntax error: extraneous input '{self._next.text}' expecting <EOF>")
         return expression
@@ -95,23 +100,24 @@ class _Parser:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             self._fail(self._next.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
-        condition = self._operation(0)
+        condition = self._operation(1)
         if self._sees("?"):
             at = self._take().at
-            chosen = self._operation(0)
+            chosen = self._operation(1)
             self._expect(":")
             condition = Call(at, "_?_:_", [condition, chosen, self._expression()])
         self._depth -= 1
         return condition
 
-    def _operation(self, level: int) -> Expr:
-        if level == len(_BINARY):
-            return self._unary()
-        left = self._operation(level + 1)
-        operators = _BINARY[level]
-        while self._sees(*operators):
-            token = self._take()
-            left = Call(token.at, operators[token.text], [left, self._operation(level + 1)])
+    def _operation(self, tightness: int) -> Expr:
+        """Operands joined by operators that bind as tightly as this, or tighter."""
+        left = self._unary()
+        while self._sees(*_BINARY):
+            binds, function = _BINARY[self._next.text]
+            if binds < tightness:
+                break
+            at = self._take().at
+            left = Call(at, function, [left, self._operation(binds + 1)])
         return left
 
     def _unary(self) -> Expr:

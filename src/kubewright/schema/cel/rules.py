@@ -47,13 +47,16 @@ class Expression:
         old = optional_of(self_type) if optional_old else self_type
         environment = Environment({"self": self_type, "oldSelf": old}, known)
         self._expression = parse(source, known.keys())
-        found = check(source, self._expression, environment)
+        try:
+            found = check(source, self._expression, environment)
+        except RecursionError:
+            raise CompileError("expression is nested too deeply") from None
         if found != wanted:
             raise CompileError(_WRONG_RESULT[wanted.name])
 
     @property
     def worst_case(self) -> int:
-        return estimate(self._expression, functions())
+        return estimate(self._expression)
 
     @property
     def uses_old_self(self) -> bool:
