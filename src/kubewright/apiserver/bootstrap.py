@@ -28,12 +28,17 @@ def create_missing(resources: ResourceSet, service_cidr: str) -> None:
 
 
 def publish(resources: ResourceSet, address: str, port: int) -> None:
-    """Say in the `kubernetes` Service and its EndpointSlice where the server listens."""
+    """Say in the `kubernetes` Service and its EndpointSlice where the server listens.
+
+    A loopback address cannot be an endpoint: then there is no slice, and nothing but the port to tell.
+    """
 
     def set_port(service: JSONObject) -> None:
         service["spec"]["ports"][0]["targetPort"] = port
 
     resources.registry("services").modify(_NAME, set_port, _NAMESPACE)
+    if ipaddress.ip_address(address).is_loopback:
+        return
     slices = resources.registry("endpointslices.discovery.k8s.io")
     wanted = _endpoint_slice(address, port)
     if slices.read(_NAME, _NAMESPACE) is None:

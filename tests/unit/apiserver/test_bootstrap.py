@@ -26,8 +26,8 @@ async def test_a_fresh_cluster_holds_what_every_cluster_holds(api: API) -> None:
 
 
 async def test_the_cluster_s_service_says_where_the_server_listens(api: API) -> None:
-    publish(api.server.resources, "127.0.0.1", 7000)
-    publish(api.server.resources, "127.0.0.1", 7001)
+    publish(api.server.resources, "192.0.2.1", 7000)
+    publish(api.server.resources, "192.0.2.1", 7001)
     slice_ = await api.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
     assert slice_["ports"] == [{"name": "https", "port": 7001, "protocol": "TCP"}]
     service = await api.ok("GET", "/api/v1/namespaces/default/services/kubernetes")
@@ -48,3 +48,8 @@ async def test_a_restart_leaves_what_was_changed(tmp_path: Path, clock: VirtualC
     again = (await API(second, clock).ok("GET", "/api/v1/namespaces"))["metadata"]["resourceVersion"]
     assert again == revision
     await second.close()
+
+
+async def test_a_server_on_a_loopback_address_is_no_endpoint(api: API) -> None:
+    publish(api.server.resources, "127.0.0.1", 7000)
+    await api.refused(404, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
