@@ -51,6 +51,8 @@ def conform(resource: Resource, obj: JSONObject, options: WriteOptions) -> None:
         unknown = resource.schema.prune(obj)
     except DecodeError as error:
         raise Nonconforming(resource.gvk, str(error)) from error
+    if resource.custom:
+        unknown.sort()  # Go looks through a built-in kind as it is written, through a custom one in order of keys
     faults = options.faults + [f'unknown field "{path}"' for path in unknown]
     if faults and options.field_validation == "Strict":
         raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(faults)}")

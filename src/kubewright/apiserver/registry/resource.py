@@ -21,7 +21,8 @@ from kubewright.machinery.json import JSONObject
 from kubewright.schema.fieldset import FieldSet
 from kubewright.schema.structural import Schema
 
-ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+ALL_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which custom resources are discovered with them."""
 
 _NONE: Final = FieldSet.of_paths()
 _STATUS: Final = FieldSet.of_paths("status")
