@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from unit.apiserver.harness import API
+from unit.apiserver.harness import API, TABLE
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 DEFINITION = {
@@ -88,3 +88,13 @@ async def test_unknown_paths_are_not_found_as_the_real_one_says_it(api: API) -> 
     assert (response.status, await response.read()) == (404, b"404 page not found\n")
     status = await api.refused(404, "GET", "/apis/apps/v1/things")
     assert (status["message"], status["details"]) == ("the server could not find the requested resource", {})
+
+
+async def test_a_bookmark_of_a_custom_resource_is_a_row_of_nothing(api: API) -> None:
+    await api.ok("POST", DEFINITIONS, DEFINITION)
+    path = "/apis/example.com/v1/namespaces/default/foos"
+    watch = await api.watch(f"{path}?watch=true&allowWatchBookmarks=true", accept=TABLE)
+    kind, table = await watch.next()
+    [row] = table["rows"]
+    assert (kind, row["cells"][0]) == ("BOOKMARK", "")
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
