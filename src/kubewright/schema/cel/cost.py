@@ -100,13 +100,13 @@ class _Estimator:
 
     def _comparison(self, expression: Call) -> int:
         left, right = expression.arguments
-        return _smaller(self.size(left), self.size(right)) if left.type.name in ("string", "bytes") else 1
+        return _smaller([self.size(left), self.size(right)]) if left.type.name in ("string", "bytes") else 1
 
     def _function(self, expression: Call) -> int:
         sizes = [self.size(each) for each in expression.arguments]
         name = expression.function
         if name in _BY_SIZE:
-            return _BY_SIZE[name](*sizes)
+            return _BY_SIZE[name](sizes)
         of = expression.arguments[0].type if expression.arguments else DYN
         match name:
             case "_+_" if expression.type.name in ("string", "bytes"):
@@ -167,37 +167,37 @@ def _traversal(size: int, factor: float = _TRAVERSAL) -> int:
     return ceil(size * factor) if size < _ENDLESS else size
 
 
-def _once(size: int, *others: int) -> int:
-    return _traversal(size)
+def _once(sizes: list[int]) -> int:
+    return _traversal(sizes[0])
 
 
-def _twice(size: int, *others: int) -> int:
-    return _traversal(size, 2 * _TRAVERSAL)
+def _twice(sizes: list[int]) -> int:
+    return _traversal(sizes[0], 2 * _TRAVERSAL)
 
 
-def _smaller(left: int, right: int) -> int:
-    return _traversal(min(left, right))
+def _smaller(sizes: list[int]) -> int:
+    return _traversal(min(sizes))
 
 
-def _searched(size: int, pattern: int, *others: int) -> int:
-    return _traversal(size + 1) * _traversal(pattern, _PATTERN)
+def _searched(sizes: list[int]) -> int:
+    return _traversal(sizes[0] + 1) * _traversal(sizes[1], _PATTERN)
 
 
-_BY_SIZE: Final[Mapping[str, Callable[..., int]]] = {
+_BY_SIZE: Final[Mapping[str, Callable[[list[int]], int]]] = {
     **dict.fromkeys(("_==_", "_!=_"), _smaller),
     **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _once),
     **dict.fromkeys(("url", "cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _once),
     **dict.fromkeys(("format", "bytes"), _once),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _twice),
     **dict.fromkeys(("matches", "find", "findAll"), _searched),
-    "startsWith": lambda size, part: _traversal(part),
-    "endsWith": lambda size, part: _traversal(part),
-    "contains": lambda size, part: _traversal(size) * _traversal(part),
-    "validate": lambda format, size: _traversal(size) * 32,
-    "distinct": lambda size: 11 + 2 * size * size,
-    "sort": lambda size: 11 + ceil(2.1 * size * size),
-    "sets.contains": lambda left, right: 1 + left * right,
-    "sets.intersects": lambda left, right: 1 + left * right,
-    "sets.equivalent": lambda left, right: 1 + 2 * left * right,
+    "startsWith": lambda sizes: _traversal(sizes[1]),
+    "endsWith": lambda sizes: _traversal(sizes[1]),
+    "contains": lambda sizes: _traversal(sizes[0]) * _traversal(sizes[1]),
+    "validate": lambda sizes: _traversal(sizes[1]) * 32,
+    "distinct": lambda sizes: 11 + 2 * sizes[0] ** 2,
+    "sort": lambda sizes: 11 + ceil(2.1 * sizes[0] ** 2),
+    "sets.contains": lambda sizes: 1 + sizes[0] * sizes[1],
+    "sets.intersects": lambda sizes: 1 + sizes[0] * sizes[1],
+    "sets.equivalent": lambda sizes: 1 + 2 * sizes[0] * sizes[1],
 }
 """What functions cost by the sizes of their arguments."""
