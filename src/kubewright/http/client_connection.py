@@ -92,7 +92,8 @@ class ClientConnection(asyncio.Protocol):
         trim_buffer(transport)
         _probe_when_silent(transport)
         self._parser = httptools.HttpResponseParser(self)
-        self._deadline = Deadline(asyncio.get_running_loop(), self._expire)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = Deadline(self._loop, self._expire)
 
     def data_received(self, data: bytes) -> None:
         self.answered = True
@@ -135,7 +136,7 @@ class ClientConnection(asyncio.Protocol):
         self._terms = terms
         self.answered = False
         self._deadline.set_at(terms.until)
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         body = terms.request.body
         if len(body) <= _COALESCED:
             self._transport.write(terms.head + body)

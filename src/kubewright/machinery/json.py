@@ -24,6 +24,8 @@ def is_array(value: object) -> TypeGuard[JSONArray]:
 
 def equal(left: object, right: object) -> bool:
     """Whether two decoded values are the same. Python's `==` takes `true` for 1; this does not."""
+    if left.__class__ is str:
+        return left == right
     if is_object(left):
         return is_object(right) and left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
     if is_array(left):
