@@ -57,6 +57,18 @@ def dns1123_subdomain(value: str) -> list[str]:
     return faults
 
 
+def wildcard_dns1123_subdomain(value: str) -> list[str]:
+    """Faults of a DNS subdomain of which the first label is `*`: the hosts of an Ingress."""
+    faults = _longer_than(253, value)
+    if not value.startswith("*.") or not _SUBDOMAIN_RE.fullmatch(value[2:]):
+        text = (
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist "
+            "of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
+        )
+        faults.append(_regex_fault(text, rf"\*\.{_SUBDOMAIN}", "*.example.com"))
+    return faults
+
+
 def dns1035_label(value: str) -> list[str]:
     """Faults of a DNS label (RFC 1035), which starts with a letter: names of Services."""
     faults = _longer_than(63, value)

@@ -135,13 +135,6 @@ def _label(job: JSONObject) -> None:
         job["metadata"]["labels"] = labels
 
 
-def _default_labels(job: JSONObject) -> None:
-    """A Job without labels has those of its Pods, also the ones that its selector adds."""
-    labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
-    if labels and not job["metadata"].get("labels"):
-        job["metadata"]["labels"] = labels  # the very same: those that come are shared too
-
-
 def _generate_selector(job: JSONObject) -> None:
     """A selector, and labels of the Pods, that no other Job has: they carry its uid."""
     metadata, spec = job["metadata"], job["spec"]

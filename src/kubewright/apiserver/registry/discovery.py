@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
-from kubewright.apiserver.registry.core.podspec import ip_address
+from kubewright.apiserver.registry.core import addresses
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, not_supported, required, too_many
+from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
@@ -37,15 +37,13 @@ class EndpointSliceStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         if obj.get("addressType") not in _ADDRESS_TYPES:
             return [_address_type_fault(obj.get("addressType") or "")]
-        faults: list[FieldError] = []
-        endpoints, ports = obj.get("endpoints") or [], obj.get("ports") or []
+        endpoints = obj.get("endpoints") or []
+        faults = _port_faults(obj.get("ports") or [])
         if len(endpoints) > _MAX_ENDPOINTS:
             return [*faults, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
         for index, endpoint in enumerate(endpoints):
-            faults += _endpoint_faults(f"endpoints[{index}]", endpoint, obj.get("addressType") or "")
-        if len(ports) > _MAX_PORTS:
-            return [*faults, too_many("ports", len(ports), _MAX_PORTS)]
-        return faults + _port_faults(ports)
+            faults += _endpoint_faults(f"endpoints[{index}]", endpoint, obj["addressType"])
+        return faults
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("addressType", obj.get("addressType"), old.get("addressType"))
@@ -56,21 +54,34 @@ def _address_type_fault(given: str) -> FieldError:
 
 
 def _endpoint_faults(path: str, endpoint: JSONObject, kind: str) -> list[FieldError]:
-    addresses = endpoint.get("addresses") or []
-    if not addresses:
+    given = endpoint.get("addresses") or []
+    if not given:
         return [required(f"{path}.addresses", "must contain at least 1 address")]
-    if len(addresses) > _MAX_ADDRESSES:
-        return [too_many(f"{path}.addresses", len(addresses), _MAX_ADDRESSES)]
+    if len(given) > _MAX_ADDRESSES:
+        return [too_many(f"{path}.addresses", len(given), _MAX_ADDRESSES)]
     faults: list[FieldError] = []
-    for index, address in enumerate(addresses):
-        at = f"{path}.addresses[{index}]"
-        faults += checks.named(at, address, names.dns1123_subdomain) if kind == "FQDN" else ip_address(at, address)
+    for index, address in enumerate(given):
+        faults += _address_faults(f"{path}.addresses", index, address, kind)
     if endpoint.get("hostname"):
         faults += checks.named(f"{path}.hostname", endpoint["hostname"], names.dns1123_label)
     return faults
 
 
+def _address_faults(path: str, index: int, address: str, kind: str) -> list[FieldError]:
+    at = f"{path}[{index}]"
+    if kind == "FQDN":
+        return checks.named(at, address, names.dns1123_subdomain)
+    faults = addresses.ip_faults(at, address)
+    if faults:
+        return faults
+    if (":" in address) is (kind == "IPv4"):
+        faults.append(invalid(path, address, f"must be an {kind} address"))
+    return faults + addresses.endpoint_faults(at, address)
+
+
 def _port_faults(ports: list[JSONObject]) -> list[FieldError]:
+    if len(ports) > _MAX_PORTS:
+        return [too_many("ports", len(ports), _MAX_PORTS)]
     faults: list[FieldError] = []
     seen: set[str] = set()
     for index, port in enumerate(ports):

@@ -1,4 +1,4 @@
-"""Strategies of networking.k8s.io: Ingresses, NetworkPolicies. Follows k8s.io/kubernetes pkg/apis/networking."""
+"""Strategies of networking.k8s.io: Ingresses here, others beside. Follows k8s.io/kubernetes pkg/apis/networking."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry.core import addresses
+from kubewright.apiserver.registry.networkpolicy import NetworkPolicyStrategy
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery import names
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from kubewright.apiserver.server import APIServer
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
+_NOT_IN_A_PATH: Final = ("//", "/./", "/../", "%2f", "%2F")
+_NOT_AT_ITS_END: Final = ("/..", "/.")
 
 
 def strategies(server: APIServer) -> Mapping[str, Strategy]:
@@ -45,59 +49,85 @@ class IngressStrategy(Strategy):
             faults += _backend_faults("spec.defaultBackend", spec["defaultBackend"])
         for index, rule in enumerate(spec.get("rules") or ()):
             faults += _rule_faults(f"spec.rules[{index}]", rule)
-        return faults
-
-
-class NetworkPolicyStrategy(Strategy):
-    def default(self, obj: JSONObject) -> None:
-        spec: JSONObject = obj.setdefault("spec", {})
-        spec.setdefault("podSelector", {})
-        if not spec.get("policyTypes"):
-            spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-        for rule in [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]:
-            for port in rule.get("ports") or ():
-                port.setdefault("protocol", "TCP")
-
-    def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec = obj["spec"]
-        faults = checks.label_selector("spec.podSelector", spec.get("podSelector"))
-        for index, kind in enumerate(spec.get("policyTypes") or ()):
-            if kind not in ("Ingress", "Egress"):
-                faults.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress")))
+        for index, tls in enumerate(spec.get("tls") or ()):
+            faults += _tls_faults(f"spec.tls[{index}]", tls)
+        if spec.get("ingressClassName"):
+            faults += checks.named("spec.ingressClassName", spec["ingressClassName"], names.dns1123_subdomain)
         return faults
 
 
 def _rule_faults(path: str, rule: JSONObject) -> list[FieldError]:
     host, faults = rule.get("host") or "", list[FieldError]()
     if host:
-        faults += checks.named(f"{path}.host", host.removeprefix("*."), names.dns1123_subdomain)
+        if addresses.is_ip(host):
+            faults.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
+        faults += _host_faults(f"{path}.host", host)
     http = rule.get("http")
     if http is None:
         return faults
     if not http.get("paths"):
         faults.append(required(f"{path}.http.paths"))
     for index, each in enumerate(http.get("paths") or ()):
-        at, kind = f"{path}.http.paths[{index}]", each.get("pathType")
-        if not kind:
-            faults.append(required(f"{at}.pathType", "pathType must be specified"))
-        elif kind not in _PATH_TYPES:
-            faults.append(not_supported(f"{at}.pathType", kind, _PATH_TYPES))
-        elif kind != "ImplementationSpecific" and not (each.get("path") or "").startswith("/"):
-            faults.append(invalid(f"{at}.path", each.get("path") or "", "must be an absolute path"))
-        faults += _backend_faults(f"{at}.backend", each.get("backend") or {})
+        faults += _path_faults(f"{path}.http.paths[{index}]", each)
     return faults
+
+
+def _host_faults(path: str, host: str) -> list[FieldError]:
+    rule = names.wildcard_dns1123_subdomain if "*" in host else names.dns1123_subdomain
+    return checks.named(path, host, rule)
+
+
+def _tls_faults(path: str, tls: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, host in enumerate(tls.get("hosts") or ()):
+        faults += _host_faults(f"{path}.hosts[{index}]", host)
+    if tls.get("secretName"):
+        faults += checks.named(f"{path}.secretName", tls["secretName"], names.dns1123_subdomain)
+    return faults
+
+
+def _path_faults(path: str, each: JSONObject) -> list[FieldError]:
+    at, given, kind = f"{path}.path", each.get("path") or "", each.get("pathType")
+    if not kind:
+        return [required(f"{path}.pathType", "pathType must be specified")]
+    faults: list[FieldError] = []
+    if kind not in _PATH_TYPES:
+        faults.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
+    elif kind == "ImplementationSpecific":
+        if given and not given.startswith("/"):
+            faults.append(invalid(at, given, "must be an absolute path"))
+    else:
+        if not given.startswith("/"):
+            faults.append(invalid(at, given, "must be an absolute path"))
+        faults += [invalid(at, given, f"must not contain '{part}'") for part in _NOT_IN_A_PATH if part in given]
+        faults += [invalid(at, given, f"cannot end with '{end}'") for end in _NOT_AT_ITS_END if given.endswith(end)]
+    return faults + _backend_faults(f"{path}.backend", each.get("backend") or {})
 
 
 def _backend_faults(path: str, backend: JSONObject) -> list[FieldError]:
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
-    if service is None:
-        return [] if resource is not None else [required(f"{path}.service.name")]
+    if service is not None:
+        return _service_faults(path, service)
+    if resource is None:
+        return [invalid(path, "", "resource or service backend is required")]
+    faults: list[FieldError] = []
+    for field in ("kind", "name"):
+        faults += checks.required_name(f"{path}.resource.{field}", resource.get(field), names.path_segment)
+    return faults
+
+
+def _service_faults(path: str, service: JSONObject) -> list[FieldError]:
     faults = checks.required_name(f"{path}.service.name", service.get("name"), names.dns1123_label)
     port = service.get("port") or {}
-    if port.get("name") and port.get("number"):
+    name, number = port.get("name"), port.get("number")
+    if name and number:
         faults.append(invalid(path, "", "cannot set both port name & port number"))
-    elif not port.get("name") and not port.get("number"):
-        faults.append(required(f"{path}.service.port", "port name or number is required"))
+    elif name:
+        faults += checks.port(f"{path}.service.port.name", name)
+    elif number:
+        faults += checks.port(f"{path}.service.port.number", number)
+    else:
+        faults.append(required(path, "port name or number is required"))
     return faults

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.strategy import Strategy
-from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
+from kubewright.machinery.fields import FieldError, not_supported, required
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ class StorageClassStrategy(DeletedAsObject):
         return faults
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        fixed = ("parameters", "provisioner", "reclaimPolicy")
-        changed = (field for field in fixed if not checks.same(obj.get(field), old.get(field)))
-        faults = [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
-        now, before = obj.get("volumeBindingMode"), old.get("volumeBindingMode")
-        return faults + checks.immutable("volumeBindingMode", now, before)
+        faults: list[FieldError] = []
+        for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+            faults += checks.immutable(field, obj.get(field), old.get(field))
+        return faults

@@ -87,7 +87,10 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     path = "spec.updateStrategy.rollingUpdate"
     if kind == "OnDelete":
-        return [] if rolling is None else [invalid(path, rolling, "only allowed for updateStrategy 'RollingUpdate'")]
+        if rolling is None:
+            return []
+        shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
+        return [invalid(path, shown, "only allowed for updateStrategy 'RollingUpdate'")]
     if kind != "RollingUpdate":
         return [invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'")]
     rolling = rolling or {}

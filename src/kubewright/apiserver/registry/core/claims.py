@@ -89,7 +89,7 @@ class PersistentVolumeStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = _access_modes("spec", spec)
+        faults = _access_modes("spec", spec, claim=False)
         capacity = spec.get("capacity") or {}
         if not capacity:
             faults.append(required("spec.capacity"))
@@ -122,7 +122,7 @@ class PersistentVolumeStrategy(PlainStrategy):
 
 def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
     """Faults of a claim's spec, in a claim or in the template of a StatefulSet."""
-    faults = _access_modes(path, spec)
+    faults = _access_modes(path, spec, claim=True)
     faults += checks.label_selector(f"{path}.selector", spec.get("selector"))
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     at = f"{path}.resources[storage]"
@@ -137,10 +137,10 @@ def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
     return faults
 
 
-def _access_modes(path: str, spec: JSONObject) -> list[FieldError]:
+def _access_modes(path: str, spec: JSONObject, *, claim: bool) -> list[FieldError]:
     at, modes = f"{path}.accessModes", spec.get("accessModes") or []
     if not modes:
-        return [required(at, "at least 1 access mode is required") if "resources" in spec else required(at)]
+        return [required(at, "at least 1 access mode is required") if claim else required(at)]
     faults = [not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
     if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
         faults.append(forbidden(at, "may not use ReadWriteOncePod with other access modes"))

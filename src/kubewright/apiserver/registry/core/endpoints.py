@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.apiserver.registry import checks
-from kubewright.apiserver.registry.core.podspec import ip_address
+from kubewright.apiserver.registry.core import addresses
 from kubewright.apiserver.registry.plain import UpsertStrategy
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, required
@@ -30,7 +30,8 @@ class EndpointsStrategy(UpsertStrategy):
                 faults.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
             for kind in ("addresses", "notReadyAddresses"):
                 for place, address in enumerate(subset.get(kind) or ()):
-                    faults += ip_address(f"{path}.{kind}[{place}].ip", address.get("ip") or "")
+                    at, ip = f"{path}.{kind}[{place}].ip", address.get("ip") or ""
+                    faults += addresses.ip_faults(at, ip) + addresses.endpoint_faults(at, ip)
             ports = subset.get("ports") or []
             for place, port in enumerate(ports):
                 faults += _port_faults(f"{path}.ports[{place}]", port, named=len(ports) > 1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubewright.apiserver.registry import checks
+from kubewright.apiserver.registry.core import resources
 from kubewright.apiserver.registry.plain import PlainStrategy, UpsertStrategy
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
 
 _SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
+_ORDER: Final = (
+    ("min", "max", "min", "min value {} is greater than max value {}"),
+    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
+    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
+    ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
+    ("min", "default", "default", "min value {} is greater than default value {}"),
+    ("default", "max", "default", "default value {} is greater than max value {}"),
+)
+"""A bound that may not be above another, and at which of the two that is told."""
 _ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
 
 
@@ -39,6 +49,9 @@ class LimitRangeStrategy(UpsertStrategy):
             if kind in seen:
                 faults.append(duplicate(f"{path}.type", kind))
             seen.add(kind)
+            if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
+                why = "either minimum or maximum storage value is required, but neither was provided"
+                faults.append(required(f"{path}.limits", why))
             if kind == "Pod":
                 why = "may not be specified when `type` is 'Pod'"
                 faults += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
@@ -59,12 +72,16 @@ class ResourceQuotaStrategy(PlainStrategy):
         faults: list[FieldError] = []
         for name, value in (obj["spec"].get("hard") or {}).items():
             path = f"spec.hard[{name}]"
-            faults += checks.named(path, name, names.qualified_name)
+            faults += resources.quota_name(path, name)
             faults += checks.quantity(path, value)
         return faults + _scope_faults(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
+
+
+def _bounds_storage(item: JSONObject) -> bool:
+    return any("storage" in (item.get(bound) or {}) for bound in ("min", "max"))
 
 
 def _scope_faults(spec: JSONObject) -> list[FieldError]:
@@ -81,12 +98,13 @@ def _scope_faults(spec: JSONObject) -> list[FieldError]:
 def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
     """Each resource's minimum, default request, default and maximum must come in that order."""
     faults: list[FieldError] = []
-    bounds = ("min", "defaultRequest", "default", "max")
-    for low_at, low in enumerate(bounds):
-        for high in bounds[low_at + 1 :]:
-            for name, value in (item.get(low) or {}).items():
-                limit = (item.get(high) or {}).get(name)
-                if limit is not None and Quantity.of(value) > Quantity.of(limit):
-                    why = f"{low} value {value} is greater than {high} value {limit}"
-                    faults.append(invalid(f"{path}.{low}[{name}]", str(value), why))
+    bounded = dict.fromkeys(
+        name for bound in ("max", "min", "default", "defaultRequest") for name in item.get(bound) or ()
+    )
+    for name in bounded:
+        for low, high, at, why in _ORDER:
+            least, most = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
+            if least is not None and most is not None and Quantity.of(least) > Quantity.of(most):
+                shown = item["defaultRequest"][name] if at == "defaultRequest" else least if low == "min" else most
+                faults.append(invalid(f"{path}.{at}[{name}]", str(shown), why.format(least, most)))
     return faults

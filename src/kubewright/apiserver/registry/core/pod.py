@@ -86,6 +86,8 @@ class PodStrategy(Strategy):
                     "status": "False",
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": None,
                 }
             ]
 
@@ -211,8 +213,9 @@ def _deadline_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
 
 def _gate_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
     before = [gate.get("name") for gate in old.get("schedulingGates") or ()]
+    why = "only deletion is allowed, but found new scheduling gate"
     return [
-        forbidden(f"spec.schedulingGates[{index}]", f"only deletion is allowed, but found new scheduling gate '{name}'")
+        forbidden(f"spec.schedulingGates[{index}].name", f"{why} '{name}'")
         for index, name in enumerate(gate.get("name") for gate in new.get("schedulingGates") or ())
         if name not in before
     ]

@@ -6,11 +6,10 @@ accepted unchecked. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and p
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Final
 
 from kubewright.apiserver.registry import checks
-from kubewright.apiserver.registry.core import containers, volumes
+from kubewright.apiserver.registry.core import addresses, containers, volumes
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
@@ -216,15 +215,7 @@ def _names(path: str, spec: JSONObject) -> list[FieldError]:
 def _host_aliases(path: str, aliases: list[JSONObject]) -> list[FieldError]:
     faults: list[FieldError] = []
     for index, alias in enumerate(aliases):
-        faults += ip_address(f"{path}[{index}].ip", alias.get("ip") or "")
+        faults += addresses.ip_faults(f"{path}[{index}].ip", alias.get("ip") or "")
         for at, hostname in enumerate(alias.get("hostnames") or ()):
             faults += checks.named(f"{path}[{index}].hostnames[{at}]", hostname, names.dns1123_subdomain)
     return faults
-
-
-def ip_address(path: str, value: str) -> list[FieldError]:
-    try:
-        ipaddress.ip_address(value)
-    except ValueError:
-        return [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
-    return []

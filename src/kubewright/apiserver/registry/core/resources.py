@@ -39,6 +39,18 @@ def validate(path: str, requirements: JSONObject) -> list[FieldError]:
     return faults
 
 
+def quota_name(path: str, name: str) -> list[FieldError]:
+    """Faults of the name of what a quota bounds: a resource, or `count/` and the name of a kind's resource."""
+    faults = checks.named(path, name, names.qualified_name)
+    if "/" in name or name.startswith(("hugepages-", "requests.hugepages-")):
+        return faults
+    if not faults and name not in _STANDARD:
+        faults.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    if name not in _STANDARD - {"storage"}:
+        faults.append(invalid(path, name, "must be a standard resource for quota"))
+    return faults
+
+
 def _resource(path: str, name: str, value: object) -> list[FieldError]:
     faults = checks.named(path, name, names.qualified_name)
     if not faults and "/" not in name and not name.startswith("hugepages-"):

@@ -6,7 +6,7 @@ import ipaddress
 from typing import Final
 
 from kubewright.apiserver.registry import checks
-from kubewright.apiserver.registry.core.podspec import ip_address
+from kubewright.apiserver.registry.core import addresses
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
@@ -39,7 +39,7 @@ def validate(spec: JSONObject) -> list[FieldError]:
     if kind != "ExternalName":
         faults += cluster_ip_faults(spec)
     for index, ip in enumerate(spec.get("externalIPs") or ()):
-        faults += ip_address(f"spec.externalIPs[{index}]", ip)
+        faults += addresses.ip_faults(f"spec.externalIPs[{index}]", ip)
     faults += checks.one_of("spec.type", kind, _TYPES)
     faults += _node_ports(kind, ports)
     faults += _port_pairs(ports)
@@ -104,7 +104,7 @@ def cluster_ip_faults(spec: JSONObject) -> list[FieldError]:
         wrong.append(invalid(path, several, "'None' must be the first and only value"))
     for index, ip in enumerate(several):
         if index or ip != "None":
-            wrong += ip_address(f"{path}[{index}]", ip)
+            wrong += addresses.ip_faults(f"{path}[{index}]", ip)
     faults += wrong
     if len(several) > 2:
         faults.append(invalid(path, several, "may only hold up to 2 values"))

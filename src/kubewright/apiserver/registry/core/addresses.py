@@ -1,0 +1,55 @@
+"""Checks of IP addresses. Follows k8s.io/apimachinery pkg/util/validation/ip.go and pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TypeAlias
+
+from kubewright.machinery.fields import FieldError, invalid
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def is_ip(value: str) -> bool:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return True
+
+
+def ip_faults(path: str, value: str) -> list[FieldError]:
+    """Faults of a text that must be an address of either family."""
+    return (
+        [] if is_ip(value) else [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
+    )
+
+
+def endpoint_faults(path: str, value: str) -> list[FieldError]:
+    """Faults of an address that traffic is sent to, which must be one that a Pod or a host can have."""
+    if not is_ip(value):
+        return [invalid(path, value, "must be a valid IP address")]
+    address = ipaddress.ip_address(value)
+    why = {
+        f"may not be unspecified ({value})": address.is_unspecified,
+        "may not be in the loopback range (127.0.0.0/8, ::1/128)": address.is_loopback,
+        "may not be in the link-local range (169.254.0.0/16, fe80::/10)": address.is_link_local,
+        "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)": _is_local_multicast(address),
+    }
+    return [invalid(path, value, text) for text, applies in why.items() if applies]
+
+
+def cidr_faults(path: str, value: str) -> list[FieldError]:
+    """Faults of a text that must be a range of addresses; bits beyond its prefix are let pass."""
+    try:
+        if "/" not in value:
+            raise ValueError(value)
+        ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        return [invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
+    return []
+
+
+def _is_local_multicast(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    whole = "224.0.0.0/24" if address.version == 4 else "ff02::/16"
+    return address in ipaddress.ip_network(whole)
