@@ -12,31 +12,19 @@ equal.
 
 from __future__ import annotations
 
-import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-from kubewright.machinery import time
-from kubewright.machinery.json import is_array, is_object
+from kubewright.schema.cel import loops
 from kubewright.schema.cel.checker import TYPE_NAMES
+from kubewright.schema.cel.code import Code, Frame, spend, truth
+from kubewright.schema.cel.conversion import converter
 from kubewright.schema.cel.functions import Function, size_of
 from kubewright.schema.cel.identifiers import unescape
-from kubewright.schema.cel.library.lists import sorted_by
-from kubewright.schema.cel.syntax import (
-    Call,
-    Expr,
-    Has,
-    Ident,
-    ListExpr,
-    Literal,
-    Macro,
-    MapExpr,
-    Select,
-)  # fmt: skip
-from kubewright.schema.cel.types import BYTES, DOUBLE, DURATION, DYN, TIMESTAMP, Type, unify
+from kubewright.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
+from kubewright.schema.cel.types import DYN, Type, unify
 from kubewright.schema.cel.values import (
     NONE,
-    CostExceeded,
     EvaluationError,
     Optional,
     TypeValue,
@@ -44,11 +32,7 @@ from kubewright.schema.cel.values import (
     equal,
     item,
     no_overload,
-)  # fmt: skip
-
-Frame: TypeAlias = list[Any]
-Code: TypeAlias = Callable[[Frame], Any]
-
+)
 
 _TURN: Final = 3
 """What a turn of a loop costs beside its body."""
@@ -201,79 +185,26 @@ class _Compiler:
         result = self.compile(expression.result, inner) if expression.result is not None else None
         self.slots = max(self.slots, len(inner))
         turn = _TURN + _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
-        turns = _turns(over, places, turn)
+        turns = loops.turns_of(over, places, turn)
         match expression.name:
             case "all":
-                return _all(turns, body)
+                return loops.every(turns, body)
             case "exists":
-                return _exists(turns, body)
+                return loops.some(turns, body)
             case "exists_one":
-                return lambda frame: sum(_true(body(frame)) for _ in turns(frame)) == 1
+                return loops.only_one(turns, body)
             case "filter":
-                return lambda frame: [frame[places[0]] for _ in turns(frame) if _true(body(frame))]
+                return loops.filtered(turns, places[0], body)
             case "optMap" | "optFlatMap":
-                return _optional_map(over, places[0], body, flat=expression.name == "optFlatMap")
+                return loops.optional_mapped(over, places[0], body, flat=expression.name == "optFlatMap")
             case "sortBy":
-                return _sort_by(turns, places[0], body)
+                return loops.ordered(turns, places[0], body)
             case "transformMap":
-                return _transform_map(turns, places[0], body, result)
+                return loops.transformed_map(turns, places[0], body, result)
             case "transformMapEntry":
-                return _transform_entries(turns, body, result)
+                return loops.transformed_entries(turns, body, result)
             case _:
-                return _map_list(turns, body, result)
-
-
-def converter(type: Type) -> Callable[[Any], Any] | None:
-    """What makes a value of `type` of what JSON has for it; None when JSON's is that."""
-    if type in _CONVERTERS:
-        return _CONVERTERS[type]
-    inner = converter(type.parameters[-1]) if type.name in ("list", "map") else None
-    return _each_converted(inner) if inner is not None else None
-
-
-def _each_converted(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def converted(value: Any) -> Any:
-        if is_array(value):
-            return [convert(each) for each in value]
-        return {key: convert(each) for key, each in value.items()} if is_object(value) else value
-
-    return converted
-
-
-def _timestamp(value: Any) -> Any:
-    if value.__class__ is not str:
-        return value
-    try:
-        return time.parse(value if "T" in value.upper() else f"{value}T00:00:00Z")
-    except ValueError as error:
-        raise EvaluationError(str(error)) from None
-
-
-def _duration(value: Any) -> Any:
-    if value.__class__ is not str:
-        return value
-    try:
-        return time.parse_duration(value)
-    except ValueError as error:
-        raise EvaluationError(str(error)) from None
-
-
-def _bytes(value: Any) -> Any:
-    if value.__class__ is not str:
-        return value
-    try:
-        return binascii.a2b_base64(value)
-    except (binascii.Error, ValueError) as error:
-        raise EvaluationError(str(error)) from None
-
-
-def _double(value: Any) -> Any:
-    return float(value) if value.__class__ is int else value
-
-
-_CONVERTERS: Final[Mapping[Type, Callable[[Any], Any]]] = {
-    TIMESTAMP: _timestamp, DURATION: _duration, BYTES: _bytes, DOUBLE: _double,
-}  # fmt: skip
+                return loops.mapped(turns, body, result)
 
 
 def _constant(value: Any) -> Code:
@@ -321,22 +252,16 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
     return select
 
 
-def _true(value: Any) -> bool:
-    if value.__class__ is not bool:
-        raise no_overload()
-    return bool(value)
-
-
 def _both(left: Code, right: Code) -> Code:
     def both(frame: Frame) -> bool:
         try:
-            if not _true(left(frame)):
+            if not truth(left(frame)):
                 return False
         except EvaluationError:
             if right(frame) is False:
                 return False
             raise
-        return _true(right(frame))
+        return truth(right(frame))
 
     return both
 
@@ -344,19 +269,19 @@ def _both(left: Code, right: Code) -> Code:
 def _either(left: Code, right: Code) -> Code:
     def either(frame: Frame) -> bool:
         try:
-            if _true(left(frame)):
+            if truth(left(frame)):
                 return True
         except EvaluationError:
             if right(frame) is True:
                 return True
             raise
-        return _true(right(frame))
+        return truth(right(frame))
 
     return either
 
 
 def _choice(condition: Code, chosen: Code, other: Code) -> Code:
-    return lambda frame: chosen(frame) if _true(condition(frame)) else other(frame)
+    return lambda frame: chosen(frame) if truth(condition(frame)) else other(frame)
 
 
 def _indexed(container: Code, key: Code, convert: Callable[[Any], Any] | None) -> Code:
@@ -417,12 +342,22 @@ def _function(candidates: list[Function], arguments: list[Code]) -> Code:
 
 
 def _linear(call: Callable[..., Any], arguments: list[Code]) -> Code:
+    if len(arguments) != 2:
+        return lambda frame: _paid(call, [each(frame) for each in arguments], frame)
+    first, second = arguments
+
     def called(frame: Frame) -> Any:
-        values = [each(frame) for each in arguments]
-        _spend(frame, sum(map(size_of, values)) // 10)
-        return call(*values)
+        left, right = first(frame), second(frame)
+        if left.__class__ is str and right.__class__ is str and len(left) + len(right) < 10:
+            return call(left, right)
+        return _paid(call, [left, right], frame)
 
     return called
+
+
+def _paid(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
+    spend(frame, sum(map(size_of, values)) // 10)
+    return call(*values)
 
 
 def _dispatched(candidates: list[Function], arguments: list[Code]) -> Code:
@@ -430,138 +365,11 @@ def _dispatched(candidates: list[Function], arguments: list[Code]) -> Code:
         values = [each(frame) for each in arguments]
         for function in candidates:
             if function.accepts(values):
-                _spend(frame, sum(map(size_of, values)) // 10)
+                spend(frame, sum(map(size_of, values)) // 10)
                 return function.call(*values)
         raise no_overload()
 
     return called
-
-
-def _spend(frame: Frame, cost: int) -> None:
-    frame[0] -= cost
-    if frame[0] < 0:
-        raise CostExceeded("operation cancelled: actual cost limit exceeded")
-
-
-def _pairs(values: Any, *, both: bool) -> Iterable[tuple[Any, Any]]:
-    """What a loop is over: keys and values, indices and items; one variable stands for a key, or an item."""
-    if is_object(values):
-        return values.items() if both else ((key, None) for key in values)
-    if is_array(values):
-        return enumerate(values) if both else ((each, None) for each in values)
-    raise no_overload()
-
-
-_Turns: TypeAlias = Callable[[Frame], Iterator[None]]
-
-
-def _turns(over: Code, places: list[int], cost: int) -> _Turns:
-    """The turns of a loop: each puts the loop's variables into the frame, and takes its cost from the budget."""
-    first = places[0]
-    second = places[1] if len(places) > 1 else 0
-
-    def turns(frame: Frame) -> Iterator[None]:
-        for left, right in _pairs(over(frame), both=bool(second)):
-            frame[0] -= cost
-            if frame[0] < 0:
-                raise CostExceeded("operation cancelled: actual cost limit exceeded")
-            frame[first] = left
-            if second:
-                frame[second] = right
-            yield
-
-    return turns
-
-
-def _all(turns: _Turns, body: Code) -> Code:
-    """False as soon as one is; an error only when none is false."""
-
-    def every(frame: Frame) -> bool:
-        failed: EvaluationError | None = None
-        for _ in turns(frame):
-            try:
-                if not _true(body(frame)):
-                    return False
-            except EvaluationError as error:
-                failed = error
-        if failed is not None:
-            raise failed
-        return True
-
-    return every
-
-
-def _exists(turns: _Turns, body: Code) -> Code:
-    """True as soon as one is; an error only when none is true."""
-
-    def some(frame: Frame) -> bool:
-        failed: EvaluationError | None = None
-        for _ in turns(frame):
-            try:
-                if _true(body(frame)):
-                    return True
-            except EvaluationError as error:
-                failed = error
-        if failed is not None:
-            raise failed
-        return False
-
-    return some
-
-
-def _map_list(turns: _Turns, body: Code, result: Code | None) -> Code:
-    if result is None:
-        return lambda frame: [body(frame) for _ in turns(frame)]
-    return lambda frame: [result(frame) for _ in turns(frame) if _true(body(frame))]
-
-
-def _optional_map(over: Code, place: int, body: Code, *, flat: bool) -> Code:
-    def mapped(frame: Frame) -> Any:
-        value = over(frame)
-        if value.__class__ is not Optional:
-            raise no_overload()
-        if not value.present:
-            return NONE
-        frame[place] = value.value
-        return body(frame) if flat else Optional(body(frame))
-
-    return mapped
-
-
-def _sort_by(turns: _Turns, place: int, body: Code) -> Code:
-    def ordered(frame: Frame) -> list[Any]:
-        pairs = [(frame[place], body(frame)) for _ in turns(frame)]
-        return sorted_by([value for value, _ in pairs], [key for _, key in pairs])
-
-    return ordered
-
-
-def _transform_map(turns: _Turns, place: int, body: Code, result: Code | None) -> Code:
-    def transformed(frame: Frame) -> dict[Any, Any]:
-        out: dict[Any, Any] = {}
-        for _ in turns(frame):
-            if result is None:
-                out[frame[place]] = body(frame)
-            elif _true(body(frame)):
-                out[frame[place]] = result(frame)
-        return out
-
-    return transformed
-
-
-def _transform_entries(turns: _Turns, body: Code, result: Code | None) -> Code:
-    def transformed(frame: Frame) -> dict[Any, Any]:
-        out: dict[Any, Any] = {}
-        for _ in turns(frame):
-            if result is not None and not _true(body(frame)):
-                continue
-            for key, value in (body if result is None else result)(frame).items():
-                if key in out:
-                    raise EvaluationError(f"insert failed: key {key} already exists")
-                out[key] = value
-        return out
-
-    return transformed
 
 
 def _cost_of(expression: Expr) -> int:

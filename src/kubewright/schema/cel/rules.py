@@ -21,7 +21,8 @@ from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import OMITTED, FieldError, invalid
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright.schema.cel.checker import Environment, check
-from kubewright.schema.cel.compiler import Program, converter
+from kubewright.schema.cel.compiler import Program
+from kubewright.schema.cel.conversion import converter
 from kubewright.schema.cel.cost import estimate
 from kubewright.schema.cel.declare import declared
 from kubewright.schema.cel.library import functions
