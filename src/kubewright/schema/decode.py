@@ -18,7 +18,7 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright.schema.node import ZEROES, Node, Special
+from kubewright.schema.node import NO_DEFAULT, ZEROES, Node, Special
 
 Decoder: TypeAlias = Callable[[Any], list[str] | None]
 _Converter: TypeAlias = Callable[[Any], Any]
@@ -99,7 +99,8 @@ class _Compiler:
             return (None, None, _CONVERTERS[node.special], False, node.go_type)
         if node.type == "number":
             return (None, None, _number, False, node.go_type)
-        empty_is_absent = bool(node.zero) or (optional and (node.items is not None or node.is_map))
+        has_empty_form = node.items is not None or node.is_map
+        empty_is_absent = _zero_is_absent(node) or (optional and has_empty_form)
         walk = _ranged(node.go_type) if node.type == "integer" else None
         if node.type in ("object", "array"):
             walk = self.decoder(node)
@@ -229,6 +230,11 @@ def _custom_decoder(
         return unknown or None
 
     return decode
+
+
+def _zero_is_absent(node: Node) -> bool:
+    """Whether a zero that was sent makes way: for nothing, or for the default."""
+    return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
 
 
 def _joined(path: str) -> str:

@@ -26,7 +26,7 @@ from kubewright.schema.fieldset import FieldSet
 from kubewright.schema.managers import Entry, Managers, Owner
 from kubewright.schema.node import Node
 from kubewright.schema.structural import Schema
-from kubewright.schema.typed import Comparison, merged, owned, removed, with_named_fields
+from kubewright.schema.typed import Comparison, merged, owned, removed, single, with_named_fields
 
 NOTHING: Final = FieldSet()
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -69,10 +69,16 @@ def update(
     _write(new, managers)
 
 
+def wanted(config: JSONObject, schema: Schema) -> FieldSet:
+    """The fields that somebody owns who applies `config`, as it was sent: a zero that says nothing is owned too."""
+    return FieldSet(owned(_stripped(config), schema.root))
+
+
 def apply(
     live: JSONObject | None,
     config: JSONObject,
     *,
+    fields: FieldSet,
     manager: str,
     force: bool = False,
     api_version: str,
@@ -82,6 +88,9 @@ def apply(
     ignored: FieldSet = NOTHING,
 ) -> JSONObject:
     """The object after `manager` applied `config` to `live`; a new one, which shares with both what it can.
+
+    `fields` are those that were `wanted` before `config` was decoded: what is among them and no more in `config` is set
+    to nothing.
 
     `live` None creates. When nothing changes, the result equals `live`. Raises `Conflict` with a cause for each field
     that others own, unless `force`; BadRequest when `config` has another version or managedFields of its own.
@@ -93,7 +102,7 @@ def apply(
         )
     if _metadata(config).get("managedFields") is not None:
         raise BadRequest("metadata.managedFields must be nil")
-    merge = _Apply(live, config, Owner(manager, "Apply", "", subresource), api_version, schema, ignored)
+    merge = _Apply(live, config, fields, Owner(manager, "Apply", "", subresource), api_version, schema, ignored)
     if live is not None and not merge.managers.entries:
         first = Owner(_BEFORE_FIRST_APPLY, "Update", api_version, subresource)
         _track(merge.managers, None, live, first, now, schema, ignored)
@@ -113,6 +122,7 @@ class _Apply:
         self,
         live: JSONObject | None,
         config: JSONObject,
+        fields: FieldSet,
         owner: Owner,
         api_version: str,
         schema: Schema,
@@ -123,14 +133,15 @@ class _Apply:
         self._config = config
         self._owner = owner
         self._api_version = api_version
-        self._wanted = FieldSet(owned(_stripped(config), node)).without(ignored)
+        self._wanted = fields.without(ignored)
         self.managers = Managers.decode(live["metadata"].get("managedFields") if live is not None else ())
         self._last = self.managers.entries.get(owner)
         self._before = _stripped(live) if live is not None else {}
-        self._after = self._pruned(merged(self._before, config, node), node)
+        unset = FieldSet(single((fields - wanted(config, schema)).tree, node))
+        self._after = self._pruned(removed(merged(self._before, config, node), unset.tree, node), node)
         comparison = Comparison(self._before if live is not None else schema.empty, self._after, node)
-        self._changed = FieldSet(comparison.changed).without(ignored)
         self._removed = FieldSet(comparison.removed).without(ignored)
+        self._changed = FieldSet(comparison.changed).without(ignored) | (self._removed & unset)
 
     def conflicts(self) -> list[tuple[Owner, FieldSet]]:
         """What others own and this would change."""

@@ -53,6 +53,31 @@ def _owned(value: Any, node: Node | None) -> Tree | None:
     return out or None
 
 
+def single(fields: Tree, node: Node | None) -> Tree:
+    """Those of `fields` that are values of their own, not objects or lists whose parts stand alone."""
+    out: Tree = {}
+    for element, below in fields.items():
+        child = _below(element, node)
+        if below:
+            if tree := single(below, child):
+                out[element] = tree
+        elif element != SELF and (child is None or not _has_parts(child)):
+            out[element] = below
+    return out
+
+
+def _below(element: str, node: Node | None) -> Node | None:
+    if node is None:
+        return None
+    return node.child(element[2:]) if element.startswith("f:") else node.items
+
+
+def _has_parts(node: Node) -> bool:
+    if node.type == "array":
+        return node.list_type != "atomic"
+    return node.type == "object" and node.special != "any" and node.map_type == "granular"
+
+
 def whole(value: Any, node: Node | None) -> Tree:
     """Every place in `value`: the fields that change when all of it comes or goes."""
     if not value or not is_granular(value, node):

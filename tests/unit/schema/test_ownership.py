@@ -10,7 +10,7 @@ import pytest
 
 from kubewright.machinery.errors import BadRequest, Conflict
 from kubewright.schema.fieldset import FieldSet
-from kubewright.schema.ownership import apply, update
+from kubewright.schema.ownership import apply, update, wanted
 from kubewright.schema.structural import Schema
 
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,8 @@ class Server:
         return new
 
     def apply(self, config: dict[str, Any], manager: str, *, now: datetime = NOW, **more: Any) -> dict[str, Any]:
-        self.live = apply(self.live, config, manager=manager, api_version="v1", now=now, schema=self.schema, **more)
+        about: Any = {"fields": wanted(config, self.schema), "api_version": "v1", "now": now, "schema": self.schema}
+        self.live = apply(self.live, config, manager=manager, **about, **more)
         return self.live
 
     def owned_by(self, manager: str, operation: str = "Apply") -> list[str]:

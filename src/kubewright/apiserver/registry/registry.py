@@ -37,6 +37,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, equal
 from kubewright.schema import ownership
 from kubewright.schema.default import copied
+from kubewright.schema.fieldset import FieldSet
 
 Transform = Callable[[JSONObject], JSONObject]
 """Makes the new document of the present one, which it may change: it is a copy."""
@@ -181,17 +182,19 @@ class Registry:
         Raises Conflict, naming managers and fields, when others own what would change and `force` is not set.
         """
         options = options or WriteOptions()
+        fields = ownership.wanted(config, self.resource.schema)
         conform_applied(self.resource, config)
         meta.metadata_of(config).setdefault("name", name)
         self.address(config, name, namespace)
         if not subresource and not self.has(name, namespace):
-            obj = self._merge_applied(None, config, subresource, options)
+            obj = self._merge_applied(None, config, fields, subresource, options)
             conform(self.resource, obj, options)
             return Outcome(self._create(obj, options, applied=True), created=True)
         if subresource and self.view(subresource).kind is not None:
             raise not_served()
         entry = self.entry(name, namespace)
-        new = self._merge_applied(from_stored(self.resource, entry.data), config, subresource, options)
+        live = from_stored(self.resource, entry.data)
+        new = self._merge_applied(live, config, fields, subresource, options)
         if subresource:
             new = self._through(subresource, new, entry, options)
         return Outcome(self._update(entry, new, subresource, options, applied=True))
@@ -281,8 +284,10 @@ class Registry:
         return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
 
     def _shown_kind(self, subresource: str) -> GroupVersionKind:
-        """What is written through a subresource, or through none."""
-        return (self.view(subresource).kind if subresource else None) or self.resource.gvk
+        """What faults of a write through a subresource, or through none, are told of."""
+        if subresource and not self.resource.custom:
+            return self.view(subresource).kind or self.resource.gvk
+        return self.resource.gvk
 
     def _commit_update(self, new: JSONObject, revision: str) -> None:
         if "deletionTimestamp" in new["metadata"] and not is_kept(self.resource, new):
@@ -392,11 +397,17 @@ class Registry:
             new["metadata"].pop("managedFields", None)
 
     def _merge_applied(
-        self, live: JSONObject | None, config: JSONObject, subresource: str, options: WriteOptions
+        self,
+        live: JSONObject | None,
+        config: JSONObject,
+        fields: FieldSet,
+        subresource: str,
+        options: WriteOptions,
     ) -> JSONObject:
         return ownership.apply(
             live,
             config,
+            fields=fields,
             manager=options.field_manager,
             force=options.force,
             api_version=self.resource.api_version,
