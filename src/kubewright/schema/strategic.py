@@ -11,7 +11,7 @@ without a counterpart are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final
 
 from kubewright.machinery.errors import BadRequest, InternalError
@@ -112,17 +112,31 @@ def _merge_ordered(merged: JSONObject, patch: JSONObject, node: Node | None) -> 
             items = current
         else:
             items = _merge_list(current, changes, child) if _merges(child) else changes
-        merged[key] = _in_order(items, order, current or [], identity)
+        merged[key] = _in_order(items, order, _remembered(current or [], changes or [], identity), identity)
         done.add(key)
     return done
 
 
 def _check_order(changes: JSONArray, order: JSONArray, identity: Callable[[Any], Hashable]) -> None:
-    """The items of a patch come in the order that the patch asks for."""
-    wanted = iter([identity(each) for each in order])
-    mentioned = [identity(each) for each in changes if not (is_object(each) and _DIRECTIVE in each)]
-    if order and not all(each in wanted for each in mentioned):
-        raise BadRequest("invalid patch format of setElementOrder list")
+    """The items of a patch come in the order that the patch asks for; a directive may stand before the last of them."""
+    left = [each for each in changes if not (is_object(each) and each.get(_DIRECTIVE) == "delete")]
+    wanted = [identity(each) for each in order]
+    while left and wanted:
+        if is_object(left[0]) and _DIRECTIVE in left[0]:
+            del left[0]
+        elif identity(left[0]) == wanted.pop(0):
+            del left[0]
+    if order and left:
+        raise InternalError(
+            f"The order in patch list:\n{_as_go_prints(changes)}\n doesn't match $setElementOrder list:\n"
+            f"{_as_go_prints(order)}\n"
+        )
+
+
+def _as_go_prints(value: Any) -> str:
+    if is_object(value):
+        return f"map[{' '.join(f'{key}:{_as_go_prints(value[key])}' for key in sorted(value))}]"
+    return f"[{' '.join(map(_as_go_prints, value))}]" if is_array(value) else str(value)
 
 
 def _merges(node: Node | None) -> bool:
@@ -132,7 +146,7 @@ def _merges(node: Node | None) -> bool:
 def _merge_list(original: JSONArray, patch: JSONArray, node: Node | None) -> JSONArray:
     if not any(is_object(each) for each in (*original, *patch)):
         merged = list({_scalar(each): each for each in (*original, *patch)}.values())
-        return _in_order(merged, patch, original, _scalar)
+        return _in_order(merged, patch, map(_scalar, original), _scalar)
     identity = _identity(node, patch or original)
     gone = {identity(each) for each in patch if is_object(each) and each.get(_DIRECTIVE) == "delete"}
     replaced = False
@@ -151,10 +165,10 @@ def _merge_list(original: JSONArray, patch: JSONArray, node: Node | None) -> JSO
     for each in changes:
         place = places.get(identity(each))
         if place is None:
-            merged.append(_plain(each))
+            merged.append(each)  # as it is: decoding drops what directives there are in it
         else:
             merged[place] = _merge_map(merged[place], each, items)
-    return _in_order(merged, changes, kept, identity)
+    return _in_order(merged, changes, map(identity, kept), identity)
 
 
 def _identity(node: Node | None, items: JSONArray) -> Callable[[Any], Hashable]:
@@ -177,12 +191,36 @@ def _scalar(value: Any) -> Hashable:
     return (value.__class__, compact(value) if is_object(value) or is_array(value) else value)
 
 
+def _remembered(original: JSONArray, patch: JSONArray, identity: Callable[[Any], Hashable]) -> list[Hashable]:
+    """The order that the server's items had, as the API server remembers it when the patch has been merged.
+
+    There the list is one with the merged one in memory: what was deleted makes room, and new items move in.
+    """
+    cells = [identity(each) for each in original]
+    used = len(cells)
+    for each in patch:
+        if is_object(each) and each.get(_DIRECTIVE) == "delete" and identity(each) in cells[:used]:
+            place = cells.index(identity(each))
+            cells[place : used - 1] = cells[place + 1 : used]
+            used -= 1
+    for each in patch:
+        new = not (is_object(each) and _DIRECTIVE in each) and identity(each) not in cells[:used]
+        if new and used == len(cells):
+            break
+        if new:
+            cells[used] = identity(each)
+            used += 1
+    return cells
+
+
 def _in_order(
-    items: JSONArray, order: JSONArray, server_order: JSONArray, identity: Callable[[Any], Hashable]
+    items: JSONArray, order: JSONArray, server_order: Iterable[Hashable], identity: Callable[[Any], Hashable]
 ) -> JSONArray:
     """`items` so that those in `order` come in that order and the others, as they did, between them where they fit."""
     wanted = {identity(each): index for index, each in enumerate(order)}
-    stands = {identity(each): index for index, each in enumerate(server_order)}
+    stands: dict[Hashable, int] = {}
+    for index, each in enumerate(server_order):
+        stands.setdefault(each, index)
     ours = sorted((each for each in items if identity(each) in wanted), key=lambda each: wanted[identity(each)])
     theirs = sorted(
         (each for each in items if identity(each) not in wanted),

@@ -25,7 +25,7 @@ def test_items_are_found_by_their_key_and_merged(thing: Schema) -> None:
 
 
 def test_a_new_item_is_added(thing: Schema) -> None:
-    after = patched(thing, {"containers": containers("a")}, {"containers": [{"name": "b", "image": None}]})
+    after = patched(thing, {"containers": containers("a")}, {"containers": [{"name": "b"}]})
     assert after == {"containers": [{"name": "b"}, {"name": "a", "image": "a:1"}]}
 
 
@@ -78,9 +78,18 @@ def test_an_order_without_changes_only_reorders(thing: Schema) -> None:
     assert after == {"containers": containers("b", "a")}
 
 
+def test_an_item_that_takes_the_place_of_a_deleted_one_stands_where_that_stood(thing: Schema) -> None:
+    patch = {
+        "$setElementOrder/containers": [{"name": "new"}],
+        "containers": [{"name": "old", "$patch": "delete"}, {"name": "new"}],
+    }
+    after = patched(thing, {"containers": containers("a", "old")}, patch)
+    assert [each["name"] for each in after["containers"]] == ["a", "new"]
+
+
 def test_an_order_that_does_not_fit_the_changes_is_refused(thing: Schema) -> None:
     patch = {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}
-    with pytest.raises(BadRequest, match="setElementOrder"):
+    with pytest.raises(InternalError, match="doesn't match"):
         patched(thing, {"containers": containers("a")}, patch)
 
 
