@@ -122,9 +122,7 @@ def _check_order(changes: JSONArray, order: JSONArray, identity: Callable[[Any],
     left = [each for each in changes if not (is_object(each) and each.get(_DIRECTIVE) == "delete")]
     wanted = [identity(each) for each in order]
     while left and wanted:
-        if is_object(left[0]) and _DIRECTIVE in left[0]:
-            del left[0]
-        elif identity(left[0]) == wanted.pop(0):
+        if (is_object(left[0]) and _DIRECTIVE in left[0]) or identity(left[0]) == wanted.pop(0):
             del left[0]
     if order and left:
         raise InternalError(
