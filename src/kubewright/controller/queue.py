@@ -177,7 +177,7 @@ class WorkQueue:
         except asyncio.CancelledError:
             if taker.done() and not taker.cancelled():
                 self._wake_one()  # it was woken for work that someone else must do now
-            else:
+            elif taker in self._takers:  # who wakes the next one passes over the cancelled, and drops them
                 self._takers.remove(taker)
             raise
 

@@ -258,6 +258,17 @@ async def test_a_worker_that_is_cancelled_while_it_waits_loses_nothing(queue: Wo
     assert second.taken == [WEB]
 
 
+async def test_workers_that_are_cancelled_at_the_moment_they_are_woken_end_in_peace(queue: WorkQueue) -> None:
+    workers = [Worker(queue) for _ in range(3)]
+    await asyncio.sleep(0)
+    for worker in workers:
+        worker.task.cancel()
+    queue.add(WEB)
+    ended = await asyncio.gather(*(worker.task for worker in workers), return_exceptions=True)
+    assert [type(each) for each in ended] == [asyncio.CancelledError] * 3
+    assert await drain(queue) == [WEB]
+
+
 async def test_the_observer_hears_of_adds_waits_work_and_retries(clock: VirtualClock) -> None:
     heard: list[tuple[str, float]] = []
 
