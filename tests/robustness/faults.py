@@ -1,0 +1,125 @@
+"""What can go wrong between an operator and its API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from kubewright import Config
+from kubewright.client.tls import client_context
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request, Response
+from kubewright.http.server import Server
+
+_HOP_BY_HOP = {"connection", "content-length", "host", "transfer-encoding"}
+
+
+class Gate:
+    """Passes requests on to the API server of a config; those for which `answer` gives a response it answers itself."""
+
+    def __init__(self, config: Config) -> None:
+        self._client = HTTPClient(config.server, ssl=client_context(config, None))
+        self._server = Server(self._handle)
+        self.answer: Callable[[Request], Response | None] = lambda _: None
+        self.requests = 0
+
+    async def start(self) -> int:
+        """Listen. Gives the port."""
+        await self._server.start()
+        return self._server.port
+
+    async def close(self) -> None:
+        await self._server.close()
+        await self._client.close()
+
+    async def _handle(self, request: Request) -> Response:
+        self.requests += 1
+        answered = self.answer(request)
+        if answered is not None:
+            return answered
+        passed = Request(request.method, request.target, _end_to_end(request.headers), request.body)
+        response = await self._client.send(passed, stream="watch=true" in request.query)
+        return Response(response.status, _end_to_end(response.headers), response.body)
+
+
+class Line:
+    """A TCP connection between an operator and the gate that can be cut, be down, or fall silent."""
+
+    def __init__(self) -> None:
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._moving = asyncio.Event()
+        self._moving.set()
+        self.connections = 0
+        self._up = True
+        self._far_port = 0
+        self._listener: asyncio.Server | None = None
+
+    async def start(self, far_port: int) -> int:
+        """Listen, for what goes to `far_port`. Gives the port."""
+        self._far_port = far_port
+        self._listener = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        self.cut()
+        assert self._listener is not None
+        self._listener.close()
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def go_down(self) -> None:
+        """Reset every connection, and each new one."""
+        self._up = False
+        self.cut()
+
+    def come_up(self) -> None:
+        self._up = True
+
+    def fall_silent(self) -> None:
+        """Take what is sent, pass nothing on, in either direction."""
+        self._moving.clear()
+
+    def speak(self) -> None:
+        """Pass on what was held back, and what comes."""
+        self._moving.set()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        if not self._up:
+            writer.transport.abort()
+            return
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._far_port)
+        self._writers |= {writer, far_writer}
+        await asyncio.gather(self._move(reader, far_writer), self._move(far_reader, writer))
+        self._writers -= {writer, far_writer}
+
+    async def _move(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                await self._moving.wait()
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def between(config: Config) -> AsyncIterator[tuple[Config, Line, Gate]]:
+    """Access to the same API server as the same user, by way of a line and a gate."""
+    gate, line = Gate(config), Line()
+    port = await line.start(await gate.start())
+    yield replace(config, server=f"http://127.0.0.1:{port}", ca=None), line, gate
+    await line.close()
+    await gate.close()
+
+
+def _end_to_end(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in _HOP_BY_HOP}
