@@ -234,6 +234,12 @@ async def test_rights_that_are_missing_are_one_line(cluster: Cluster, namespace:
     assert "kubewright generate" in error
 
 
+async def test_credentials_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    nobody = replace(cluster.config, token=None, client_cert=None, client_key=None)
+    error = await failure(cluster.kubeconfig(nobody), namespace, "--leader-elect=false")
+    assert error.startswith("the API server takes this process for system:anonymous")
+
+
 async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kubewright.client.client import Client
 from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
+
+_ANONYMOUS: Final = "system:anonymous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,11 @@ async def _is_allowed(client: Client, permission: Permission) -> bool:
     review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=attributes))
     try:
         answer = await client.create(review)
-    except Forbidden:  # who may not even ask is told when it matters
-        return True
+    except Forbidden as error:
+        if _ANONYMOUS in str(error):
+            raise ConfigError(
+                f"the API server takes this process for {_ANONYMOUS}: its kubeconfig has no credentials (a token, or a "
+                "client certificate, which needs https), or the server does not know them"
+            ) from error
+        return True  # who may not even ask is told when it matters
     return answer.status is not None and answer.status.allowed
