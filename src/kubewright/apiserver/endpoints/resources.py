@@ -5,7 +5,7 @@ Follows apiserver's pkg/endpoints/handlers.
 
 from __future__ import annotations
 
-from kubewright.apiserver.admission.attributes import Attributes
+from kubewright.apiserver.admission.attributes import Attributes, Operation
 from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.endpoints import answers, body, parameters, patching
 from kubewright.apiserver.endpoints.negotiation import PROTOBUF, check_encoding, negotiate
@@ -16,7 +16,7 @@ from kubewright.apiserver.endpoints.table import TableForm
 from kubewright.apiserver.registry.conform import Nonconforming
 from kubewright.apiserver.registry.failures import not_served
 from kubewright.apiserver.registry.listing import list_entries, parse_revision, refuse_future
-from kubewright.apiserver.registry.objects import encode_json, served
+from kubewright.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright.apiserver.registry.options import WriteOptions
 from kubewright.apiserver.registry.registry import Registry
 from kubewright.apiserver.registry.resourceset import ResourceSet
@@ -179,10 +179,7 @@ class _Call:
     def _view(self, view: View) -> Response:
         info, show = self._info, self._representation(view)
         if info.verb == "get":
-            obj = self._registry.read(info.name, self._namespace)
-            if obj is None:
-                self._registry.entry(info.name, self._namespace)
-                raise not_served()
+            obj = from_stored(self._resource, self._registry.entry(info.name, self._namespace).data)
             return answers.document(200, show.one(_as_shown(view, view.read(obj))), show.content_type)
         if info.verb == "patch":
             return self._patched(info.subresource, show, view)
@@ -217,7 +214,6 @@ class _Call:
         options = self._write_options("PatchOptions")
         patch = patching.read_patch(self._resource, content_type, self._request.body)
         patched: list[JSONObject] = []
-
         kind = view.kind if view is not None else None
 
         def change(obj: JSONObject) -> JSONObject:
@@ -272,10 +268,10 @@ class _Call:
         return Representation(self._resource, form, accepted.encoding)
 
     def _attributes(
-        self, operation: str, obj: JSONObject | None = None, options: WriteOptions | None = None
+        self, operation: Operation, obj: JSONObject | None = None, options: WriteOptions | None = None
     ) -> Attributes:
         return Attributes(
-            operation="CONNECT" if operation == "CONNECT" else "CREATE",
+            operation=operation,
             resource=self._resource,
             namespace=self._namespace,
             name=self._info.name,

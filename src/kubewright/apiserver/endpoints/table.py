@@ -65,7 +65,10 @@ class TableForm:
     def bookmark(self, metadata: JSONObject) -> bytes:
         """A row of nothing that carries the bookmark's annotations: what a real API server sends."""
         nothing: JSONObject = {"metadata": {"name": ""}}
-        row = {"cells": self._printer.cells(nothing, self._clock.now()), "object": self._included({"metadata": metadata})}
+        row = {
+            "cells": self._printer.cells(nothing, self._clock.now()),
+            "object": self._included({"metadata": metadata}),
+        }
         return self._table({"resourceVersion": metadata["resourceVersion"]}, [row], None)
 
     def _table(self, metadata: JSONObject, rows: list[Any], columns: Any) -> bytes:

@@ -279,7 +279,7 @@ class Registry:
         else:
             strategy.prepare_for_update(new, old, attributes)
             faults = strategy.validate(new) + strategy.validate_update(new, old)
-        if strategy.has_generation and _differs(new, old):
+        if strategy.has_generation and _differs(new, old, except_status=resource.has_status):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
 
@@ -443,8 +443,7 @@ def _restore(new: JSONObject, old: JSONObject, field: str) -> None:
         new.pop(field, None)
 
 
-def _differs(new: JSONObject, old: JSONObject) -> bool:
-    """Whether anything but metadata and status differs: what raises the generation."""
-    return any(
-        new.get(field) != old.get(field) for field in new.keys() | old.keys() if field not in ("metadata", "status")
-    )
+def _differs(new: JSONObject, old: JSONObject, *, except_status: bool) -> bool:
+    """Whether anything but metadata differs, and a status that is written apart: what raises the generation."""
+    passed_over = ("metadata", "status") if except_status else ("metadata",)
+    return any(new.get(field) != old.get(field) for field in new.keys() | old.keys() if field not in passed_over)

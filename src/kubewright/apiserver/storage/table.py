@@ -9,6 +9,9 @@ from kubewright.apiserver.storage.cursor import Cursor
 from kubewright.apiserver.storage.events import Entry, Event
 from kubewright.machinery.errors import Gone
 
+_SHARED = 256
+"""How many of the latest events keep the frames made of them: watchers that keep up share those."""
+
 
 class Snapshot:
     """Entries of one resource at one revision, in key order. Use it before the next commit: it copies keys only."""
@@ -55,6 +58,8 @@ class Table:
                 insort(self._keys, key)
             self.entries[key] = event.entry
         self.events.append(event)
+        if len(self.events) > _SHARED:
+            self.events[-_SHARED - 1].frames.clear()
         if len(self.events) > self._history + self._history // 4:
             self._drop(len(self.events) - self._history)
         for cursor in self.cursors:

@@ -155,3 +155,23 @@ async def test_a_generated_name_that_is_taken_is_made_anew(api: API, monkeypatch
         (await api.ok("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}}))["metadata"]["name"] for _ in "12"
     ]
     assert names == ["a-taken", "a-other"]
+
+
+@pytest.mark.parametrize(("subresources", "generation"), [({}, 2), ({"status": {}}, 1)])
+async def test_a_status_that_is_not_written_apart_counts_as_a_change(
+    api: API, subresources: dict[str, object], generation: int
+) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {
+        "group": "example.com",
+        "scope": "Cluster",
+        "names": {"kind": "Foo", "plural": "foos"},
+        "versions": [version | {"subresources": subresources}],
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await api.ok("POST", definitions, {"metadata": {"name": "foos.example.com"}, "spec": spec})
+    foos = "/apis/example.com/v1/foos"
+    await api.ok("POST", foos, {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}})
+    changed = await api.ok("PATCH", f"{foos}/f", {"status": {"ready": True}}, content_type=MERGE)
+    assert changed["metadata"]["generation"] == generation
