@@ -238,7 +238,7 @@ def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray
 
 
 def removed(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
-    """`value` without `fields`. What loses all of its parts stays, empty, unless it is itself among them."""
+    """`value` without `fields`. What loses all of its parts stays, empty, unless Go would not write it."""
     out = _removed(value, fields, node)
     return out if is_object(out) else {}
 
@@ -253,7 +253,9 @@ def _removed(value: Any, fields: Tree, node: Node | None) -> Any:
             if below is None:
                 out[key] = item
             elif not is_member(below):
-                out[key] = _removed(item, below, node.child(key) if node is not None else None)
+                rest = _removed(item, below, node.child(key) if node is not None else None)
+                if rest or not _is_absent_when_empty(key, node):
+                    out[key] = rest
         return out
     kept: JSONArray = []
     items = node.items if node is not None else None
@@ -264,6 +266,12 @@ def _removed(value: Any, fields: Tree, node: Node | None) -> Any:
         elif not is_member(below):
             kept.append(_removed(item, below, items))
     return kept
+
+
+def _is_absent_when_empty(key: str, node: Node | None) -> bool:
+    """An optional list or map of a built-in kind, which Go does not write when there is nothing in it."""
+    child = node.child(key) if node is not None and node.builtin and key not in node.required else None
+    return child is not None and (child.is_map or child.items is not None)
 
 
 def with_named_fields(fields: Tree, node: Node | None) -> Tree:
