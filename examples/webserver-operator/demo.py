@@ -6,6 +6,7 @@ controller declares. Ends with status 1, and says what, when any state is not re
 
 import argparse
 import asyncio
+import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -147,6 +148,7 @@ async def wait(cluster: Cluster) -> None:
 
 
 def main() -> None:
+    logging.getLogger("kubewright").setLevel(logging.ERROR)  # of the control plane; the operator is its own process
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
     try:

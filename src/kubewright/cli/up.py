@@ -17,6 +17,7 @@ from kubewright.apiserver import catalog
 from kubewright.apiserver.options import ServerOptions
 from kubewright.controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright.machinery.errors import ConfigError
+from kubewright.manager import logs
 from kubewright.manager.program import loop_factory
 from kubewright.testing.environment import Environment
 
@@ -38,6 +39,13 @@ from kubewright.testing.environment import Environment
 )
 @click.option("--nodes", type=click.IntRange(0, 100), default=2, show_default=True, help="How many nodes to simulate.")
 @click.option("--disable", multiple=True, metavar="NAME", help=f"Controller not to run: {', '.join(NAMES)}.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="error",
+    show_default=True,
+    help="What to tell of the control plane's own work, on standard error.",
+)
 @click.option("--bare", is_flag=True, help="Run the API server alone, with no controllers and no nodes.")
 def command(
     data: Path | None,
@@ -46,6 +54,7 @@ def command(
     kubeconfig: Path,
     nodes: int,
     disable: tuple[str, ...],
+    log_level: str,
     bare: bool,
 ) -> None:
     """Start a Kubernetes control plane in this process: API server, controllers, and nodes that simulate their Pods.
@@ -58,6 +67,7 @@ def command(
       kubewright up --data ~/.kubewright     what was there is there again the next time
       kubewright up --bare --port 6443       an API server alone, as envtest has it
     """
+    logs.configure("console", log_level)
     options = ControlPlaneOptions(disabled=disable, nodes=nodes)
     environment = Environment(
         server=ServerOptions(data=data), controllers=not bare, options=options, host=host, port=port
