@@ -6,44 +6,58 @@ server is a bare one, as envtest's is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kubewright.client.client import Client
 from kubewright.client.transport import Transport
 from kubewright.controller import Controller
+from kubewright.controlplane.cronjob.controller import cronjob_controller
 from kubewright.controlplane.daemonset.controller import daemonset_controller
 from kubewright.controlplane.deployment.controller import deployment_controller
 from kubewright.controlplane.endpoints import endpoints_controller
 from kubewright.controlplane.endpointslice import endpointslice_controller
 from kubewright.controlplane.garbage.watcher import GarbageCollector
+from kubewright.controlplane.job.controller import job_controller
 from kubewright.controlplane.namespace import namespace_controller
 from kubewright.controlplane.nodes import node
 from kubewright.controlplane.nodes.kubelet import kubelet
 from kubewright.controlplane.nodes.scheduler import scheduler
+from kubewright.controlplane.podgarbage import pod_garbage_controller
 from kubewright.controlplane.replicaset import replicaset_controller
 from kubewright.controlplane.selection import SCOPES
 from kubewright.controlplane.serviceaccount import serviceaccount_controller
 from kubewright.controlplane.statefulset.controller import statefulset_controller
+from kubewright.controlplane.storage import provisioner
+from kubewright.controlplane.storage.claims import claim_controller
+from kubewright.controlplane.storage.volumes import volume_controller
+from kubewright.controlplane.ttl import ttl_after_finished_controller
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
+PROVISIONER: Final = "simulated-provisioner"
 NAMES: Final = (
+    "cronjob-controller",
     "daemonset-controller",
     "deployment-controller",
     "endpoints-controller",
     "endpointslice-controller",
     GARBAGE_COLLECTOR,
+    "job-controller",
     "namespace-controller",
+    "persistentvolume-binder-controller",
+    "pod-garbage-collector-controller",
     "replicaset-controller",
     "serviceaccount-controller",
     "statefulset-controller",
+    "ttl-after-finished-controller",
     "default-scheduler",
     KUBELET,
+    PROVISIONER,
 )
 """All controllers, by the names by which they are switched off."""
 
@@ -86,7 +100,7 @@ class ControlPlane:
             health_address="0",
             metrics_address="0",
         )
-        self._manager.add(self._register_nodes)
+        self._manager.add(self._register)
         if self._runs(GARBAGE_COLLECTOR):
             self._manager.add(GarbageCollector(self._client, self._clock).run)
 
@@ -106,22 +120,29 @@ class ControlPlane:
         return name not in self._options.disabled
 
     def _controllers(self) -> list[Controller[Any]]:
-        known: Mapping[str, Controller[Any]] = {
-            each.name: each
-            for each in (
-                daemonset_controller(self._client, self._clock),
-                deployment_controller(self._client, self._clock),
-                endpoints_controller(),
-                endpointslice_controller(),
-                namespace_controller(self._client, self._clock),
-                replicaset_controller(self._client, self._clock),
-                serviceaccount_controller(self._options.ca),
-                statefulset_controller(self._client, self._clock),
-                scheduler(self._clock),
-                kubelet(self._clock, self._nodes),
-            )
+        live, clock = self._client, self._clock
+        known: Mapping[str, Sequence[Controller[Any]]] = {
+            "cronjob-controller": [cronjob_controller(clock)],
+            "daemonset-controller": [daemonset_controller(live, clock)],
+            "deployment-controller": [deployment_controller(live, clock)],
+            "endpoints-controller": [endpoints_controller()],
+            "endpointslice-controller": [endpointslice_controller()],
+            "job-controller": [job_controller(live, clock)],
+            "namespace-controller": [namespace_controller(live, clock)],
+            "persistentvolume-binder-controller": [claim_controller(), volume_controller(live, provisioner.NAME)],
+            "pod-garbage-collector-controller": [pod_garbage_controller(live, clock)],
+            "replicaset-controller": [replicaset_controller(live, clock)],
+            "serviceaccount-controller": [serviceaccount_controller(self._options.ca)],
+            "statefulset-controller": [statefulset_controller(live, clock)],
+            "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
+            "default-scheduler": [scheduler(clock)],
+            KUBELET: [kubelet(clock, self._nodes)],
+            PROVISIONER: [provisioner.provisioner()],
         }
-        return [each for name, each in known.items() if self._runs(name)]
+        return [each for name, controllers in known.items() if self._runs(name) for each in controllers]
 
-    async def _register_nodes(self) -> None:
+    async def _register(self) -> None:
+        """What a cluster has from the start: nodes, and a default class of volumes."""
         await node.register(self._client, self._nodes, self._options.version, self._clock.now())
+        if self._runs(PROVISIONER):
+            await provisioner.register_default_class(self._client)

@@ -35,7 +35,8 @@ from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import Conflict, NotFound
 
 NAME: Final = "default-scheduler"
-_CLAIM: Final = "claim"
+_WAITING: Final = "waiting"
+"""The index of pods that wait: under "", and under each of their claims."""
 
 
 class Scheduler:
@@ -135,27 +136,19 @@ def _is_waiting(pod: Pod) -> bool:
 
 def _on_node_change(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
     """A node that appears or opens up may take what waits."""
-    return [
-        Request(pod.metadata.namespace, pod.metadata.name) for pod in pods.by_index(_WAITING, "") if _is_waiting(pod)
-    ]
+    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in pods.by_index(_WAITING, "")]
 
 
 def _on_claim_change(claim: PersistentVolumeClaim, pods: Lister[Pod]) -> Iterable[Request]:
     """A claim that appears or is bound may be what a pod waits for."""
-    waiting = pods.by_index(_CLAIM, f"{claim.metadata.namespace}/{claim.metadata.name}")
+    waiting = pods.by_index(_WAITING, f"{claim.metadata.namespace}/{claim.metadata.name}")
     return [Request(pod.metadata.namespace, pod.metadata.name) for pod in waiting]
 
 
-_WAITING: Final = "waiting"
-
-
 def _by_waiting(pod: Pod) -> Iterable[str]:
-    return ("",) if _is_waiting(pod) else ()
-
-
-def _by_claim(pod: Pod) -> Iterable[str]:
-    """Index function: the claims that keep a pod waiting."""
-    return [f"{pod.metadata.namespace}/{name}" for name in claims_of(pod)] if _is_waiting(pod) else ()
+    if not _is_waiting(pod):
+        return ()
+    return ["", *(f"{pod.metadata.namespace}/{name}" for name in claims_of(pod))]
 
 
 def scheduler(clock: Clock) -> Controller[Pod]:
@@ -166,7 +159,7 @@ def scheduler(clock: Clock) -> Controller[Pod]:
         watches=[Watch(Node, map=_on_node_change), Watch(PersistentVolumeClaim, map=_on_claim_change)],
         reads=[PersistentVolume, StorageClass],
         writes=[Binding, PersistentVolumeClaim],
-        indexers={_WAITING: _by_waiting, _CLAIM: _by_claim},
+        indexers={_WAITING: _by_waiting},
         deleted=True,
         workers=1,
     )

@@ -1,0 +1,1 @@
+"""The CronJob controller: Jobs at times of a schedule."""

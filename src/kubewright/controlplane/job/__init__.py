@@ -1,0 +1,1 @@
+"""The Job controller: pods that run until enough of them have succeeded."""

@@ -1,0 +1,32 @@
+"""Sets of completion indexes in the form that a Job's status has: `0,2-4,7`.
+
+Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def parse(text: str | None) -> set[int]:
+    """The indexes that a text names. Raises ValueError for one that names none."""
+    found: set[int] = set()
+    for part in filter(None, (text or "").split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def text_of(indexes: Iterable[int]) -> str:
+    """The shortest text for a set of indexes. Two neighbours are written as `3,4`, three as `3-5`."""
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ",".join(_run(run) for run in runs)
+
+
+def _run(run: list[int]) -> str:
+    return ",".join(map(str, run)) if len(run) < 3 else f"{run[0]}-{run[-1]}"
