@@ -26,7 +26,7 @@ from kubewright.schema.fieldset import FieldSet
 from kubewright.schema.managers import Entry, Managers, Owner
 from kubewright.schema.node import Node
 from kubewright.schema.structural import Schema
-from kubewright.schema.typed import Comparison, merged, owned, removed, single, with_named_fields
+from kubewright.schema.typed import Comparison, merged, owned, removed, single, with_named_fields, without_emptied
 
 NOTHING: Final = FieldSet()
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -128,7 +128,7 @@ class _Apply:
         schema: Schema,
         ignored: FieldSet,
     ) -> None:
-        node = schema.root
+        node = self._node = schema.root
         self._live = live
         self._config = config
         self._owner = owner
@@ -140,6 +140,7 @@ class _Apply:
         unset = FieldSet(single((fields - wanted(config, schema)).tree, node))
         self._after = self._pruned(removed(merged(self._before, config, node), unset.tree, node), node)
         comparison = Comparison(self._before if live is not None else schema.empty, self._after, node)
+        self._gone = comparison.removed
         self._removed = FieldSet(comparison.removed).without(ignored)
         self._changed = FieldSet(comparison.changed).without(ignored) | (self._removed & unset)
 
@@ -150,7 +151,7 @@ class _Apply:
 
     def result(self, now: datetime) -> JSONObject:
         """The merged object, with the entries that go with it."""
-        after = self._with_annotation(self._after)
+        after = self._with_annotation(self._tidied(self._after))
         changes = self._live is None or after != self._before
         stamp = time.format(now) if changes else (self._last.time if self._last else None)
         self.managers.take_away(self._changed, keep=self._owner)
@@ -176,6 +177,10 @@ class _Apply:
         without = removed(both, (here - claimed).tree, node)
         gone = (here - _named(FieldSet(owned(without, node)), node)) & last
         return removed(both, gone.tree, node)
+
+    def _tidied(self, after: JSONObject) -> JSONObject:
+        """`after` as Go would write it: what became empty may be left out."""
+        return without_emptied(after, self._gone, self._node) if self._gone else after
 
     def _with_annotation(self, after: JSONObject) -> JSONObject:
         """kubectl's own annotation kept in step, where the object has it: client-side apply goes on working."""

@@ -238,7 +238,7 @@ def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray
 
 
 def removed(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
-    """`value` without `fields`. What loses all of its parts stays, empty, unless Go would not write it."""
+    """`value` without `fields`. What loses all of its parts stays, empty, unless it is itself among them."""
     out = _removed(value, fields, node)
     return out if is_object(out) else {}
 
@@ -253,9 +253,7 @@ def _removed(value: Any, fields: Tree, node: Node | None) -> Any:
             if below is None:
                 out[key] = item
             elif not is_member(below):
-                rest = _removed(item, below, node.child(key) if node is not None else None)
-                if rest or not _is_absent_when_empty(key, node):
-                    out[key] = rest
+                out[key] = _removed(item, below, node.child(key) if node is not None else None)
         return out
     kept: JSONArray = []
     items = node.items if node is not None else None
@@ -266,6 +264,30 @@ def _removed(value: Any, fields: Tree, node: Node | None) -> Any:
         elif not is_member(below):
             kept.append(_removed(item, below, items))
     return kept
+
+
+def without_emptied(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
+    """`value`, that has lost `fields`, without what became empty by it and what Go would not write then."""
+    out: JSONObject = {}
+    for key, item in value.items():
+        below = fields.get(f"f:{key}")
+        if below is None:
+            out[key] = item
+            continue
+        rest = _without_emptied(item, below, node.child(key) if node is not None else None)
+        if rest or not _is_absent_when_empty(key, node):
+            out[key] = rest
+    return out
+
+
+def _without_emptied(value: Any, fields: Tree, node: Node | None) -> Any:
+    if not fields or not is_granular(value, node):
+        return value
+    if is_object(value):
+        return without_emptied(value, fields, node)
+    if node is None:
+        return value
+    return [_without_emptied(item, fields.get(_element(item, node), _LEAF), node.items) for item in value]
 
 
 def _is_absent_when_empty(key: str, node: Node | None) -> bool:

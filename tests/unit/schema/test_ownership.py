@@ -206,6 +206,14 @@ def test_what_is_no_longer_applied_goes(server: Server) -> None:
     assert "labels" not in after["metadata"]
 
 
+def test_a_map_that_an_apply_empties_is_not_left_behind(server: Server) -> None:
+    server.write(thing_with({}, labels={"x": "1"}), "other")
+    server.apply(thing_with({}, labels={"x": "2"}), "me", force=True)
+    after = server.apply(thing_with({}), "me")
+    assert "labels" not in after["metadata"]
+    assert server.owned_by("other", "Update") == [".metadata.labels"]
+
+
 def test_an_item_given_up_goes_with_the_defaults_in_it(server: Server, thing: Schema) -> None:
     applied = server.apply(thing_with({"containers": [{"name": "a", "ports": [{"containerPort": 1}]}]}), "me")
     thing.default(applied)
