@@ -76,7 +76,7 @@ async def test_a_wildcard_stands_for_one_label(api: API) -> None:
     ],
 )
 async def test_what_a_peer_of_a_policy_may_not_be(api: API, peer: dict[str, Any], message: str) -> None:
-    body = {"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [{"from": [peer]}]}}
+    body: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [{"from": [peer]}]}}
     refused = await api.refused(422, "POST", f"{NETWORKING}/networkpolicies", body)
     assert refused["message"] == f'NetworkPolicy.networking.k8s.io "p" is invalid: {message}'
 

@@ -74,6 +74,17 @@ async def test_what_a_deployment_may_not_say(api: API, spec: dict[str, Any], mes
     assert message in status["message"]
 
 
+async def test_annotations_raise_the_generation_of_a_deployment_alone(api: API) -> None:
+    note = {"metadata": {"annotations": {"a": "b"}, "labels": {"a": "b"}}}
+    for plural, generation in (("deployments", 2), ("replicasets", 1), ("daemonsets", 1)):
+        await api.ok("POST", f"{APPS}/{plural}", workload())
+        changed = await api.ok("PATCH", f"{APPS}/{plural}/w", note, content_type=MERGE)
+        assert changed["metadata"]["generation"] == generation, plural
+    again = {"metadata": {"annotations": {"a": "c"}}}
+    changed = await api.ok("PATCH", f"{APPS}/deployments/w/status", again, content_type=MERGE)
+    assert (changed["metadata"]["annotations"]["a"], changed["metadata"]["generation"]) == ("c", 2)
+
+
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "daemonsets"])
 async def test_a_selector_does_not_change(api: API, plural: str) -> None:
     await api.ok("POST", f"{APPS}/{plural}", workload())

@@ -29,6 +29,12 @@ class DeploymentStrategy(Strategy):
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {}
 
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        """Here alone annotations raise the generation too: the rollout copies them to its ReplicaSet."""
+        metadata, before = obj["metadata"], old["metadata"]
+        if not checks.same(metadata.get("annotations"), before.get("annotations")):
+            metadata["generation"] = before.get("generation", 0) + 1
+
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
         faults = checks.non_negative("spec.replicas", spec.get("replicas"))

@@ -129,9 +129,9 @@ class Log(Connection):
         container = _container(pod, asked)
         annotations = pod["metadata"].get("annotations") or {}
         text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
-        if text is None:
-            if not pod["spec"].get("nodeName"):
-                raise BadRequest(f"pod {attributes.name} does not have a host assigned")
+        if text is None and not pod["spec"].get("nodeName"):
+            text = ""
+        elif text is None:
             if (pod.get("status") or {}).get("phase") == "Pending":
                 where = f'container "{container}" in pod "{attributes.name}"'
                 raise BadRequest(f"{where} is waiting to start: ContainerCreating")
