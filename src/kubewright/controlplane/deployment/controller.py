@@ -117,7 +117,7 @@ class DeploymentReconciler:
         revision = new.metadata.annotations.get(replicasets.REVISION)
         if revision and ctx.object.metadata.annotations.get(replicasets.REVISION) != revision:
             annotations = {replicasets.REVISION: revision}
-            await ctx.patch(ctx.object, MergePatch({"metadata": {"annotations": annotations}}))
+            await ctx.patch(ctx.object, MergePatch({"metadata": {"annotations": annotations}}), subresource="status")
 
     async def _resize(self, ctx: Context[Deployment], sizes: rollout.Sizes) -> None:
         for replica_set, size in sizes.changes:
