@@ -243,7 +243,7 @@ async def test_each_pod_of_an_indexed_job_has_an_index(space: Space) -> None:
     assert [pod["spec"]["hostname"] for pod in pods] == ["j-0", "j-1", "j-2"]
     [variable] = pods[0]["spec"]["containers"][0]["env"]
     assert variable["name"] == "JOB_COMPLETION_INDEX"
-    assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.annotations['{key}']"
+    assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.labels['{key}']"
 
 
 async def test_a_suspended_job_waits_until_it_is_resumed(space: Space) -> None:
@@ -351,7 +351,7 @@ async def test_a_service_has_endpoints_in_the_older_form(space: Space) -> None:
 async def test_an_orphan_that_appears_later_is_adopted(space: Space) -> None:
     made = workload("ReplicaSet", "r", replicas=1)
     await space.api.post(f"{space.apps}/replicasets", made)
-    [first] = await until(space.pods)
+    await until(space.pods)
     pod = {**made["spec"]["template"], "metadata": {"name": "stray", "labels": {"app": "r"}}}
     await space.api.post(f"{space.core}/pods", pod)
 

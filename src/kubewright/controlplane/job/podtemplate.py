@@ -13,7 +13,7 @@ from kubewright.controlplane.podcontrol import pod_of
 
 _ENV: Final = EnvVar(
     name="JOB_COMPLETION_INDEX",
-    value_from=EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.annotations['{INDEX}']")),
+    value_from=EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']")),
 )
 
 

@@ -1,0 +1,194 @@
+"""What the controllers of a control plane make of claims and volumes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from conformance.rawapi import API
+from conformance.test_controllers import until
+
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+VOLUMES = "/api/v1/persistentvolumes"
+
+
+def claim(name: str = "c", size: str = "1Gi", **spec: Any) -> dict[str, Any]:
+    resources = {"requests": {"storage": size}}
+    return {"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}}
+
+
+def pod(claim_name: str) -> dict[str, Any]:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]
+    containers = [{"name": "c", "image": "nginx:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]
+    return {"metadata": {"name": "p"}, "spec": {"containers": containers, "volumes": volumes}}
+
+
+class Storage:
+    """Volumes of a class of their own, so that tests do not take each other's."""
+
+    def __init__(self, api: API, ns: str) -> None:
+        self.api, self.ns = api, ns
+        self.name = f"test-{secrets.token_hex(4)}"
+
+    async def volume(self, size: str, policy: str = "Retain") -> str:
+        name = f"{self.name}-{size.lower()}"
+        spec = {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": self.name,
+            "persistentVolumeReclaimPolicy": policy,
+            "hostPath": {"path": f"/tmp/{name}"},
+        }
+        (await self.api.post(VOLUMES, {"metadata": {"name": name}, "spec": spec})).expect(201)
+        return name
+
+    async def storage_class(self, mode: str, provisioner: str = "kubernetes.io/no-provisioner", **more: Any) -> None:
+        body = {"metadata": {"name": self.name}, "provisioner": provisioner, "volumeBindingMode": mode, **more}
+        (await self.api.post(CLASSES, body)).expect(201)
+
+    async def claim(self, size: str = "1Gi", name: str = "c") -> None:
+        body = claim(name, size, storageClassName=self.name)
+        (await self.api.post(f"{self.ns}/persistentvolumeclaims", body)).expect(201)
+
+    async def in_phase(self, path: str, phase: str) -> dict[str, Any]:
+        async def check() -> dict[str, Any] | None:
+            found: dict[str, Any] = (await self.api.get(path)).expect(200).json
+            return found if found["status"].get("phase") == phase else None
+
+        result: dict[str, Any] = await until(check)
+        return result
+
+    async def bound(self, name: str = "c") -> dict[str, Any]:
+        return await self.in_phase(f"{self.ns}/persistentvolumeclaims/{name}", "Bound")
+
+    async def clean(self) -> None:
+        for volume in (await self.api.get(VOLUMES)).json["items"]:
+            if volume["spec"].get("storageClassName") == self.name:
+                await self.api.delete(f"{VOLUMES}/{volume['metadata']['name']}")
+        await self.api.delete(f"{CLASSES}/{self.name}")
+
+
+@pytest_asyncio.fixture
+async def storage(api: API, ns: str) -> AsyncIterator[Storage]:
+    storage = Storage(api, ns)
+    yield storage
+    await storage.clean()
+
+
+async def test_a_claim_is_bound_to_the_smallest_volume_that_fits(storage: Storage) -> None:
+    await storage.volume("8Gi")
+    small = await storage.volume("2Gi")
+    await storage.volume("1Mi")
+    for name in (small, f"{storage.name}-8gi"):
+        await storage.in_phase(f"{VOLUMES}/{name}", "Available")
+    await storage.claim("1Gi")
+    found = await storage.bound()
+    assert found["spec"]["volumeName"] == small
+    assert found["status"]["capacity"] == {"storage": "2Gi"}
+    assert found["status"]["accessModes"] == ["ReadWriteOnce"]
+    assert found["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] == "yes"
+    volume = await storage.in_phase(f"{VOLUMES}/{small}", "Bound")
+    assert volume["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
+
+
+async def test_a_claim_waits_for_a_volume_that_comes_later(storage: Storage) -> None:
+    await storage.claim()
+    await storage.in_phase(f"{storage.ns}/persistentvolumeclaims/c", "Pending")
+    name = await storage.volume("1Gi")
+    assert (await storage.bound())["spec"]["volumeName"] == name
+
+
+async def test_a_volume_is_released_when_its_claim_goes(storage: Storage) -> None:
+    name = await storage.volume("1Gi")
+    await storage.claim()
+    await storage.bound()
+    await storage.api.delete(f"{storage.ns}/persistentvolumeclaims/c")
+    await storage.in_phase(f"{VOLUMES}/{name}", "Released")
+
+
+async def test_a_pod_waits_for_its_claim(storage: Storage) -> None:
+    (await storage.api.post(f"{storage.ns}/pods", pod("c"))).expect(201)
+
+    async def waits() -> bool:
+        found = (await storage.api.get(f"{storage.ns}/pods/p")).json
+        conditions = {each["type"]: each for each in found["status"].get("conditions", [])}
+        message = str(conditions.get("PodScheduled", {}).get("message", ""))
+        return 'persistentvolumeclaim "c" not found' in message
+
+    await until(waits)
+    await storage.volume("1Gi")
+    await storage.claim()
+    await storage.in_phase(f"{storage.ns}/pods/p", "Running")
+
+
+async def test_a_claim_that_waits_for_its_first_consumer_is_bound_with_the_pod(storage: Storage) -> None:
+    await storage.storage_class("WaitForFirstConsumer")
+    await storage.volume("1Gi")
+    await storage.claim()
+
+    async def told() -> bool:
+        events = (await storage.api.get(f"{storage.ns}/events")).json["items"]
+        return any(each["reason"] == "WaitForFirstConsumer" for each in events)
+
+    await until(told)
+    await storage.in_phase(f"{storage.ns}/persistentvolumeclaims/c", "Pending")
+    await storage.api.post(f"{storage.ns}/pods", pod("c"))
+    await storage.bound()
+    await storage.in_phase(f"{storage.ns}/pods/p", "Running")
+
+
+async def test_a_claim_in_use_outlives_its_deletion(storage: Storage) -> None:
+    await storage.volume("1Gi")
+    await storage.claim()
+    await storage.api.post(f"{storage.ns}/pods", pod("c"))
+    await storage.in_phase(f"{storage.ns}/pods/p", "Running")
+    held = (await storage.api.delete(f"{storage.ns}/persistentvolumeclaims/c")).expect(200).json
+    assert held["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    await storage.api.delete(f"{storage.ns}/pods/p")
+
+    async def gone() -> bool:
+        return (await storage.api.get(f"{storage.ns}/persistentvolumeclaims/c")).status == 404
+
+    await until(gone)
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+async def test_the_simulated_provisioner_makes_grows_and_deletes_volumes(
+    storage: Storage, mode: str, target: str
+) -> None:
+    if target != "embedded":
+        pytest.skip("the simulated provisioner is the embedded control plane's")
+    await storage.storage_class(mode, "simulation.kubewright.dev", allowVolumeExpansion=True)
+    await storage.claim("1Gi")
+    await storage.api.post(f"{storage.ns}/pods", pod("c"))
+    found = await storage.bound()
+    name = found["spec"]["volumeName"]
+    assert name == f"pvc-{found['metadata']['uid']}"
+    await storage.in_phase(f"{storage.ns}/pods/p", "Running")
+    more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+    (await storage.api.patch(f"{storage.ns}/persistentvolumeclaims/c", more)).expect(200)
+
+    async def grown() -> bool:
+        claimed = (await storage.api.get(f"{storage.ns}/persistentvolumeclaims/c")).json
+        volume = (await storage.api.get(f"{VOLUMES}/{name}")).json
+        return bool(claimed["status"]["capacity"] == volume["spec"]["capacity"] == {"storage": "3Gi"})
+
+    await until(grown)
+    await storage.api.delete(f"{storage.ns}/pods/p")
+    await storage.api.delete(f"{storage.ns}/persistentvolumeclaims/c")
+
+    async def gone() -> bool:
+        return (await storage.api.get(f"{VOLUMES}/{name}")).status == 404
+
+    await until(gone)
+
+
+async def test_a_claim_that_names_no_class_gets_the_default_one(storage: Storage, target: str) -> None:
+    if target != "embedded":
+        pytest.skip("a bare control plane has no class of volumes")
+    (await storage.api.post(f"{storage.ns}/persistentvolumeclaims", claim())).expect(201)
+    assert (await storage.bound())["spec"]["storageClassName"] == "standard"
