@@ -65,6 +65,8 @@ class Node:
     """Of a scalar that Go holds by value (zero and absent are one there): whether it writes a zero or leaves it out."""
     preserve: bool = False
     """Unknown fields are kept."""
+    untyped: bool = False
+    """Something at or below it may be of any type (of custom kinds, where that matters to what is equal)."""
     embedded: bool = False
     """A whole object with apiVersion, kind and metadata."""
     list_type: ListType = "atomic"
@@ -168,10 +170,12 @@ def from_structural(schema: JSONObject, metadata: Node) -> Node:
     if is_object(values):
         node.values = from_structural(values, metadata)
     elif values is True:
-        node.values = Node(preserve=True, nullable=True)
+        node.values = Node(preserve=True, nullable=True, untyped=True)
     items = schema.get("items")
     if is_object(items):
         node.items = from_structural(items, metadata)
+    below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
+    node.untyped = node.preserve or not node.type or any(each.untyped for each in below)
     return node
 
 

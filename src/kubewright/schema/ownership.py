@@ -152,7 +152,7 @@ class _Apply:
     def result(self, now: datetime) -> JSONObject:
         """The merged object, with the entries that go with it."""
         after = self._with_annotation(self._tidied(self._after))
-        changes = self._live is None or after != self._before
+        changes = self._live is None or bool(self._changed) or after != self._before
         stamp = time.format(now) if changes else (self._last.time if self._last else None)
         self.managers.take_away(self._changed, keep=self._owner)
         self.managers.take_away(self._removed, keep=self._owner)

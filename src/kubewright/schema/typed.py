@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubewright.machinery.errors import BadRequest
-from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
+from kubewright.machinery.json import JSONArray, JSONObject, compact, equal, is_array, is_object
 from kubewright.schema.fieldset import SELF, Tree, is_member, with_member
 from kubewright.schema.node import NO_DEFAULT, Node
 
@@ -128,7 +128,7 @@ class Comparison:
     def __init__(self, old: JSONObject, new: JSONObject, node: Node | None) -> None:
         self.changed: Tree = {}
         self.removed: Tree = {}
-        if old != new:
+        if not _same(old, new, node):
             self._objects(old, new, node, self.changed, self.removed)
 
     def _values(self, old: Any, new: Any, node: Node | None) -> tuple[Tree | None, Tree | None]:
@@ -149,9 +149,9 @@ class Comparison:
     def _objects(self, old: JSONObject, new: JSONObject, node: Node | None, changed: Tree, removed: Tree) -> None:
         for key, value in new.items():
             before = old.get(key, _ABSENT)
-            if before == value:
-                continue
             child = node.child(key) if node is not None else None
+            if _same(before, value, child):
+                continue
             if before is _ABSENT and not _is_always_there(key, value, node):
                 changed[f"f:{key}"] = whole(value, child)
                 continue
@@ -169,7 +169,7 @@ class Comparison:
         items = node.items if node is not None else None
         for element, value in after.items():
             was = before.get(element, _ABSENT)
-            if was == value:
+            if _same(was, value, items):
                 continue
             if was is _ABSENT:
                 changed[element] = whole(value, items)
@@ -182,6 +182,11 @@ class Comparison:
         for element, value in before.items():
             if element not in after:
                 removed[element] = whole(value, items)
+
+
+def _same(left: Any, right: Any, node: Node | None) -> bool:
+    """Whether nothing changed. Where a value may be of any type, `true` and 1, which Python takes for one, are two."""
+    return left == right and ((node is not None and not node.untyped) or equal(left, right))
 
 
 def _is_always_there(key: str, value: Any, node: Node | None) -> bool:
@@ -199,8 +204,10 @@ def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:
 
 
 def _merged(old: Any, new: Any, node: Node | None) -> Any:
-    if old is None or not new or old == new or not is_granular(new, node):
-        return old if new == {} and is_object(old) and is_granular(old, node) else new
+    if old is None or not is_granular(new, node):
+        return new
+    if not new:  # it says nothing of the parts that are there
+        return old if old.__class__ is new.__class__ else new
     if is_object(old) and is_object(new):
         return merged(old, new, node)
     if is_array(old) and is_array(new):

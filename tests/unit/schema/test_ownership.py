@@ -301,6 +301,19 @@ def test_fields_that_the_schema_does_not_describe_are_merged_one_by_one() -> Non
     assert server.owned_by("one") == [".spec", ".spec.a", ".spec.a.b", ".spec.a.list"]
 
 
+def test_an_empty_list_that_is_applied_takes_nothing_away(server: Server) -> None:
+    server.write(thing_with({}, finalizers=["theirs"]), "other")
+    after = server.apply(thing_with({}, finalizers=[]), "me")
+    assert after["metadata"]["finalizers"] == ["theirs"]
+
+
+def test_true_and_one_are_two_values() -> None:
+    server = Server(Schema.from_crd({"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    server.apply(thing_with({"flag": True}), "one")
+    with pytest.raises(Conflict):
+        server.apply(thing_with({"flag": 1}), "two")
+
+
 def test_neither_the_live_object_nor_the_config_is_changed(server: Server) -> None:
     live = server.write(thing_with({"replicas": 1, "containers": [{"name": "a"}]}), "curl")
     config = thing_with({"containers": [{"name": "a", "image": "i"}]})
