@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tomllib
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,12 +72,25 @@ def _load_manager(root: Path, reference: str) -> Manager:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise _import_failed(root, reference, error) from error
         raise ConfigError(
             f'{root / "pyproject.toml"}: there is no module "{module_name}" (tool.kubewright.manager)'
         ) from error
+    except Exception as error:
+        raise _import_failed(root, reference, error) from error
     found = getattr(module, variable or "manager", None)
     if not isinstance(found, Manager):
         raise ConfigError(f'"{reference}" (tool.kubewright.manager) is not a Manager, but {type(found).__name__}')
     return found
+
+
+def _import_failed(root: Path, reference: str, error: Exception) -> ConfigError:
+    """What went wrong, and where in the project: a traceback would show more of this command than of the program."""
+    if isinstance(error, SyntaxError):
+        file, line, what = error.filename, error.lineno, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
+        file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, str(error)
+    return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{reference}")')

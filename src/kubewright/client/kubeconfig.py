@@ -206,7 +206,7 @@ def _read(file: Path) -> JSONObject:
     except OSError as error:
         raise ConfigError(f"kubeconfig {file}: cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"kubeconfig {file}: is not YAML: {error}") from error
+        raise ConfigError(f"kubeconfig {file}: is not YAML: {' '.join(str(error).split())}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):

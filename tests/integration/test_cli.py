@@ -1,0 +1,350 @@
+"""The command line as a process: what it does, and how it says what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubewright import Client, Config, Manager, ObjectMeta
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.testing import Cluster, gone
+from webserver_operator.controller import reconcile
+from webserver_operator.types import WebServer
+
+COMMAND = Path(sys.executable).with_name("kubewright")
+EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
+NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
+CRD = "webservers.my.domain"
+
+
+def run(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> tuple[int, str]:
+    """The exit status, and what is said."""
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env=environment(kubeconfig),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout
+
+
+def environment(kubeconfig: Path | None) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHONPATH"))}
+    return own | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
+
+
+def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> str:
+    """The one line that says why it failed."""
+    status, said = run(*arguments, folder=folder, kubeconfig=kubeconfig)
+    assert status == 1, said
+    assert said.startswith("Error: "), said
+    assert said.count("\n") == 1, said
+    return said.removeprefix("Error: ").rstrip()
+
+
+async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple[int, str]:
+    """The same while this event loop goes on."""
+    return await asyncio.to_thread(run, *arguments, kubeconfig=kubeconfig)
+
+
+async def failure_aside(*arguments: object, kubeconfig: Path) -> str:
+    return await asyncio.to_thread(failure, *arguments, kubeconfig=kubeconfig)
+
+
+class Up:
+    """A control plane that was started by `kubewright up` in a folder."""
+
+    def __init__(self, folder: Path, *arguments: object) -> None:
+        self.kubeconfig = folder / ".kubewright/kubeconfig"
+        self._process = subprocess.Popen(
+            [COMMAND, "up", *map(str, arguments)], cwd=folder, env=environment(None), stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.said = ""
+        while "Ctrl-C stops it." not in self.said:
+            line = self._process.stdout.readline()
+            assert line, f"it ended: {self.said}"
+            self.said += line
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def end(self, number: int) -> int:
+        """Send a signal, and wait for the end. Gives the exit status."""
+        self._process.send_signal(number)
+        assert self._process.stdout is not None
+        self.said += self._process.stdout.read()
+        return self._process.wait(30)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self.end(signal.SIGKILL)
+
+
+@contextmanager
+def up(folder: Path, *arguments: object) -> Iterator[Up]:
+    started = Up(folder, *arguments)
+    try:
+        yield started
+    finally:
+        started.kill()
+
+
+# ---- a control plane of one's own
+
+
+async def write_down(started: Up, *names: str) -> None:
+    client = Client(Config.from_kubeconfig(started.kubeconfig))
+    for name in names:
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default"), data={"k": "v"}))
+    await client.close()
+
+
+async def written_down(started: Up) -> set[str]:
+    client = Client(Config.from_kubeconfig(started.kubeconfig))
+    found = await client.list(ConfigMap, namespace="default")
+    await client.close()
+    return {each.metadata.name for each in found if each.data.get("k") == "v"}
+
+
+def test_up_says_how_to_reach_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with up(tmp_path) as started:
+        assert f"export KUBECONFIG={started.kubeconfig}" in started.said
+        assert asyncio.run(written_down(started)) == set()
+        assert started.end(signal.SIGTERM) == 0
+        assert started.said.endswith("Stopped.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_up_stops_while_somebody_watches(tmp_path: Path) -> None:
+    with up(tmp_path) as started:
+        client = Client(Config.from_kubeconfig(started.kubeconfig))
+        watch = client.watch(ConfigMap)
+        await anext(watch)
+        status = await asyncio.to_thread(started.end, signal.SIGINT)
+        assert status == 0
+        await watch.aclose()
+        await client.close()
+
+
+async def test_what_is_in_a_data_folder_is_there_after_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(tmp_path, "--data", data) as first:
+        await write_down(first, "kept")
+        assert first.end(signal.SIGTERM) == 0
+    with up(tmp_path, "--data", data) as second:
+        assert await written_down(second) == {"kept"}
+
+
+async def test_a_kill_loses_none_but_the_last_writes(tmp_path: Path) -> None:
+    names = [f"write-{number:03}" for number in range(300)]
+    data = tmp_path / "data"
+    with up(tmp_path, "--data", data) as killed:
+        await write_down(killed, *names)
+        killed.end(signal.SIGKILL)
+    with up(tmp_path, "--data", data) as again:
+        kept = await written_down(again)
+        assert len(kept) > 100
+        assert kept == set(names[: len(kept)])
+
+
+def test_a_second_control_plane_in_one_folder_names_the_first(tmp_path: Path) -> None:
+    with up(tmp_path) as first:
+        said = failure("up", folder=tmp_path)
+        assert said.startswith(f"another control plane (process {first.pid}) is up with the kubeconfig ")
+        assert "--kubeconfig" in said
+
+
+def test_a_second_control_plane_on_one_data_folder_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(tmp_path, "--data", data):
+        said = failure("up", "--data", data, "--kubeconfig", tmp_path / "another", folder=tmp_path)
+        assert str(data) in said
+        assert "in use" in said
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = failure("up", "--port", port, folder=tmp_path)
+    assert said == f"127.0.0.1:{port} is in use by another process; stop it, or choose another port (0 is any free one)"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert str(tmp_path / "file") in failure("up", "--data", tmp_path / "file" / "data", folder=tmp_path)
+
+
+# ---- a project
+
+
+def project(folder: Path, manager: str | None, program: str = "") -> Path:
+    setting = "" if manager is None else f'[tool.kubewright]\nmanager = "{manager}"\n'
+    (folder / "pyproject.toml").write_text(f'[project]\nname = "thing"\nversion = "1"\n{setting}')
+    (folder / "thing.py").write_text(program)
+    return folder
+
+
+@pytest.mark.parametrize("command", ["run", "install", "uninstall", "generate"])
+def test_a_folder_without_a_project_is_told(tmp_path: Path, command: str) -> None:
+    said = failure(command, folder=tmp_path)
+    assert said == f"no pyproject.toml in {tmp_path} or above it; run this in the folder of an operator's project"
+
+
+@pytest.mark.parametrize(
+    ("manager", "program", "said"),
+    [
+        pytest.param(None, "", '[tool.kubewright] names no manager; add manager = "package.module:variable"', id="no"),
+        pytest.param("thing.main:manager", "", 'there is no module "thing.main"', id="no module"),
+        pytest.param("nothing:manager", "", 'there is no module "nothing"', id="no package"),
+        pytest.param("thing:manager", "", '"thing:manager" (tool.kubewright.manager)', id="no variable"),
+        pytest.param("thing:manager", "manager = 1", "is not a Manager, but int", id="another type"),
+        pytest.param(
+            "thing:manager",
+            "\nimport nowhere",
+            "thing.py, line 2: ModuleNotFoundError: No module named 'nowhere' (on import of \"thing:manager\")",
+            id="import fails",
+        ),
+        pytest.param("thing:manager", "manager =", "thing.py, line 1: SyntaxError: invalid syntax", id="no Python"),
+        pytest.param("thing:manager", "manager = 1 / 0", "thing.py, line 1: ZeroDivisionError", id="raises"),
+        pytest.param(
+            "thing:manager",
+            "from kubewright import Model\n\nclass Size(Model):\n    height: str | int",
+            "thing.py, line 3: ModelError: Size.height: ",
+            id="no field of a CRD",
+        ),
+    ],
+)
+def test_a_project_without_its_manager_is_told(tmp_path: Path, manager: str | None, program: str, said: str) -> None:
+    assert said in failure("generate", folder=project(tmp_path, manager, program))
+
+
+def test_generate_writes_and_checks(tmp_path: Path) -> None:
+    folder = project(tmp_path, "thing:manager", PROGRAM)
+    said = failure("generate", "--check", folder=folder)
+    assert said.startswith("not up to date: config/crd/bases/thing.test_things.yaml, config/rbac/")
+    assert said.endswith("run `kubewright generate`")
+    assert run("generate", folder=folder)[0] == 0
+    assert run("generate", "--check", folder=folder) == (0, "everything is up to date\n")
+    role = (folder / "config/rbac/role.yaml").read_text()
+    assert "name: thing-manager-role" in role
+    assert "- things/status" in role
+    (folder / "config/rbac/role.yaml").write_text("edited")
+    assert failure("generate", "--check", folder=folder).startswith("not up to date: config/rbac/role.yaml;")
+
+
+PROGRAM = """
+from kubewright import Context, CustomResource, Manager, Model, controller, field
+
+class Status(Model):
+    ready: bool = False
+
+class Thing(CustomResource, group="thing.test", version="v1"):
+    status: Status = field(default_factory=Status)
+
+@controller(Thing)
+async def reconcile(ctx: Context[Thing]) -> None: ...
+
+manager = Manager([reconcile])
+"""
+
+
+# ---- a cluster
+
+
+async def test_kubeconfigs_that_are_wrong_are_told(cluster: Cluster, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert (await failure_aside("install", kubeconfig=nowhere)).startswith(f"kubeconfig {nowhere}: no such file")
+    right = cluster.kubeconfig()
+    said = await failure_aside("install", "--context", "other", kubeconfig=right)
+    assert '"other"' in said
+    assert str(right) in said
+    broken = tmp_path / "broken"
+    await asyncio.to_thread(broken.write_text, "{")
+    assert str(broken) in await failure_aside("install", kubeconfig=broken)
+
+
+async def test_servers_that_cannot_be_trusted_or_reached_are_told(cluster: Cluster, another_ca: bytes) -> None:
+    distrusted = cluster.kubeconfig(replace(cluster.config, ca=another_ca))
+    assert "certificate is not trusted" in await failure_aside("install", kubeconfig=distrusted)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    unreachable = cluster.kubeconfig(replace(cluster.config, server=f"https://{address}"))
+    assert await failure_aside("install", kubeconfig=unreachable) == f"cannot connect to {address}: Connection refused"
+    stranger = cluster.kubeconfig(replace(cluster.config, token="wrong", client_cert=None, client_key=None))
+    assert "Unauthorized" in await failure_aside("install", kubeconfig=stranger)
+
+
+@pytest.fixture
+def another_ca() -> bytes:
+    from kubewright.apiserver.pki import CertificateAuthority
+
+    return CertificateAuthority.create().certificate
+
+
+@pytest.mark.xdist_group("node port 30010")
+async def test_install_run_and_uninstall(cluster: Cluster, namespace: str) -> None:
+    kubeconfig = cluster.kubeconfig()
+    await run_aside("uninstall", kubeconfig=kubeconfig)
+    await gone(cluster.client.get, CustomResourceDefinition, CRD)
+    status, said = await run_aside("run", *NO_SERVERS, kubeconfig=kubeconfig)
+    assert status == 1
+    assert f"the API server does not serve {CRD}/v1: install the CustomResourceDefinition (kubewright install" in said
+    for _ in range(2):
+        status, said = await run_aside("install", kubeconfig=kubeconfig)
+        assert (status, said) == (0, f"customresourcedefinition.apiextensions.k8s.io/{CRD} is served\n")
+    assert len(await cluster.client.list(WebServer, namespace=namespace)) == 0
+    assert await run_aside("uninstall", kubeconfig=kubeconfig) == (
+        0,
+        f"customresourcedefinition.apiextensions.k8s.io/{CRD} deleted\n",
+    )
+    await gone(cluster.client.get, CustomResourceDefinition, CRD)
+    assert (await run_aside("uninstall", kubeconfig=kubeconfig))[1].endswith("is not there\n")
+
+
+@pytest.mark.xdist_group("node port 30010")
+async def test_a_rule_that_is_missing_is_named(cluster: Cluster, namespace: str) -> None:
+    await cluster.install(WebServer)
+    rules = [rule for rule in Manager([reconcile]).rbac_rules() if rule.resources != ["services"]]
+    async with cluster.service_account(rules, namespace=namespace) as account:
+        status, said = await run_aside("run", *NO_SERVERS, kubeconfig=cluster.kubeconfig(account))
+    assert status == 1
+    *_, last = said.splitlines()
+    assert "RBAC: not allowed to get services, list services, watch services, create services" in last
+    assert "deployments" not in last
+    assert "kubewright generate" in last
+
+
+@pytest.mark.xdist_group("node port 30010")
+async def test_an_operator_stops_when_it_is_asked_to(cluster: Cluster, namespace: str) -> None:
+    await cluster.install(WebServer)
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, "run", *NO_SERVERS, "--log-format=console",
+        cwd=EXAMPLE, env=environment(cluster.kubeconfig()), stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while b"Working" not in await process.stderr.readline():
+        continue
+    process.terminate()
+    assert b"Stopped" in await process.stderr.read()
+    assert await process.wait() == 0
