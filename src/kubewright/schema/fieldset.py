@@ -72,8 +72,6 @@ class FieldSet:
     def __eq__(self, other: object) -> bool:
         return self.tree == other.tree if isinstance(other, FieldSet) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # sets are compared, not looked up
-
     def __iter__(self) -> Iterator[str]:
         """The fields as error messages name them: `.spec.containers[name="web"].image`."""
         for path in _paths(self.tree):
