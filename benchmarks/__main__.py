@@ -54,8 +54,8 @@ SECTIONS: Final[dict[str, Section]] = {"operators": _operators, "apiservers": _a
 
 
 def _peers(folder: Path) -> list[Peer]:
-    found = [kubewright_operator()]
     say("Building the peers ...")
+    found = [kubewright_operator(folder)]
     try:
         found.append(controller_runtime_operator(folder))
     except PeerMissing as missing:

@@ -89,7 +89,7 @@ async def _run(peer: Peer, cluster: Cluster, objects: int, folder: Path) -> Run:
     async with fleet(cluster.client) as widgets:
         await widgets.create([_FIRST])
         began = perf_counter()
-        async with running(command, folder / f"{peer.name}.log") as operator:
+        async with running(command, folder / f"{peer.name}.log", peer.environment) as operator:
             await widgets.converged()
             start = perf_counter() - began
             await operator.settle()

@@ -46,15 +46,23 @@ class Usage:
             before = now
 
 
+def compiled_into(folder: Path) -> dict[str, str]:
+    """The environment of a Python program whose bytecode is kept, in `folder`, as that of an installed one is."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
+
+
 @asynccontextmanager
-async def running(command: Sequence[str], log: Path) -> AsyncIterator[Usage]:
+async def running(
+    command: Sequence[str], log: Path, environment: dict[str, str] | None = None
+) -> AsyncIterator[Usage]:
     """`command` as a process for as long as the block lasts; its output goes to `log`.
 
     Raises ProcessFailed, at once, when the process ends before the block does.
     """
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=environment
         )
     owner = asyncio.current_task()
     assert owner is not None

@@ -5,12 +5,15 @@ Each is written as the users of its tool kit write operators, with that tool kit
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from benchmarks.process import compiled_into
 
 HERE: Final = Path(__file__).resolve().parent
 
@@ -29,10 +32,15 @@ class Peer:
     name: str
     command: tuple[str, ...]
     """Takes `--kubeconfig`, `--metrics-bind-address` and `--health-probe-bind-address`."""
+    environment: dict[str, str]
 
 
-def kubewright_operator() -> Peer:
-    return Peer(KUBEWRIGHT, (sys.executable, str(HERE / "kubewright" / "widgets.py")))
+def kubewright_operator(folder: Path) -> Peer:
+    """Compile the operator into `folder`, as an installation does."""
+    command = (sys.executable, str(HERE / "kubewright" / "widgets.py"))
+    environment = compiled_into(folder)
+    subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)
+    return Peer(KUBEWRIGHT, command, environment)
 
 
 def controller_runtime_operator(folder: Path) -> Peer:
@@ -51,4 +59,4 @@ def controller_runtime_operator(folder: Path) -> Peer:
     )
     if built.returncode != 0:
         raise PeerMissing(f"{CONTROLLER_RUNTIME} is left out: `go build` failed:\n{built.stderr.strip()}")
-    return Peer(CONTROLLER_RUNTIME, (str(binary),))
+    return Peer(CONTROLLER_RUNTIME, (str(binary),), dict(os.environ))
