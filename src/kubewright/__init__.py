@@ -103,8 +103,8 @@ _EXPORTS: Final[dict[str, str]] = {
         "PreserveUnknownFields Title XValidation"
     ),
     "kubewright.models.meta": (
-        "Condition Int32 Int64 IntOrString LabelSelector MicroTime ObjectMeta OwnerReference Quantity Time owner_reference "
-        "set_condition"
+        "Condition Int32 Int64 IntOrString LabelSelector MicroTime ObjectMeta OwnerReference Quantity Time "
+        "owner_reference set_condition"
     ),
 }
 _HOMES: Final = {name: module for module, names in _EXPORTS.items() for name in names.split()}
