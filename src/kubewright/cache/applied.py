@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,8 +15,7 @@ Applier: TypeAlias = tuple[str, str | None]
 """Field manager and subresource: each says its own part of an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Applied:
+class _Applied(NamedTuple):
     digest: bytes
     uid: str
     version: int

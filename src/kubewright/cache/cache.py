@@ -19,7 +19,7 @@ from kubewright.cache.store import IndexFunction
 from kubewright.client.client import Client
 from kubewright.client.dynamic import PartialObjectMetadata, Unstructured
 from kubewright.client.lists import Fields, Labels, ObjectList, label_selector, selector_text
-from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound, StatusDetails
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.selectors import FieldSelector
 from kubewright.models import Object
@@ -69,13 +69,12 @@ class Cache:
 
     def informer(self, kind: type[T]) -> Informer[T]:
         """The one informer of `kind`; started if the cache is."""
-        identity = _identity(kind)
-        informer = self._informers.get(identity)
+        informer = self.find(kind)
         if informer is None:
-            informer = self._informers[identity] = self._make(kind, self.scope(kind))
+            informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
             if self._started and not self._stopped:
                 informer.start()
-        return cast(Informer[T], informer)
+        return informer
 
     def scope(self, kind: type[Object]) -> Scope:
         """What part of `kind` this cache holds."""
@@ -83,7 +82,8 @@ class Cache:
 
     def find(self, kind: type[T]) -> Informer[T] | None:
         """The informer of `kind`, if it has been asked for."""
-        return cast("Informer[T] | None", self._informers.get(_identity(kind)))
+        informer = self._informers.get(kind)  # so it is held, unless its class was made at run time
+        return cast("Informer[T] | None", informer or self._informers.get(_identity(kind)))
 
     def informers(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
         """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""
@@ -136,13 +136,7 @@ class Cache:
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """The object of that name. Raises NotFound; DecodeError for one that is there but not of its kind."""
         self._client.endpoint(kind).item(name, namespace)
-        informer = await self.ready(kind, namespace)
-        entry = informer.store.get(ObjectKey(namespace or None, name))
-        if entry is None:
-            api = kind.__api__
-            details = StatusDetails(name=name, group=api.group, kind=api.plural)
-            raise NotFound(f'{api.gvr.qualified_resource} "{name}" not found', details=details)
-        return entry.decode()
+        return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
     async def list(
         self,

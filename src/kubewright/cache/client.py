@@ -53,9 +53,11 @@ class CachedClient(Client):
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """The object of that name, from the cache. Raises NotFound."""
+        self.endpoint(kind).item(name, namespace)  # refuses what could only mean something else
         informer = await self.cache.ready(kind, namespace)
-        if await self._caught_up(informer, ObjectKey(namespace or None, name)):
-            return await self.cache.get(kind, name, namespace=namespace)
+        key = ObjectKey(namespace or None, name)
+        if await self._caught_up(informer, key):
+            return informer.get(key)
         return await super().get(kind, name, namespace=namespace)
 
     async def list(

@@ -29,7 +29,7 @@ from kubewright.cache.writes import OwnWrites
 from kubewright.client.client import Client
 from kubewright.client.lists import Fields, Labels, label_selector, selection
 from kubewright.machinery.clock import Timer
-from kubewright.machinery.errors import DeadlineExceeded, Forbidden
+from kubewright.machinery.errors import DeadlineExceeded, Forbidden, NotFound, StatusDetails
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -101,6 +101,15 @@ class Informer(Generic[T]):
     def lister(self) -> Lister[T]:
         """Reads from the copy."""
         return Lister(self.store)
+
+    def get(self, key: ObjectKey) -> T:
+        """The object under `key`. Raises NotFound; DecodeError for one that is there but not of its kind."""
+        entry = self.store.get(key)
+        if entry is None:
+            api = self.kind.__api__
+            details = StatusDetails(name=key.name, group=api.group, kind=api.plural)
+            raise NotFound(f'{api.gvr.qualified_resource} "{key.name}" not found', details=details)
+        return entry.decode()
 
     @property
     def synced(self) -> bool:

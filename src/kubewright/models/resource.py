@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright.models import struct
 from kubewright.models.meta import ObjectMeta
-from kubewright.models.struct import Struct, field
+from kubewright.models.struct import Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +24,15 @@ class APIResource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
+    api_version: str = field(init=False, repr=False, compare=False)
+    """`v1`, `apps/v1`: what a document's apiVersion says."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_version", str(self.group_version))
 
     @property
     def group_version(self) -> GroupVersion:
         return GroupVersion(self.group, self.version)
-
-    @property
-    def api_version(self) -> str:
-        """`v1`, `apps/v1`: what a document's apiVersion says."""
-        return str(self.group_version)
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -50,7 +51,7 @@ class Object(Struct, gc=True, dict=True):
 
     __api__: ClassVar[APIResource]
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    metadata: ObjectMeta = struct.field(default_factory=ObjectMeta)
 
     @property
     def api_version(self) -> str:
