@@ -42,6 +42,10 @@ class Lister(Generic[T]):
         """
         return self._store.decode(self._store.by_index(name, value))
 
+    def keys_by_index(self, name: str, value: str) -> builtins.list[ObjectKey]:
+        """Where the objects are that `by_index` gives, without decoding them."""
+        return [entry.key for entry in self._store.by_index(name, value)]
+
     def entry(self, key: ObjectKey) -> Entry[T] | None:
         """What is known of the object without decoding it."""
         return self._store.get(key)

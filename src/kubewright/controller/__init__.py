@@ -5,16 +5,22 @@ from types import ModuleType
 
 from kubewright.controller.context import Context
 from kubewright.controller.controller import Controller, Reconciler, Watch, controller
+from kubewright.controller.fuse import DeleteFuse
 from kubewright.controller.queue import Backoff, QueueClosed, WorkQueue
+from kubewright.controller.ratelimit import RateLimit
 from kubewright.controller.reconcile import Request, Result
-from kubewright.controller.sources import Channel
+from kubewright.controller.sources import Channel, Every, Polling
 
 __all__ = [
     "Backoff",
     "Channel",
     "Context",
     "Controller",
+    "DeleteFuse",
+    "Every",
+    "Polling",
     "QueueClosed",
+    "RateLimit",
     "Reconciler",
     "Request",
     "Result",

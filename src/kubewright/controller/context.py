@@ -29,7 +29,9 @@ class Context(Generic[T]):
     kinds that have namespaces.
     """
 
-    __slots__ = ("_kind", "_logger", "_object", "_owns", "_status", "attempt", "client", "events", "request")
+    __slots__ = (
+        "_kind", "_logger", "_object", "_owns", "_status", "attempt", "client", "events", "is_last_attempt", "request",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class Context(Generic[T]):
         obj: T | None,
         *,
         attempt: int,
+        is_last_attempt: bool,
         owns: frozenset[type[Object]],
         client: CachedClient,
         events: EventRecorder,
@@ -46,6 +49,8 @@ class Context(Generic[T]):
         self.request = request
         self.attempt = attempt
         """1 for a first try; one more for each failure in a row before it."""
+        self.is_last_attempt = is_last_attempt
+        """A failure of this one is not tried again (`Backoff.attempts`): the time to say so in the status."""
         self.client = client
         """For what the methods here do not cover."""
         self.events = events

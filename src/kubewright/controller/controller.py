@@ -20,9 +20,11 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.cache.store import IndexFunction
 from kubewright.controller.context import Context
+from kubewright.controller.fuse import DeleteFuse
 from kubewright.controller.handlers import MapFunction
 from kubewright.controller.predicates import Predicate
 from kubewright.controller.queue import Backoff
+from kubewright.controller.ratelimit import RateLimit
 from kubewright.controller.rbac import READ, WRITE, rule, rules_for
 from kubewright.controller.reconcile import Result
 from kubewright.controller.sources import Source
@@ -46,9 +48,20 @@ class Watch:
     """A kind whose changes concern objects of the controller's kind that do not own it."""
 
     kind: type[Object]
-    map: MapFunction[Any, Any]
+    map: MapFunction[Any, Any] | None = None
     """From an object that changed, and the cached objects of the controller's kind, to requests."""
     predicate: Predicate | None = None
+    index: str = ""
+    """Instead of `map`: one of the controller's `indexers`, which gives for an object the names of those of `kind` that
+    it refers to (in its own namespace; `namespace/name` for another). Whom a change concerns is found without decoding.
+    """
+
+    def __post_init__(self) -> None:
+        if (self.map is None) == (not self.index):
+            raise ConfigError(
+                f"Watch({self.kind.__name__}): give either map=, a function, or index=, the name of one of the "
+                "controller's indexers, so that it is known whom a change concerns"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +82,8 @@ class Controller(Generic[T]):
     workers: int = 1
     timeout: timedelta | None = None
     backoff: Backoff = field(default_factory=Backoff)
+    rate_limit: RateLimit | None = None
+    delete_fuse: DeleteFuse | None = None
     finalizer: str | None = None
     finalize: ReconcileFunction[T] | None = None
     deleted: bool = False
@@ -104,6 +119,8 @@ def controller(
     workers: int = 1,
     timeout: timedelta | None = None,
     backoff: Backoff | None = None,
+    rate_limit: RateLimit | None = None,
+    delete_fuse: DeleteFuse | None = None,
     finalizer: str | None = None,
     finalize: ReconcileFunction[T] | None = None,
     deleted: bool = False,
@@ -117,7 +134,9 @@ def controller(
     `reads`, `writes`: kinds that are read or written beyond these; `rules`: any other RBAC rule needed.
     `predicate` says which events of `kind` itself count; `indexers` are added to its cache.
     `workers`: how many requests at once. `timeout`: after which a reconcile is cancelled and retried.
-    `backoff`: the waits between retries of a request.
+    `backoff`: the waits between retries of a request, and how many there are. `rate_limit`: for all retries together.
+    `delete_fuse`: how many deletes pass in a time before somebody has to say that they are meant; see
+    `kubewright.controller.fuse`. None: the Manager's.
     `finalizer`, `finalize`: a finalizer put on each object before its first reconcile, and what is done before it is
     taken off again; see `kubewright.controller.finalizer` for what is guaranteed.
     `deleted`: also call the function for objects that are gone or being deleted; otherwise it never sees them.
@@ -126,6 +145,12 @@ def controller(
     """
     if workers < 1:
         raise ConfigError(f"controller for {kind.__name__}: workers={workers}; at least one must work")
+    for watch in watches:
+        if watch.index and watch.index not in (indexers or {}):
+            raise ConfigError(
+                f'controller for {kind.__name__}: Watch({watch.kind.__name__}, index="{watch.index}") names no index; '
+                f'give indexers={{"{watch.index}": ...}}, a function from a {kind.__name__} to the names it refers to'
+            )
 
     def declare(reconciler: ReconcileFunction[T] | Reconciler[T]) -> Controller[T]:
         work, cleanup = _functions(reconciler, finalize)
@@ -149,6 +174,8 @@ def controller(
             workers=workers,
             timeout=timeout,
             backoff=backoff or Backoff(),
+            rate_limit=rate_limit,
+            delete_fuse=delete_fuse,
             finalizer=finalizer,
             finalize=cleanup,
             deleted=deleted,

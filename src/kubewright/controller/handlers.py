@@ -58,3 +58,19 @@ def enqueue_mapped(function: MapFunction[U, T], lister: Lister[T]) -> EventHandl
         return dict.fromkeys(request for entry in entries for request in function(entry.decode(), lister))
 
     return handle
+
+
+def enqueue_indexed(index: str, lister: Lister[Any]) -> EventHandler[Any]:
+    """The objects that `index` has under the changed object's name, in its namespace, or under `namespace/name`.
+
+    Of an object without a namespace: those that have its name, wherever they are.
+    """
+
+    def handle(event: Event[Any]) -> Iterable[Request]:
+        namespace, name = event.key
+        found = [key for key in lister.keys_by_index(index, name) if namespace is None or key.namespace == namespace]
+        if namespace is not None:
+            found += lister.keys_by_index(index, str(event.key))
+        return dict.fromkeys(Request(*key) for key in found)
+
+    return handle

@@ -13,18 +13,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
 
 from kubewright.cache.cache import Cache
-from kubewright.cache.client import CachedClient
-from kubewright.cache.entry import Event, ObjectKey
+from kubewright.cache.entry import Event
 from kubewright.cache.informer import Informer
+from kubewright.client.client import Client
+from kubewright.controller.attempt import CURRENT, MAX_CAUSES, Attempt, Cause
 from kubewright.controller.context import Context
 from kubewright.controller.controller import Controller
 from kubewright.controller.events import EventRecorder, NoEvents
 from kubewright.controller.finalizer import add_finalizer, remove_finalizer
-from kubewright.controller.handlers import EventHandler, enqueue_mapped, enqueue_object, enqueue_owner
+from kubewright.controller.fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
+from kubewright.controller.guard import GuardedClient
+from kubewright.controller.handlers import (
+    EventHandler,
+    enqueue_indexed,
+    enqueue_mapped,
+    enqueue_object,
+    enqueue_owner,
+)
+from kubewright.controller.hotloop import HotLoop, HotLoops
 from kubewright.controller.log import StructuredLogger, get_logger
 from kubewright.controller.observer import ControllerObserver
 from kubewright.controller.outcome import (
@@ -35,9 +45,12 @@ from kubewright.controller.outcome import (
     explains_itself,
     unwrapped,
 )
+from kubewright.controller.pause import is_paused
 from kubewright.controller.predicates import Predicate
 from kubewright.controller.queue import LOW_PRIORITY, QueueClosed, WorkQueue
 from kubewright.controller.reconcile import Request, Result
+from kubewright.controller.sources import Subscriber
+from kubewright.controller.tracing import Tracing
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
@@ -47,14 +60,8 @@ T = TypeVar("T", bound=Object)
 _PATIENCE: Final = 5
 """Conflicts in a row after which they are told of: something else keeps writing the same fields."""
 
-_SHOWN_CAUSES: Final = 4
-"""Causes that are kept for one reconcile. There can be thousands."""
-
 _TURN: Final = 64
 """Reconciles after which a worker lets others run, should none of them have waited for anything."""
-
-_Cause: TypeAlias = tuple[str, str, ObjectKey]
-"""Kind of the object that changed, what became of it, and which it was."""
 
 
 class ControlLoop(Generic[T]):
@@ -63,43 +70,60 @@ class ControlLoop(Generic[T]):
     def __init__(
         self,
         controller: Controller[T],
-        client: CachedClient,
+        client: Client,
         cache: Cache,
         *,
         events: EventRecorder | None = None,
         observer: ControllerObserver | None = None,
+        delete_fuse: DeleteFuse | None = None,
+        tracing: Tracing | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """`client` writes; reads come from `cache`."""
         self.controller = controller
-        self._client = client
         self._cache = cache
+        self._tracing = tracing
         self._events = events or NoEvents()
         self._observer = observer or ControllerObserver()
         self._clock: Clock = clock or SystemClock()
         self._log = get_logger(f"kubewright.controller.{controller.name}").bind(controller=controller.name)
         self._owns = frozenset(controller.owns)
         self._timeout = controller.timeout.total_seconds() if controller.timeout else None
+        self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None
+        self._client = GuardedClient(
+            client, cache, HotLoops(self._clock, self._tell_of_loop), fuse=self._fuse, tracing=tracing
+        )
         self._endings: list[Callable[[], None]] = []
-        self._causes: dict[Request, list[_Cause]] = {}
-        self.queue = WorkQueue(backoff=controller.backoff, clock=self._clock, observer=self._observer)
+        self._causes: dict[Request, list[Cause]] = {}
+        self._paused: set[Request] = set()
+        self._stopped: set[Request] = set()
+        """Requests whose deletes the fuse has stopped."""
+        self.queue = WorkQueue(
+            backoff=controller.backoff, rate_limit=controller.rate_limit, clock=self._clock, observer=self._observer
+        )
 
     def start(self) -> None:
         """Begin to listen. Requests gather in the queue, each once, until `run` works on them."""
         mine = self.controller
         own = self._cache.informer(mine.kind)
-        self._listen(own, enqueue_object, mine.predicate)
+        self._listen(own, enqueue_object, None if mine.predicate is None else Predicate(self._concerns))
         for kind in mine.owns:
             informer = self._cache.informer(kind)
             self._listen(informer, enqueue_owner(mine.kind), None)
         for watch in mine.watches:
             informer = self._cache.informer(watch.kind)
-            self._listen(informer, enqueue_mapped(watch.map, own.lister), watch.predicate)
+            if watch.map is not None:
+                handler = enqueue_mapped(watch.map, own.lister)
+            else:
+                handler = enqueue_indexed(watch.index, own.lister)
+            self._listen(informer, handler, watch.predicate)
         for kind in mine.reads:
             self._cache.informer(kind)
-        self._endings += [source.subscribe(self.queue.add) for source in mine.sources]
 
     async def run(self) -> None:
         """Work until `close`. Cancelled, it gives up the reconciles that run."""
+        subscriber = Subscriber(self.queue.add, self._cache.informer(self.controller.kind).lister, self._clock)
+        self._endings += [source.subscribe(subscriber) for source in self.controller.sources]
         async with asyncio.TaskGroup() as group:
             for number in range(self.controller.workers):
                 group.create_task(self._work(), name=f"{self.controller.name}-{number}")
@@ -118,8 +142,9 @@ class ControlLoop(Generic[T]):
             try:
                 if predicate is None or predicate(event):
                     priority = LOW_PRIORITY if event.initial else 0
+                    version = event.new.resource_version if event.new is not None else 0
                     for request in handler(event):
-                        self._note(request, (kind, event.type, event.key))
+                        self._note(request, (kind, event.type, event.key, version))
                         self.queue.add(request, priority=priority)
             except Exception:  # noqa: BLE001 - the user's code; other events must not suffer
                 self._log.exception("Event not handled", event=event.type, object=str(event.key))
@@ -127,20 +152,31 @@ class ControlLoop(Generic[T]):
         registration = informer.add_handler(on_add=hear, on_update=hear, on_delete=hear)
         self._endings.append(registration.remove)
 
-    def _note(self, request: Request, cause: _Cause) -> None:
-        """Keep why `request` is asked for, for the log. A reconciler does not see it: it looks at state alone."""
+    def _concerns(self, event: Event[Any]) -> bool:
+        """Whether an event of the controller's own kind counts: by its predicate, or since the object is waited for."""
+        predicate, request = self.controller.predicate, Request(*event.key)
+        return predicate is None or predicate(event) or request in self._paused or request in self._stopped
+
+    def _note(self, request: Request, cause: Cause) -> None:
+        """Keep why `request` is asked for. A reconciler does not see it: it looks at state alone."""
+        self._observer.caused(cause[0], cause[1])
         causes = self._causes.get(request)
         if causes is None:
             self._causes[request] = [cause]
-        elif len(causes) < _SHOWN_CAUSES:
+            if self._tracing is not None:
+                self._tracing.asked(request)
+        elif len(causes) < MAX_CAUSES:
             causes.append(cause)
 
     async def _work(self) -> None:
+        step = self._attempt if self._tracing is None else self._traced
         done = 0
         while True:
             try:
                 async with self.queue.take() as request:
-                    await self._attempt(request)
+                    attempt = Attempt(request, self.queue.failures(request) + 1, self._causes.pop(request, ()))
+                    CURRENT.set(attempt)
+                    await step(attempt)
             except QueueClosed:
                 return
             except _TryAgain:
@@ -149,15 +185,18 @@ class ControlLoop(Generic[T]):
             if done % _TURN == 0:
                 await asyncio.sleep(0)
 
-    async def _attempt(self, request: Request) -> None:
+    async def _traced(self, attempt: Attempt) -> None:
+        assert self._tracing is not None
+        with self._tracing.attempt(attempt):
+            await self._attempt(attempt)
+
+    async def _attempt(self, attempt: Attempt) -> None:
         """One reconcile, told of and judged. Raises _TryAgain for one to be repeated after the backoff."""
         started = self._clock.monotonic()
-        attempt = self.queue.failures(request) + 1
-        causes = self._causes.pop(request, ())
         outcome = Outcome.SUCCESS
         error: BaseException | None = None
         try:
-            outcome = await self._bounded(request, attempt)
+            outcome = await self._bounded(attempt)
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -167,24 +206,27 @@ class ControlLoop(Generic[T]):
             error = unwrapped(raised)
         again = False
         if error is not None:
-            outcome, again = self._judge(error, request, attempt, self._about(request, attempt, causes))
+            outcome, again = self._judge(error, attempt)
+        elif self._stopped:
+            self._stopped.discard(attempt.request)
         seconds = self._clock.monotonic() - started
         self._observer.reconciled(outcome, seconds)
+        if self._tracing is not None:
+            self._tracing.ended(outcome, error)
         if self._log.isEnabledFor(logging.DEBUG):
-            log = self._about(request, attempt, causes)
-            log.debug("Reconcile ended", outcome=outcome.value, seconds=seconds)
+            self._about(attempt).debug("Reconcile ended", outcome=outcome.value, seconds=seconds)
         if again:
             raise _TryAgain from error
 
-    async def _bounded(self, request: Request, attempt: int) -> Outcome:
+    async def _bounded(self, attempt: Attempt) -> Outcome:
         """The reconcile within its time, and what its result asks for."""
         if self._timeout is None:
-            result = await self._reconcile(request, attempt)
+            result = await self._reconcile(attempt)
         else:
             limit = asyncio.timeout(self._timeout)
             try:
                 async with limit:
-                    result = await self._reconcile(request, attempt)
+                    result = await self._reconcile(attempt)
             except TimeoutError as error:
                 if limit.expired():
                     raise ReconcileTimeout(
@@ -193,21 +235,35 @@ class ControlLoop(Generic[T]):
                 raise
         if result is None or result.requeue_after is None:
             return Outcome.SUCCESS
-        self.queue.add(request, after=result.requeue_after)
+        self.queue.add(attempt.request, after=result.requeue_after)
         return Outcome.REQUEUE_AFTER
 
-    async def _reconcile(self, request: Request, attempt: int) -> Result | None:
+    async def _reconcile(self, attempt: Attempt) -> Result | None:
         mine = self.controller
-        obj = await self._fetch(request)
+        obj = await self._fetch(attempt.request)
+        if self._rests(attempt.request, obj):
+            return None
         deleting = obj is not None and obj.metadata.deletion_timestamp is not None
+        if obj is not None and self._fuse is not None:
+            attempt.allows_deletes = obj.metadata.annotations.get(ALLOW_DELETES) == "true"
         if obj is not None and mine.finalizer is not None:
             if not deleting:
                 obj = await add_finalizer(self._client, obj, mine.finalizer)
             elif mine.finalizer in obj.metadata.finalizers:
-                return await self._finalize(mine.finalizer, obj, self._context(request, attempt, obj))
+                return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
         if (obj is None or deleting) and not mine.deleted:
             return None
-        return await mine.reconcile(self._context(request, attempt, obj))
+        return await mine.reconcile(self._context(attempt, obj))
+
+    def _rests(self, request: Request, obj: T | None) -> bool:
+        """Whether the object is paused; the change to that and back is told of."""
+        paused = obj is not None and is_paused(obj)
+        if (paused or self._paused) and paused != (request in self._paused):
+            change = self._paused.add if paused else self._paused.discard
+            change(request)
+            self._observer.paused(len(self._paused))
+            self._log.info("Paused" if paused else "Resumed", namespace=request.namespace, name=request.name)
+        return paused
 
     async def _fetch(self, request: Request) -> T | None:
         try:
@@ -222,42 +278,62 @@ class ControlLoop(Generic[T]):
             await remove_finalizer(self._client, obj, finalizer)
         return result
 
-    def _context(self, request: Request, attempt: int, obj: T | None) -> Context[T]:
+    def _context(self, attempt: Attempt, obj: T | None) -> Context[T]:
         return Context(
             self.controller.kind,
-            request,
+            attempt.request,
             obj,
-            attempt=attempt,
+            attempt=attempt.number,
+            is_last_attempt=self.controller.backoff.is_last(attempt.number),
             owns=self._owns,
             client=self._client,
             events=self._events,
             logger=self._log,
         )
 
-    def _judge(
-        self, error: BaseException, request: Request, attempt: int, log: StructuredLogger
-    ) -> tuple[Outcome, bool]:
+    def _judge(self, error: BaseException, attempt: Attempt) -> tuple[Outcome, bool]:
         """How a reconcile that raised `error` ended, and whether it is to be repeated. Logged and counted here."""
-        failure = classify(error, self.controller.kind, request)
+        failure = classify(error, self.controller.kind, attempt.request)
         if failure is Failure.GONE:
             return Outcome.SUCCESS, False
+        log = self._about(attempt)
         if failure is Failure.CONFLICT:
-            level = logging.WARNING if attempt > _PATIENCE else logging.DEBUG
+            level = logging.WARNING if attempt.number > _PATIENCE else logging.DEBUG
             log.log(level, "Object changed meanwhile", error=str(error))
             return Outcome.REQUEUE, True
         self._observer.failed(failure)
-        terminal = failure is Failure.TERMINAL
+        if isinstance(error, DeletesStopped):
+            log.log(logging.DEBUG if self._stopped else logging.ERROR, "Deletes stopped", error=str(error))
+            self._stopped.add(attempt.request)
+            self._observer.deletes_stopped()
+            return Outcome.ERROR, False
+        final = failure is Failure.TERMINAL or self.controller.backoff.is_last(attempt.number)
         log.error(
-            "Reconcile failed for good" if terminal else "Reconcile failed",
+            "Reconcile failed for good" if final else "Reconcile failed",
             error=f"{type(error).__name__}: {error}",
             exc_info=None if explains_itself(error) else error,
         )
-        return Outcome.ERROR, not terminal
+        return Outcome.ERROR, not final
 
-    def _about(self, request: Request, attempt: int, causes: Sequence[_Cause]) -> StructuredLogger:
+    def _about(self, attempt: Attempt) -> StructuredLogger:
         """For lines about one reconcile: which object, which attempt, and what asked for it."""
-        shown = ", ".join(f"{kind} {key} {event}" for kind, event, key in causes) or None
-        return self._log.bind(namespace=request.namespace, name=request.name, attempt=attempt, causes=shown)
+        namespace, name = attempt.request
+        return self._log.bind(namespace=namespace, name=name, attempt=attempt.number, causes=attempt.shown_causes)
+
+    def _tell_of_loop(self, loop: HotLoop, is_news: bool) -> None:
+        self._observer.looping()
+        if is_news:
+            found, made = loop.values
+            self._log.warning(
+                "Hot loop: another keeps undoing what a reconcile writes"
+                if loop.fight
+                else "Hot loop: a reconcile is asked for by nothing but its own writes",
+                object=loop.object,
+                field=loop.field,
+                found=found,
+                written=made,
+                managers=", ".join(loop.managers) or None,
+            )
 
 
 class _TryAgain(Exception):

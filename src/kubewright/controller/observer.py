@@ -32,3 +32,15 @@ class ControllerObserver(QueueObserver):
 
     def failed(self, failure: Failure) -> None:
         """A reconcile ended by an error of this sort. Not told of what is no error: GONE, CONFLICT."""
+
+    def caused(self, kind: str, event: str) -> None:
+        """An event (add, update, delete) of an object of `kind` asked for a reconcile."""
+
+    def looping(self) -> None:
+        """A hot loop was found, or goes on."""
+
+    def deletes_stopped(self) -> None:
+        """A delete was not sent, since the fuse has blown."""
+
+    def paused(self, objects: int) -> None:
+        """So many objects are paused now."""

@@ -58,12 +58,12 @@ def explains_itself(error: BaseException) -> bool:
 
 
 def unwrapped(error: Exception) -> Exception:
-    """What a task group's only failure was; any other error is itself."""
+    """The first failure of a task group whose failures are all of one class; any other error is itself."""
     if not isinstance(error, ExceptionGroup):
         return error
     group = cast("ExceptionGroup[Exception]", error)
     first, *others = group.exceptions
-    return group if others else unwrapped(first)
+    return unwrapped(first) if all(type(each) is type(first) for each in others) else group
 
 
 def _is_about(error: NotFound, kind: type[Object], request: Request) -> bool:

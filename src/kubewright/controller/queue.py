@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final
 
 from kubewright.controller.observer import QueueObserver
+from kubewright.controller.ratelimit import Bucket, RateLimit
 from kubewright.controller.reconcile import Request
 from kubewright.machinery.clock import Clock, SystemClock, Timer
 
@@ -44,12 +45,18 @@ class Backoff:
     """The wait after each failure in a row: `base`, twice that, and so on up to `limit`.
 
     `jitter` is the part of the wait that is left to chance: with 0.1 a wait of 10 s is one of 10 to 11 s.
+    `attempts` is how often a request is tried in all before it is given up until something changes; None for ever.
     Defaults are controller-runtime's.
     """
 
     base: timedelta = timedelta(milliseconds=5)
     limit: timedelta = timedelta(seconds=1000)
     jitter: float = 0.0
+    attempts: int | None = None
+
+    def is_last(self, attempt: int) -> bool:
+        """Whether a failure of this attempt, counted from 1, is not followed by another."""
+        return self.attempts is not None and attempt >= self.attempts
 
     def delay(self, failures: int) -> timedelta:
         """The wait after `failures` (at least one) in a row."""
@@ -82,9 +89,16 @@ class WorkQueue:
     """
 
     def __init__(
-        self, *, backoff: Backoff | None = None, clock: Clock | None = None, observer: QueueObserver | None = None
+        self,
+        *,
+        backoff: Backoff | None = None,
+        rate_limit: RateLimit | None = None,
+        clock: Clock | None = None,
+        observer: QueueObserver | None = None,
     ) -> None:
+        """`backoff` is between the retries of one request; `rate_limit` holds for those of all together."""
         self._backoff = backoff or Backoff()
+        self._retries = Bucket(rate_limit) if rate_limit is not None else None
         self._clock: Clock = clock or SystemClock()
         self._observer = observer or QueueObserver()
         self._waiting: dict[Request, _Entry] = {}
@@ -189,8 +203,11 @@ class WorkQueue:
         if failed:
             failures = self._failures[request] = self.failures(request) + 1
             self._observer.retried()
-            due = self._clock.monotonic() + self._backoff.delay(failures).total_seconds()
-            again = _merged(again, request, 0, due)
+            now = self._clock.monotonic()
+            wait = self._backoff.delay(failures).total_seconds()
+            if self._retries is not None:
+                wait = max(wait, self._retries.wait(now))
+            again = _merged(again, request, 0, now + wait)
         else:
             self._failures.pop(request, None)
         if again is not None:

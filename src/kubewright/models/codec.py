@@ -65,6 +65,12 @@ def encode_update(obj: Object) -> bytes:
     return msgspec.json.encode(merge.changed(_document(cls, source), decode(cls, source), obj))
 
 
+def document(obj: Object) -> JSONObject:
+    """The document that `obj` was decoded from, with what its class does not know; what it says, if it was made here."""
+    source: bytes | None = vars(obj).get(_SOURCE)
+    return to_dict(obj) if source is None else _document(type(obj), source)
+
+
 def to_dict(obj: Object) -> JSONObject:
     """What `obj` says, as a plain document."""
     return {"apiVersion": obj.api_version, **plain(obj)}

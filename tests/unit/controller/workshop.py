@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apiserver.server import APIServer
-from kubewright.cache import Cache, CachedClient, Scope
+from kubewright.cache import Cache, Scope
 from kubewright.client.client import Client
 from kubewright.client.transport import HandlerTransport
 from kubewright.controller import Controller
 from kubewright.controller.loop import ControlLoop
 from kubewright.controller.observer import ControllerObserver
 from kubewright.controller.outcome import Failure, Outcome
+from kubewright.controller.tracing import Tracing
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.clock import VirtualClock
 from kubewright.models import Object
@@ -32,12 +33,24 @@ class Told(ControllerObserver):
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
         self.failures: list[Failure] = []
+        self.loops = 0
+        self.stopped = 0
+        self.paused_now = 0
 
     def reconciled(self, outcome: Outcome, seconds: float) -> None:
         self.outcomes.append(outcome)
 
     def failed(self, failure: Failure) -> None:
         self.failures.append(failure)
+
+    def looping(self) -> None:
+        self.loops += 1
+
+    def deletes_stopped(self) -> None:
+        self.stopped += 1
+
+    def paused(self, objects: int) -> None:
+        self.paused_now = objects
 
 
 class Workshop:
@@ -66,13 +79,21 @@ class Workshop:
             await cache.stop()
         await self._server.close()
 
-    async def run(self, controller: Controller[Any]) -> ControlLoop[Any]:
+    async def run(self, controller: Controller[Any], *, tracing: Tracing | None = None) -> ControlLoop[Any]:
         """Set `controller` to work, and wait until it has nothing to do."""
         client = Client(HandlerTransport(self._handle, peer=ADMIN), field_manager="operator", clock=self.clock)
         scopes: dict[type[Object], Scope] = {kind: Scope(keep_managed_fields=True) for kind in controller.owns}
         scopes[controller.kind] = Scope(indexers=controller.indexers)
         cache = Cache(client, scopes=scopes)
-        loop = ControlLoop(controller, CachedClient(client, cache), cache, observer=self.told, clock=self.clock)
+        loop = ControlLoop(
+            controller,
+            client,
+            cache,
+            observer=self.told,
+            delete_fuse=controller.delete_fuse,
+            tracing=tracing,
+            clock=self.clock,
+        )
         loop.start()
         cache.start()
         self._caches.append(cache)

@@ -1,0 +1,107 @@
+"""The client of one controller: a CachedClient whose writes are watched.
+
+Deletes go through the controller's fuse, writes are told to its detector of hot loops and shown as spans, where there
+are such.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from kubewright.cache.cache import Cache
+from kubewright.cache.client import CachedClient
+from kubewright.cache.entry import ObjectKey
+from kubewright.client.client import Client
+from kubewright.client.rest import JSON, Query
+from kubewright.controller.attempt import CURRENT
+from kubewright.controller.fuse import Fuse
+from kubewright.controller.hotloop import HotLoops, Suspect
+from kubewright.machinery.errors import APIError
+from kubewright.machinery.json import JSONObject
+from kubewright.models import Object
+
+if TYPE_CHECKING:
+    from kubewright.controller.tracing import Tracing
+
+T = TypeVar("T", bound=Object)
+
+
+class GuardedClient(CachedClient):
+    """Reads from `cache`, writes as `client` does, and keeps an eye on what it writes."""
+
+    def __init__(
+        self, client: Client, cache: Cache, loops: HotLoops, *, fuse: Fuse | None = None, tracing: Tracing | None = None
+    ) -> None:
+        super().__init__(client, cache)
+        self._loops = loops
+        self._fuse = fuse
+        self._tracing = tracing
+
+    async def _write(
+        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
+    ) -> T:
+        if self._tracing is None:
+            return await self._watched(kind, method, path, query, body, content_type)
+        with self._tracing.write(kind, method, path):
+            return await self._watched(kind, method, path, query, body, content_type)
+
+    async def _watched(self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str) -> T:
+        if query.get("dryRun"):
+            return await super()._write(kind, method, path, query, body, content_type)
+        attempt = CURRENT.get()
+        if method == "POST":
+            if attempt is not None:
+                attempt.progressed = True
+            return await super()._write(kind, method, path, query, body, content_type)
+        suspect = self._loops.suspect(path)
+        before = await self._before(kind, path, suspect) if suspect is not None else None
+        obj = await super()._write(kind, method, path, query, body, content_type)
+        self._loops.wrote(path, obj, attempt)
+        if before is not None:
+            self._loops.compare(path, before, obj, attempt)
+        return obj
+
+    async def _before(self, kind: type[T], path: str, suspect: Suspect) -> JSONObject | None:
+        """The document at `path` as it is before a write; None when it is not known."""
+        if suspect.is_at_stake:
+            try:
+                return _document(await self.rest.request("GET", path, accept=self.endpoint(kind).accept))
+            except APIError:
+                return None
+        informer, last = self.cache.find(kind), suspect.last
+        entry = informer.store.get(suspect.key) if informer is not None else None
+        if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
+            return _document(entry.data)
+        return last.document if last is not None else None
+
+    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
+        self._pass(f'{kind.__api__.kind} "{ObjectKey(namespace or None, name)}"', options)
+        if self._tracing is None:
+            return await super()._delete(kind, name, namespace, options)
+        with self._tracing.write(kind, "DELETE", self.endpoint(kind).item(name, namespace)):
+            return await super()._delete(kind, name, namespace, options)
+
+    async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
+        if self._fuse is not None and "dryRun" not in options:
+            found = await self.rest.request("GET", path, query, accept=self.endpoint(kind).accept_list)
+            self._pass(f"{kind.__api__.plural}", options, len(msgspec.json.decode(found, type=_Items).items or ()))
+        return await super()._delete_all(kind, path, query, options)
+
+    def _pass(self, what: str, options: JSONObject, count: int = 1) -> None:
+        attempt = CURRENT.get()
+        if "dryRun" in options:
+            return
+        if attempt is not None:
+            attempt.progressed = True
+        if self._fuse is not None and (attempt is None or not attempt.allows_deletes):
+            self._fuse.pass_through(what, count)
+
+
+class _Items(msgspec.Struct, gc=False):
+    items: list[msgspec.Raw] | None = None
+
+
+def _document(data: bytes) -> JSONObject:
+    return msgspec.json.decode(data, type=JSONObject)

@@ -1,0 +1,214 @@
+"""Reconciles that keep changing what comes back are named; work that goes on is not."""
+
+import itertools
+import logging
+from typing import Any
+
+import pytest
+
+from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.client.patch import MergePatch
+from kubewright.controller import Context, controller
+from kubewright.controller.predicates import Predicate
+from kubewright.models.meta import ObjectMeta
+
+from .workshop import NAMESPACE, Workshop, config_map, secret
+
+ours = Predicate(lambda event: event.key.name.startswith("web"))
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """The warnings of hot loops: their keys."""
+    return [each.__dict__["fields"] for each in caplog.records if each.getMessage().startswith("Hot loop")]
+
+
+async def test_a_field_that_another_keeps_undoing_is_named_with_its_values_and_who_it_is(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child", tier="gold"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(12):
+        undo = MergePatch({"metadata": {"labels": {"tier": "lead"}}})
+        await shop.admin.patch(Secret, undo, name="web-child", namespace=NAMESPACE, field_manager="meddler")
+        await shop.settle()
+    (told,) = warnings(caplog)
+    assert told["object"] == "Secret default/web-child"
+    assert told["field"] == "metadata.labels.tier"
+    assert told["managers"] == "meddler"
+    assert shop.told.loops >= 1
+
+
+async def test_values_of_a_fight_are_shown_but_those_of_secrets_are_not(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[ConfigMap, Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(config_map("child", size="3"))
+        await ctx.apply(secret("child", tier="gold"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(12):
+        for kind, undo in ((ConfigMap, {"data": {"size": "4"}}), (Secret, {"metadata": {"labels": {"tier": "lead"}}})):
+            await shop.admin.patch(kind, MergePatch(undo), name="child", namespace=NAMESPACE)
+        await shop.settle()
+    shown = {told["object"]: (told["found"], told["written"]) for told in warnings(caplog)}
+    assert shown == {"ConfigMap default/child": ('"4"', '"3"'), "Secret default/child": ("(secret)", "(secret)")}
+
+
+async def test_a_reconcile_that_its_own_writes_wake_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    counter = itertools.count()
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if (number := next(counter)) < 100:
+            await ctx.patch(ctx.object, MergePatch({"data": {"seen": str(number)}}))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await shop.until(lambda: next(counter) > 100)
+    (told,) = warnings(caplog)
+    assert (told["object"], told["field"]) == ("ConfigMap default/web", "data.seen")
+    assert told["managers"] is None
+
+
+async def test_values_that_a_reconcile_itself_flips_between_are_named_soon(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    writes = itertools.count()
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if next(writes) < 14:
+            await ctx.patch(ctx.object, MergePatch({"data": {"phase": "working"}}))
+            await ctx.patch(ctx.object, MergePatch({"data": {"phase": "done"}}))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await shop.until(lambda: warnings(caplog))
+    (told,) = warnings(caplog)
+    assert told["field"] == "data.phase"
+    assert {told["found"], told["written"]} == {'"working"', '"done"'}
+
+
+async def test_a_status_that_follows_the_world_is_no_hot_loop(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        child = await ctx.apply(secret("web-child"))
+        state = child.metadata.annotations.get("state", "unknown")
+        if ctx.object.data.get("state") != state:
+            await ctx.patch(ctx.object, MergePatch({"data": {"state": state}}))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for number in range(60):
+        state = MergePatch({"metadata": {"annotations": {"state": ("up", "down", "degraded")[number % 3]}}})
+        await shop.admin.patch(Secret, state, name="web-child", namespace=NAMESPACE)
+        await shop.settle()
+    assert (await shop.admin.get(ConfigMap, "web", namespace=NAMESPACE)).data["state"] == "degraded"
+    assert warnings(caplog) == []
+
+
+async def test_work_in_steps_of_its_own_is_no_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        have = len(await ctx.list(Secret, owned=True))
+        if have < 60:
+            await ctx.create(secret(f"web-{have}"))
+            await ctx.patch(ctx.object, MergePatch({"data": {"have": str(have + 1)}}))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await shop.until(lambda: shop.sent.count(("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets")) == 60)
+    await shop.settle()
+    assert warnings(caplog) == []
+
+
+async def test_an_object_that_is_made_again_and_again_is_no_fight(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if ctx.object.data.get("ready") != "yes":
+            await ctx.patch(ctx.object, MergePatch({"data": {"ready": "yes"}}))
+
+    await shop.run(reconcile)
+    for _ in range(15):
+        await shop.create(config_map("web"))
+        await shop.admin.delete(ConfigMap, "web", namespace=NAMESPACE)
+        await shop.settle()
+    assert warnings(caplog) == []
+
+
+async def test_users_who_change_their_minds_are_no_fight(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child", size=ctx.object.data["size"]))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web", size="1"))
+    for number in range(40):
+        change = MergePatch({"data": {"size": str(number % 2)}})
+        await shop.admin.patch(ConfigMap, change, name="web", namespace=NAMESPACE)
+        await shop.settle()
+    assert warnings(caplog) == []
+
+
+async def test_a_time_that_is_renewed_at_intervals_is_no_hot_loop(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        moment = str(int(shop.clock.monotonic()))
+        if ctx.object.data.get("checked") != moment:
+            await ctx.patch(ctx.object, MergePatch({"data": {"checked": moment}}))
+
+    await shop.run(reconcile)
+    await shop.create(ConfigMap(metadata=ObjectMeta(name="web", namespace=NAMESPACE)))
+    for number in range(60):
+        await shop.clock.advance(10)
+        look = MergePatch({"metadata": {"annotations": {"look": str(number)}}})
+        await shop.admin.patch(ConfigMap, look, name="web", namespace=NAMESPACE)
+        await shop.settle()
+    assert warnings(caplog) == []
+
+
+async def test_a_fight_that_goes_on_is_told_once_and_counted_on(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child", tier="gold"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(80):
+        undo = MergePatch({"metadata": {"labels": {"tier": "lead"}}})
+        await shop.admin.patch(Secret, undo, name="web-child", namespace=NAMESPACE)
+        await shop.settle()
+    assert len(warnings(caplog)) == 1
+    assert shop.told.loops >= 2
+
+
+async def test_nothing_is_said_of_a_loop_that_has_ended_before_it_was_one(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    steps = itertools.count()
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if (step := next(steps)) < 20:
+            await ctx.patch(ctx.object, MergePatch({"data": {"step": str(step)}}))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await shop.settle()
+    assert (await shop.admin.get(ConfigMap, "web", namespace=NAMESPACE)).data["step"] == "19"
+    assert warnings(caplog) == []
