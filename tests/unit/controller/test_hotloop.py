@@ -95,9 +95,7 @@ async def test_values_that_a_reconcile_itself_flips_between_are_named_soon(
     assert {told["found"], told["written"]} == {'"working"', '"done"'}
 
 
-async def test_a_status_that_follows_the_world_is_no_hot_loop(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_status_that_follows_the_world_is_no_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         child = await ctx.apply(secret("web-child"))
@@ -116,9 +114,9 @@ async def test_a_status_that_follows_the_world_is_no_hot_loop(
 
 
 async def test_work_in_steps_of_its_own_is_no_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
-    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    @controller(ConfigMap, reads=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
-        have = len(await ctx.list(Secret, owned=True))
+        have = len(await ctx.list(Secret))
         if have < 60:
             await ctx.create(secret(f"web-{have}"))
             await ctx.patch(ctx.object, MergePatch({"data": {"have": str(have + 1)}}))

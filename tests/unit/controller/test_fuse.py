@@ -1,0 +1,137 @@
+"""The fuse stops mass deletion until somebody says that it is meant."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+import pytest
+
+from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.client.patch import MergePatch
+from kubewright.controller import Context, Controller, DeleteFuse, controller
+from kubewright.controller.fuse import ALLOW_DELETES
+from kubewright.controller.outcome import Failure
+from kubewright.controller.predicates import Predicate
+from kubewright.machinery.errors import ConfigError
+
+from .workshop import NAMESPACE, Workshop, config_map, secret
+
+ours = Predicate(lambda event: event.key.name.startswith("web") and event.new is not None)
+only_data = ours & Predicate(lambda event: event.old is None or b'"surplus"' in (event.new.data if event.new else b""))
+
+
+async def seed(shop: Workshop, count: int) -> None:
+    for number in range(count):
+        await shop.admin.create(secret(f"s{number}", surplus="yes"))
+    await shop.settle()
+
+
+async def left(shop: Workshop) -> int:
+    return len(await shop.admin.list(Secret, namespace=NAMESPACE, labels={"surplus": "yes"}))
+
+
+def sweeper(fuse: DeleteFuse | None) -> Controller[ConfigMap]:
+    @controller(ConfigMap, predicate=ours, writes=[Secret], delete_fuse=fuse)
+    async def sweep(ctx: Context[ConfigMap]) -> None:
+        for each in await ctx.list(Secret, labels={"surplus": "yes"}):
+            await ctx.delete(each)
+
+    return sweep
+
+
+async def test_deletes_above_the_limit_are_not_sent_and_the_message_says_what_to_do(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    await seed(shop, 8)
+    await shop.run(sweeper(DeleteFuse(limit=5)))
+    await shop.create(config_map("web"))
+    assert await left(shop) == 3
+    (line,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert line.getMessage() == "Deletes stopped"
+    assert line.__dict__["fields"]["error"] == (
+        'Secret "default/s5" not deleted: controller configmap asked for more than 5 deletes within 60 s, and deletes '
+        'nothing more. If they are meant, put the annotation kubewright.dev/allow-deletes: "true" on the object that '
+        "is reconciled, or start again with --allow-mass-deletion"
+    )
+    assert shop.told.stopped == 1
+    assert shop.told.failures == [Failure.TERMINAL]
+
+
+async def test_a_fuse_that_has_blown_stays_so_when_its_window_is_over(shop: Workshop) -> None:
+    await seed(shop, 8)
+    await shop.run(sweeper(DeleteFuse(limit=5)))
+    await shop.create(config_map("web"))
+    await shop.clock.advance(3600)
+    await shop.create(config_map("web2"))
+    assert await left(shop) == 3
+
+
+async def test_the_annotation_lets_the_deletes_of_that_object_pass_at_once(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=only_data, writes=[Secret], delete_fuse=DeleteFuse(limit=5))
+    async def sweep(ctx: Context[ConfigMap]) -> None:
+        for each in await ctx.list(Secret, labels={"surplus": "yes"}):
+            await ctx.delete(each)
+
+    await seed(shop, 8)
+    await shop.run(sweep)
+    await shop.create(config_map("web"))
+    assert await left(shop) == 3
+    meant = MergePatch({"metadata": {"annotations": {ALLOW_DELETES: "true"}}})
+    await shop.admin.patch(ConfigMap, meant, name="web", namespace=NAMESPACE)
+    await shop.settle()
+    assert await left(shop) == 0
+
+
+async def test_deletes_that_are_spread_over_time_pass(shop: Workshop) -> None:
+    await shop.run(sweeper(DeleteFuse(limit=2, window=timedelta(seconds=10))))
+    for number in range(10):
+        await seed(shop, 1)
+        await shop.create(config_map(f"web{number}"))
+        await shop.clock.advance(6)
+    assert await left(shop) == 0
+    assert shop.told.stopped == 0
+
+
+async def test_many_deletes_at_once_in_a_task_group_blow_it_once(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours, writes=[Secret], delete_fuse=DeleteFuse(limit=3))
+    async def sweep(ctx: Context[ConfigMap]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for each in await ctx.list(Secret, labels={"surplus": "yes"}):
+                group.create_task(ctx.delete(each))
+
+    await seed(shop, 8)
+    await shop.run(sweep)
+    await shop.create(config_map("web"))
+    assert await left(shop) >= 5
+    assert [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR] == ["Deletes stopped"]
+
+
+async def test_a_deletion_of_a_collection_counts_as_many_as_there_are(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=ours, writes=[Secret], delete_fuse=DeleteFuse(limit=5))
+    async def sweep(ctx: Context[ConfigMap]) -> None:
+        await ctx.client.delete_all_of(Secret, namespace=NAMESPACE, labels={"surplus": "yes"})
+
+    await seed(shop, 8)
+    await shop.run(sweep)
+    await shop.create(config_map("web"))
+    assert await left(shop) == 8
+    for number in range(3):
+        await shop.admin.delete(Secret, f"s{number}", namespace=NAMESPACE)
+    loop = await shop.run(sweep)
+    await shop.until(lambda: loop.queue.depth == 0)
+    await shop.settle()
+    assert await left(shop) == 0
+
+
+async def test_without_a_fuse_everything_may_be_deleted(shop: Workshop) -> None:
+    await seed(shop, 30)
+    await shop.run(sweeper(None))
+    await shop.create(config_map("web"))
+    assert await left(shop) == 0
+
+
+def test_a_fuse_that_lets_nothing_pass_is_refused() -> None:
+    with pytest.raises(ConfigError, match="both must be above zero"):
+        DeleteFuse(limit=0)
