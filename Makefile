@@ -62,6 +62,7 @@ conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
 check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@MYPYPATH=src:$$(echo examples/*/src | tr ' ' ':') $(BIN)/mypy examples
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check

@@ -50,8 +50,10 @@ async def test_another_image_is_rolled_out_by_a_second_replica_set(webs: WebServ
     await webs.serves(image=OLD)
     await webs.change(image=NEW)
     await webs.serves(image=NEW)
-    sets = {each.spec.template.spec.containers[0].image: each.spec.replicas for each in await webs.replica_sets()}
-    assert sets == {OLD: 0, NEW: 3}
+    sets = await webs.replica_sets()
+    templates = [(each.spec.template, each.spec.replicas) for each in sets]
+    sizes = {template.spec.containers[0].image: replicas for template, replicas in templates if template}
+    assert sizes == {OLD: 0, NEW: 3}
 
 
 async def test_a_service_that_is_deleted_by_hand_comes_back(webs: WebServers) -> None:
@@ -102,8 +104,8 @@ async def test_a_service_that_is_edited_by_hand_is_brought_back(webs: WebServers
 async def test_a_deployment_that_is_edited_by_hand_is_brought_back(webs: WebServers) -> None:
     await webs.create()
     await webs.serves()
-    container = {"name": "webserver", "image": "busybox"}
-    edit = {"replicas": 7, "template": {"spec": {"containers": [container]}}}
+    other = {"name": "webserver", "image": "busybox"}
+    edit = {"replicas": 7, "template": {"spec": {"containers": [other]}}}
     await webs.client.patch(await webs.deployment(), MergePatch({"spec": edit}))
     await webs.serves()
     [container] = (await webs.deployment()).spec.template.spec.containers

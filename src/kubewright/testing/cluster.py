@@ -11,7 +11,7 @@ from pathlib import Path
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import Namespace, ServiceAccount
-from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.kubeconfig import write
@@ -19,6 +19,7 @@ from kubewright.machinery.errors import NotFound
 from kubewright.models import CustomResource, codec
 from kubewright.models.crd import custom_resource_definition
 from kubewright.models.meta import ObjectMeta
+from kubewright.models.rbac import PolicyRule, cluster_role
 from kubewright.testing.waiting import eventually
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -69,11 +70,10 @@ class Cluster:
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:
         """The credentials of a new ServiceAccount that may do what `rules` say in the whole cluster, and no more."""
         name = f"operator-{secrets.token_hex(4)}"
-        metadata = ObjectMeta(name=name)
         account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=namespace))
-        role = ClusterRole(metadata=metadata, rules=list(rules))
+        role = codec.from_dict(ClusterRole, cluster_role(name, rules))
         binding = ClusterRoleBinding(
-            metadata=metadata,
+            metadata=ObjectMeta(name=name),
             role_ref=RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=name),
             subjects=[Subject(kind="ServiceAccount", name=name, namespace=namespace)],
         )
