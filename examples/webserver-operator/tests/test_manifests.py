@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parent.parent
 
 
 def test_the_generated_files_are_up_to_date() -> None:
-    command = [Path(sys.executable).with_name("kubewright"), "generate", "--check"]
+    command = [str(Path(sys.executable).with_name("kubewright")), "generate", "--check"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
