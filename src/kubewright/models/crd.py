@@ -45,7 +45,7 @@ def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{api.plural}.{api.group}"},
+        "metadata": _metadata(f"{api.plural}.{api.group}", classes),
         "spec": {
             "group": api.group,
             "names": names,
@@ -53,6 +53,15 @@ def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
             "versions": [_version(cls) for cls in sorted(classes, key=lambda cls: cls.__api__.version)],
         },
     }
+
+
+def _metadata(name: str, classes: tuple[type[CustomResource], ...]) -> JSONObject:
+    metadata: JSONObject = {"name": name}
+    for cls in classes:
+        for what in ("annotations", "labels"):
+            if given := getattr(cls.__served_as__, what):
+                metadata[what] = {**metadata.get(what, {}), **given}
+    return metadata
 
 
 def _check(classes: tuple[type[CustomResource], ...]) -> None:

@@ -15,7 +15,7 @@ Follows apiextensions.k8s.io/v1 and the markers of controller-gen (resource, pri
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -57,6 +57,8 @@ class Version(msgspec.Struct, frozen=True):
     served: bool = True
     deprecated: bool | str = False
     selectable_fields: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
 
 
 class CustomResourceType(ModelType):
@@ -83,6 +85,8 @@ class CustomResourceType(ModelType):
         served: bool = True,
         deprecated: bool | str = False,
         selectable_fields: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
         markers: Sequence[Marker] = (),
     ) -> CustomResourceType:
         if any(isinstance(base, CustomResourceType) for base in bases):  # not for CustomResource itself
@@ -108,7 +112,10 @@ class CustomResourceType(ModelType):
                 served=served,
                 deprecated=deprecated,
                 selectable_fields=tuple(selectable_fields),
+                labels=dict(labels or {}),
+                annotations=dict(annotations or {}),
             )
+            _check_served(name, namespace["__served_as__"])
         cls = super().__new__(mcls, name, bases, namespace, markers=markers)
         assert isinstance(cls, CustomResourceType)
         return cls
@@ -147,6 +154,20 @@ def _check_fields(name: str, namespace: dict[str, Any]) -> None:
             raise ModelError(f"{name}.{field}: every kind has it already; leave it out")
 
 
+def _check_served(name: str, served: Version) -> None:
+    paths = {f'the JSON path of column "{each.name}"': (each.json_path, (".",)) for each in served.columns}
+    paths |= {f'the selectable field "{path}"': (path, (".",)) for path in served.selectable_fields}
+    if scale := served.scale:
+        paths["Scale.replicas"] = (scale.replicas, (".spec.",))
+        paths["Scale.status_replicas"] = (scale.status_replicas, (".status.",))
+        paths["Scale.selector"] = (scale.selector or ".status.", (".spec.", ".status."))
+    for what, (path, starts) in paths.items():
+        if not path.startswith(starts):
+            raise ModelError(f'{name}: {what} is "{path}"; it starts with {" or ".join(starts)}')
+    if isinstance(served.deprecated, str) and len(served.deprecated) > 256:
+        raise ModelError(f"{name}: the warning of a deprecated version has at most 256 characters")
+
+
 class CustomResource(Object, metaclass=CustomResourceType):
     """An object of a kind that a user declares.
 
@@ -160,6 +181,7 @@ class CustomResource(Object, metaclass=CustomResourceType):
         storage, served     whether objects are kept in this version (one of them is), and whether clients may use it
         deprecated          True, or the warning that clients of this version get
         selectable_fields   JSON paths that field selectors may name
+        labels, annotations of the CRD itself
         markers             what is to be said of the object as a whole, like rules in CEL
     """
 

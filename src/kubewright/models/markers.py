@@ -30,13 +30,14 @@ class Marker(msgspec.Struct, frozen=True, eq=False):
     """A keyword of a schema; made by the functions of this module.
 
     `types` are the JSON types that it may stand on, all of them when it is empty. One that is a `shape` decides the
-    whole schema in place of the Python type.
+    whole schema in place of the Python type. `fields` are those that it names, which a class that it stands on has.
     """
 
     name: str
     keywords: JSONObject
     types: frozenset[str] = ANY
     shape: bool = False
+    fields: tuple[str, ...] = ()
 
 
 def Minimum(value: int, *, exclusive: bool = False) -> Marker:
@@ -106,7 +107,7 @@ def ListMapKey(*names: str) -> Marker:
 
 
 def MapType(value: Literal["granular", "atomic"]) -> Marker:
-    """How server-side apply merges a map or a struct: key by key (`granular`) or as one value (`atomic`)."""
+    """How server-side apply merges a map or a Model: key by key (`granular`) or as one value (`atomic`)."""
     return Marker("MapType", {"x-kubernetes-map-type": value}, OBJECTS)
 
 
@@ -126,6 +127,12 @@ def Example(value: JSONValue) -> Marker:
 
 def Title(value: str) -> Marker:
     return Marker("Title", {"title": value})
+
+
+def ExternalDocs(url: str, description: str | None = None) -> Marker:
+    """Where more is written about the field."""
+    docs = {"url": url} if description is None else {"description": description, "url": url}
+    return Marker("ExternalDocs", {"externalDocs": docs})
 
 
 def XValidation(
@@ -159,6 +166,29 @@ def Immutable(message: str = "field is immutable") -> Marker:
     return XValidation("self == oldSelf", message=message)
 
 
+def AtMostOneOf(*names: str) -> Marker:
+    """Of the fields `names`, by their names on the wire, one may be set and no more. For a Model's `markers`."""
+    return _union("AtMostOneOf", names, "<= 1", "at most one of the fields in [{}] may be set")
+
+
+def ExactlyOneOf(*names: str) -> Marker:
+    """Of the fields `names`, by their names on the wire, one is set and no more. For a Model's `markers`."""
+    return _union("ExactlyOneOf", names, "== 1", "exactly one of the fields in [{}] must be set")
+
+
+def AtLeastOneOf(*names: str) -> Marker:
+    """Of the fields `names`, by their names on the wire, one is set or more. For a Model's `markers`."""
+    return _union("AtLeastOneOf", names, ">= 1", "at least one of the fields in [{}] must be set")
+
+
+def _union(name: str, fields: tuple[str, ...], count: str, message: str) -> Marker:
+    from kubewright.schema.cel.identifiers import escape  # loaded by those who declare a union, as few do
+
+    listed = ",".join(f"has(self.{escape(field) or field})" for field in fields)
+    rule = XValidation(f"[{listed}].filter(x,x==true).size() {count}", message=message.format(" ".join(fields)))
+    return Marker(name, rule.keywords, OBJECTS, fields=fields)
+
+
 def PreserveUnknownFields() -> Marker:
     """Any fields are kept, not only those that the type has. With `Any`, any value at all."""
     return Marker("PreserveUnknownFields", {"x-kubernetes-preserve-unknown-fields": True})
@@ -168,6 +198,16 @@ def EmbeddedResource() -> Marker:
     """A whole object of any kind, with apiVersion, kind and metadata, on a `dict[str, Any]`."""
     keywords = {"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     return Marker("EmbeddedResource", keywords, OBJECTS)
+
+
+def Type(value: Literal["string", "integer", "number", "boolean", "object"]) -> Marker:
+    """The JSON type, whatever the Python type is: `Annotated[float, Type("number")]`."""
+    return Marker("Type", {"type": value}, shape=True)
+
+
+def Schemaless() -> Marker:
+    """The schema says nothing of the Python type, only what other markers say; PreserveUnknownFields goes with it."""
+    return Marker("Schemaless", {}, shape=True)
 
 
 _INT_OR_STRING: Final[dict[str, Any]] = {

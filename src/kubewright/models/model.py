@@ -59,6 +59,7 @@ class ModelType(StructType):
         for field in msgspec.structs.fields(cast("type[Struct]", cls)):
             if field.name in cls.__annotations__:
                 _check(field, f"{name}.{field.name}")
+        _check_markers(markers, name, cls.__struct_encode_fields__)
         return cls
 
 
@@ -87,6 +88,13 @@ def _check(field: msgspec.structs.FieldInfo, where: str) -> None:
     faults = violations(schema, default) if default is not None else []
     if faults:
         raise ModelError(f"{where}: the default {default!r} is against the field's own limits: it {faults[0]}")
+
+
+def _check_markers(markers: Sequence[Marker], where: str, fields: Sequence[str]) -> None:
+    for marker in markers:
+        if missing := [each for each in marker.fields if each not in fields]:
+            listed = ", ".join(f'"{each}"' for each in missing)
+            raise ModelError(f"{where}: {marker.name} names {listed}, no field of it; it has {', '.join(fields)}")
 
 
 def _always_sent(default: Any, where: str) -> Any:

@@ -38,7 +38,8 @@ _SCALARS: Final[dict[Any, JSONObject]] = {
 }
 
 _INSTEAD: Final = {
-    "float": "floating-point numbers differ between languages; use int in a smaller unit, or Quantity",
+    "float": "floating-point numbers differ between languages; use int in a smaller unit, or Quantity, "
+    'or, if it has to be one, Annotated[float, Type("number")]',
     "Decimal": "use Quantity, or str",
     "timedelta": 'use str and say its form, like "1h30m" (machinery.time.parse_duration reads it), or int seconds',
     "date": "use datetime, or str with Format('date')",
@@ -153,8 +154,9 @@ def apply(marker: Marker, schema: JSONObject, where: str) -> None:
 
 
 def _check_open(found: Unwrapped, schema: JSONObject, where: str) -> None:
-    anything = found.type is Any or (get_origin(found.type) is dict and get_args(found.type)[1] is Any)
-    if anything and "x-kubernetes-preserve-unknown-fields" not in schema:
+    anything = get_origin(found.type) is dict and get_args(found.type)[1] is Any
+    untyped = "type" not in schema and "x-kubernetes-int-or-string" not in schema
+    if (anything or untyped) and "x-kubernetes-preserve-unknown-fields" not in schema:
         raise ModelError(
             f'{where}: the API server drops what the schema does not name, all of "{_name(found.type)}". Use a Model, '
             f"or Annotated[{_name(found.type)}, PreserveUnknownFields()] to keep whatever is there"

@@ -147,7 +147,7 @@ def make(annotation: Any, **default: Any) -> type[Model]:
     ("annotation", "message"),
     [
         (str | int, 'Spec.x: a CRD field has one type; "str | int" is several. Use IntOrString'),
-        (float, 'Spec.x: "float" cannot be in a CRD; .* use int in a smaller unit, or Quantity'),
+        (float, 'Spec.x: "float" cannot be in a CRD; .* use int in a smaller unit, or Quantity, or, .*Type'),
         (set[str], r'Spec.x: "set\[str\]" cannot be in a CRD; use list with ListType'),
         (tuple[int, str], "use list, or a Model with a field for each part"),
         (timedelta, "use str and say its form"),
