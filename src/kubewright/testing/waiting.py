@@ -13,7 +13,8 @@ from kubewright.machinery.errors import NotFound
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PATIENCE: Final = timedelta(seconds=30)
+PATIENCE: Final = timedelta(seconds=60)
+"""More than the slowest part of a real control plane takes: its garbage collector looks for new kinds every 30 s."""
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.25
 

@@ -1,0 +1,49 @@
+"""kubectl as a process: the one that was built, or the user's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+
+def find_kubectl() -> str | None:
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright/controlplane/current/bin")
+    return shutil.which("kubectl", path=assets or str(cache)) or shutil.which("kubectl")
+
+
+KUBECTL = find_kubectl()
+
+
+class Kubectl:
+    """kubectl in one namespace."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self._kubeconfig = kubeconfig
+        self.namespace = namespace
+
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            str(KUBECTL),
+            f"--kubeconfig={self._kubeconfig}",
+            f"--namespace={self.namespace}",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "KUBE_EDITOR": "sed -i s/nginx:1/nginx:2/"},
+        )
+
+    async def __call__(self, *arguments: str, given: str = "", fails: bool = False) -> str:
+        """What kubectl prints; with `fails`, what it complains of."""
+        process = await self.start(*arguments)
+        out, err = await asyncio.wait_for(process.communicate(given.encode()), 60)
+        assert (process.returncode != 0) == fails, f"{arguments}: {process.returncode}\n{out.decode()}\n{err.decode()}"
+        return (err if fails else out).decode()
+
+    async def json(self, *arguments: str) -> Any:
+        return json.loads(await self(*arguments, "-o", "json"))

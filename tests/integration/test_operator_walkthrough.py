@@ -1,0 +1,126 @@
+"""The WebServer walk-through by hand: `kubewright install` and `kubewright run` in the project, kubectl beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from integration.kubectl import KUBECTL, Kubectl
+from kubewright import Manager
+from kubewright.apis.core.v1 import Service
+from kubewright.testing import Cluster, eventually, gone
+from webserver_operator.controller import reconcile
+
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine"),
+    pytest.mark.xdist_group("node port 30010"),
+]
+
+EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
+SAMPLE = EXAMPLE / "config/samples/my_v1_webserver.yaml"
+COMMAND = Path(sys.executable).with_name("kubewright")
+
+
+async def kubewright(*arguments: str, kubeconfig: Path) -> asyncio.subprocess.Process:
+    """A command in the project's folder."""
+    return await asyncio.create_subprocess_exec(
+        COMMAND, *arguments,
+        cwd=EXAMPLE, env={**os.environ, "KUBECONFIG": str(kubeconfig)}, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def operator(kubeconfig: Path) -> AsyncIterator[None]:
+    """The operator at work until the end of the block, which it ends by SIGTERM."""
+    process = await kubewright(
+        "run", "--metrics-bind-address=0", "--health-probe-bind-address=0", kubeconfig=kubeconfig
+    )
+    assert process.stderr is not None
+    while b"Working" not in (line := await process.stderr.readline()):
+        assert line, "it ended before it worked"
+    rest = asyncio.create_task(process.stderr.read())
+    yield
+    process.terminate()
+    assert await process.wait() == 0
+    assert b"Traceback" not in await rest
+
+
+@pytest_asyncio.fixture
+async def kubectl(cluster: Cluster, namespace: str) -> AsyncIterator[Kubectl]:
+    """With the operator at work: as its own ServiceAccount, with the rights that its controller declares."""
+    admin = cluster.kubeconfig()
+    installing = await kubewright("install", kubeconfig=admin)
+    assert await installing.wait() == 0
+    async with (
+        cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account,
+        operator(cluster.kubeconfig(account)),
+    ):
+        yield Kubectl(admin, namespace)
+    for service in await cluster.client.list(Service, namespace=namespace):
+        await cluster.client.delete(service)
+
+
+async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
+    assert await kubectl("apply", "-f", str(SAMPLE)) == "webserver.my.domain/webserver-sample created\n"
+    await serves(kubectl, 3, "nginx:1.23.1")
+    header, row = (await kubectl("get", "webservers")).splitlines()
+    assert header.split() == ["NAME", "REPLICAS", "IMAGE", "AVAILABLE", "AGE"]
+    assert row.split()[:4] == ["webserver-sample", "3", "nginx:1.23.1", "True"]
+    service = await kubectl("get", "service", "webserver-sample-service")
+    assert "80:30010/TCP" in service
+    assert "The container image of the webserver" in await kubectl("explain", "webserver.spec.image")
+    described = await kubectl("describe", "webserver", "webserver-sample")
+    assert "AllReplicasAvailable" in described
+
+    await kubectl("patch", "webserver", "webserver-sample", "--type=merge", '-p={"spec":{"replicas":4}}')
+    await serves(kubectl, 4, "nginx:1.23.1")
+
+    changed = SAMPLE.read_text().replace("nginx:1.23.1", "nginx:1.23.0").replace("replicas: 3", "replicas: 4")
+    assert "configured" in await kubectl("apply", "-f", "-", given=changed)
+    await serves(kubectl, 4, "nginx:1.23.0")
+    sets = (await kubectl.json("get", "replicasets", "-l", "webserver_cr=webserver-sample"))["items"]
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 4]
+
+    lost = (await kubectl.json("get", "service", "webserver-sample-service"))["metadata"]["uid"]
+    await kubectl("delete", "service", "webserver-sample-service", "--timeout=50s")
+
+    async def is_back() -> None:
+        service = await cluster.client.get(Service, "webserver-sample-service", namespace=kubectl.namespace)
+        assert service.metadata.uid != lost
+
+    await eventually(is_back)
+
+    assert "deleted" in await kubectl("delete", "webserver", "webserver-sample", "--timeout=50s")
+    await gone(cluster.client.get, Service, "webserver-sample-service", namespace=kubectl.namespace)
+    await kubectl("wait", "--for=delete", "deployment,replicaset,pod", "-l=app=webserver", "--timeout=50s")
+
+
+async def test_a_sample_that_is_wrong_is_told_by_kubectl(kubectl: Kubectl) -> None:
+    unknown = SAMPLE.read_text().replace("replicas:", "replicaz:")
+    assert 'unknown field "spec.replicaz"' in await kubectl("apply", "-f", "-", given=unknown, fails=True)
+    text = SAMPLE.read_text().replace("replicas: 3", "replicas: three")
+    assert 'must be of type integer: "string"' in await kubectl("apply", "-f", "-", given=text, fails=True)
+    nameless = SAMPLE.read_text().replace("name: webserver-sample", "labels: {}")
+    assert "resource name may not be empty" in await kubectl("apply", "-f", "-", given=nameless, fails=True)
+    assert "name or generateName is required" in await kubectl("create", "-f", "-", given=nameless, fails=True)
+
+
+async def serves(kubectl: Kubectl, replicas: int, image: str) -> None:
+    """Wait until the WebServer says that so many replicas serve, and all Pods there are run the image."""
+    sample = "webserver/webserver-sample"
+    await kubectl("wait", sample, f"--for=jsonpath={{.status.availableReplicas}}={replicas}", "--timeout=50s")
+    await kubectl("rollout", "status", "deployment/webserver-sample", "--timeout=50s")
+
+    async def all_run_it() -> None:
+        images = "jsonpath={.items[*].spec.containers[*].image}"
+        pods = await kubectl("get", "pods", "-l", "webserver_cr=webserver-sample", "-o", images)
+        assert pods.split() == [image] * replicas
+
+    await eventually(all_run_it)
