@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from kubewright.cache.entry import Entry, ObjectKey
 from kubewright.cache.informer import Informer
+from kubewright.cache.namespaces import EVERYWHERE, Namespaces, each_of
 from kubewright.cache.store import IndexFunction
 from kubewright.client.client import Client
 from kubewright.client.dynamic import PartialObjectMetadata, Unstructured
@@ -35,7 +36,7 @@ _SELECTABLE: Final = {"metadata.name", "metadata.namespace"}
 class Scope:
     """What part of a kind is held, and how."""
 
-    namespace: str | None = None
+    namespace: Namespaces = None
     labels: Labels = None
     fields: Fields = None
     indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
@@ -50,12 +51,12 @@ class Cache:
         self,
         client: Client,
         *,
-        namespace: str | None = None,
+        namespace: Namespaces = None,
         scopes: Mapping[type[Object], Scope] | None = None,
         sync_timeout: float = 120.0,
     ) -> None:
-        """Of each namespaced kind, the objects in `namespace`, or in all when it is None, unless `scopes` says
-        otherwise.
+        """Of each namespaced kind, the objects in `namespace` (one or several), or in all when it is None, unless
+        `scopes` says otherwise.
 
         A read of a kind that is not complete waits for up to `sync_timeout` seconds.
         """
@@ -123,10 +124,11 @@ class Cache:
         """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
-        held = self.scope(kind).namespace
-        if held and namespace and namespace != held:
+        held = each_of(self.scope(kind).namespace)
+        if held != EVERYWHERE and namespace and namespace not in held:
             raise ConfigError(
-                f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds that of {held!r} only"
+                f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds "
+                f"{', '.join(map(repr, held))} only"
             )
         informer = self.informer(kind)
         if not informer.synced:

@@ -77,7 +77,11 @@ class CachedClient(Client):
             return await self.cache.list(
                 kind, namespace=namespace, labels=labels, fields=fields, owner=owner, index=index
             )
-        found = await super().list(kind, namespace=namespace, labels=labels, fields=fields, page_size=page_size)
+        found = ObjectList[T]()
+        for each in (namespace,) if namespace else informer.namespaces:
+            part = await super().list(kind, namespace=each, labels=labels, fields=fields, page_size=page_size)
+            found.items += part.items
+            found.resource_version = part.resource_version
         if owner is not None:
             found.items = [each for each in found if owner in (ref.uid for ref in each.metadata.owner_references)]
         if index is not None:

@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from kubewright.cache.applied import LastApplied
 from kubewright.cache.entry import Entry, EntryDecoder, Event, EventType, ObjectKey
 from kubewright.cache.lister import Lister
+from kubewright.cache.namespaces import EVERYWHERE, Namespaces, each_of
 from kubewright.cache.reflector import Change, Reflector
 from kubewright.cache.store import IndexFunction, Store
 from kubewright.cache.waiting import Waiters
@@ -50,22 +51,45 @@ class Registration:
         self._handlers.pop(self, None)
 
 
+class _Part(Generic[T]):
+    """The objects of one namespace, or of all: a stream of its own, which brings them to the informer."""
+
+    def __init__(self, informer: Informer[T], namespace: str | None) -> None:
+        self.namespace = namespace
+        self.synced = False
+        self.error: Exception | None = None
+        self.known = informer.store.get
+        self._informer = informer
+
+    def replace(self, entries: Collection[Entry[T]], version: int) -> None:
+        self._informer.replace(self, entries, version)
+
+    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
+        self._informer.apply(self, changes, version)
+
+    def connected(self) -> None:
+        self.error = None
+
+    def failed(self, error: Exception) -> None:
+        self.error = error
+
+
 class Informer(Generic[T]):
-    """The copy of one kind, or of the part of it that a namespace and selectors give."""
+    """The copy of one kind, or of the part of it that namespaces and selectors give."""
 
     def __init__(
         self,
         client: Client,
         kind: type[T],
         *,
-        namespace: str | None = None,
+        namespace: Namespaces = None,
         labels: Labels = None,
         fields: Fields = None,
         indexers: Mapping[str, IndexFunction[T]] | None = None,
         keep_managed_fields: bool = False,
         resync: timedelta | None = None,
     ) -> None:
-        """Of the whole cluster when `namespace` is None.
+        """Of the whole cluster when `namespace` is None; each of several namespaces has a stream of its own.
 
         managedFields cost a quarter of a typical object and are left out unless asked for; an update without them
         leaves the server's as they are. Every `resync`, handlers are called for each object as if it had been
@@ -77,25 +101,34 @@ class Informer(Generic[T]):
         self.applied = LastApplied()
         self.resource = client.endpoint(kind).resource
         """As RBAC and messages name it: `deployments.apps`."""
-        self._namespace = namespace
+        self.namespaces = each_of(namespace)
+        """The namespaces whose objects are held; None is all of them."""
         self._labels = label_selector(labels)
         self._clock = client.clock
         self._handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
         self._waiters = Waiters(client.clock)
         self._resync = resync
         self._resync_timer: Timer | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._reflector = Reflector(
-            client,
-            kind,
-            self,
-            path=client.endpoint(kind).collection(namespace),
-            selection=selection(labels, fields),
-            decoder=EntryDecoder(kind, keep_managed_fields=keep_managed_fields),
-        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._parts = [_Part(self, each) for each in self.namespaces]
+        decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields)
+        self._reflectors = [
+            Reflector(
+                client,
+                kind,
+                part,
+                path=client.endpoint(kind).collection(part.namespace),
+                selection=selection(labels, fields),
+                decoder=decoder,
+            )
+            for part in self._parts
+        ]
         self._synced = False
-        self.last_error: Exception | None = None
+
+    @property
+    def last_error(self) -> Exception | None:
         """Why the last attempt to list or watch failed; None while all is well."""
+        return next((part.error for part in self._parts if part.error is not None), None)
 
     @property
     def lister(self) -> Lister[T]:
@@ -118,8 +151,9 @@ class Informer(Generic[T]):
 
     def start(self) -> None:
         """Begin. Needs a running event loop; harmless the second time. One that was stopped can't be started again."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._reflector.run(), name=f"informer {self.resource}")
+        if not self._tasks:
+            name = f"informer {self.resource}"
+            self._tasks = [asyncio.create_task(each.run(), name=name) for each in self._reflectors]
             self._schedule_resync()
 
     async def stop(self) -> None:
@@ -127,9 +161,10 @@ class Informer(Generic[T]):
         if self._resync_timer is not None:
             self._resync_timer.cancel()
         self._handlers.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Until the first list is complete. After `timeout` seconds: DeadlineExceeded, which says what stood in the
@@ -145,7 +180,7 @@ class Informer(Generic[T]):
     @property
     def hindrance(self) -> str:
         """What kind this is, why its copy is not complete, and what to do about it."""
-        if self._task is None:
+        if not self._tasks:
             return f"{self.resource}: was not started"
         if isinstance(self.last_error, Forbidden):
             return f"{self.resource}: {self.last_error}; grant list and watch on it"
@@ -153,7 +188,7 @@ class Informer(Generic[T]):
 
     def concerns(self, key: ObjectKey, labels: Mapping[str, str]) -> bool:
         """Whether events of such an object come here, as far as its namespace and labels tell."""
-        if self._namespace and key.namespace != self._namespace:
+        if self.namespaces != EVERYWHERE and key.namespace not in self.namespaces:
             return False
         return self._labels is None or self._labels.matches(labels) or self.store.get(key) is not None
 
@@ -181,36 +216,28 @@ class Informer(Generic[T]):
 
     # ---- what the reflector brings
 
-    def known(self, key: ObjectKey) -> Entry[T] | None:
-        return self.store.get(key)
-
-    def replace(self, entries: Collection[Entry[T]], version: int) -> None:
+    def replace(self, part: _Part[T], entries: Collection[Entry[T]], version: int) -> None:
         """Take in a whole list: the difference is told as events, deletes first."""
-        initial = not self.synced
+        initial = not part.synced
         listed = {entry.key for entry in entries}
-        for key in [key for key in self.store if key not in listed]:
+        for key in [key for key in self.store.keys(part.namespace) if key not in listed]:
             self._remove(key, None)
         for entry in entries:
             self._put(entry, initial)
-        self.store.version = version
-        self._synced = True
+        self.store.reach(version, part.namespace)
+        part.synced = True
+        self._synced = self._synced or all(each.synced for each in self._parts)
         self._waiters.changed()
 
-    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
+    def apply(self, part: _Part[T], changes: Iterable[Change[T]], version: int) -> None:
         """Take in what came together."""
         for deleted, entry in changes:
             if deleted:
                 self._remove(entry.key, entry)
             else:
                 self._put(entry, False)
-        self.store.version = version
+        self.store.reach(version, part.namespace)
         self._waiters.changed()
-
-    def connected(self) -> None:
-        self.last_error = None
-
-    def failed(self, error: Exception) -> None:
-        self.last_error = error
 
     def _put(self, entry: Entry[T], initial: bool) -> None:
         old = self.store.get(entry.key)

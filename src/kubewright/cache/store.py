@@ -53,7 +53,11 @@ class Store(Generic[T]):
 
     def __init__(self, indexers: Mapping[str, IndexFunction[T]]) -> None:
         self.version = 0
-        """All changes up to this resource version are in."""
+        """All changes up to this resource version are in; where namespaces are followed one by one, of the one that is
+        furthest.
+        """
+        self._versions: dict[str, int] = {}
+        """Of each namespace that is followed by itself."""
         self._entries: dict[ObjectKey, Entry[T]] = {}
         self._by_namespace: dict[str | None, set[ObjectKey]] = {}
         self._by_owner = Index()
@@ -63,6 +67,22 @@ class Store(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def reach(self, version: int, namespace: str | None) -> None:
+        """All changes up to `version` are in, of `namespace` or of all that is held."""
+        if namespace is None:
+            self.version = version
+        else:
+            self._versions[namespace] = version
+            self.version = max(self.version, version)
+
+    def version_of(self, namespace: str | None) -> int:
+        """All changes of `namespace` up to this resource version are in."""
+        return self.version if namespace is None else self._versions.get(namespace, self.version)
+
+    def keys(self, namespace: str | None) -> Collection[ObjectKey]:
+        """Of a namespace, or of all."""
+        return self._entries.keys() if namespace is None else self._by_namespace.get(namespace, ())
 
     def get(self, key: ObjectKey) -> Entry[T] | None:
         return self._entries.get(key)
@@ -103,8 +123,7 @@ class Store(Generic[T]):
     def select(self, *, namespace: str | None = None, labels: LabelSelector | None = None) -> list[Entry[T]]:
         """The entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
         entries = self._entries
-        keys = entries.keys() if namespace is None else self._by_namespace.get(namespace, ())
-        found = [entries[key] for key in keys]
+        found = [entries[key] for key in self.keys(namespace)]
         if labels is not None and not labels.empty:
             found = [entry for entry in found if labels.matches(entry.labels)]
         return _ordered(found)

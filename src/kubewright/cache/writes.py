@@ -73,7 +73,7 @@ class OwnWrites:
             self._writes[key] = write
 
     def _has(self, key: ObjectKey, write: _Write) -> bool:
-        if self._store.version < write.version:
+        if self._store.version_of(key.namespace) < write.version:
             return False
         if not write.deleted_uid:
             return True
