@@ -106,7 +106,7 @@ class Definitions:
             self._ending.add(name)
             if name in self._served:
                 in_progress = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
-                change = partial(_terminating, True, *in_progress, self._now())
+                change = partial(_end_in_progress, *in_progress, self._now())
                 self._resources.registry(_RESOURCE).modify(name, change, subresource="status")
                 self._resources.observe(name, partial(self._instance_changed, name))
                 self._delete_instances(name)
@@ -132,9 +132,8 @@ class Definitions:
         crd = registry.read(name)
         if crd is None or CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
-        change = partial(_terminating, False, *(completed if served else never), self._now())
-        registry.modify(name, change, subresource="status")
-        registry.modify(name, _release)
+        change = partial(_release, *(completed if served else never), self._now())
+        registry.modify(name, change, subresource="status")  # so that no fault of the definition can keep it
 
     def _write_status(self, name: str, crd: JSONObject, change: partial[None]) -> bool:
         """Apply a change of status; False when it changes nothing."""
@@ -156,10 +155,11 @@ def _serves_the_same(crd: JSONObject, before: JSONObject | None) -> bool:
     return bool(crd["spec"] == before["spec"] and names[0] == names[1])
 
 
-def _terminating(status: bool, reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, status, reason, message, now)
+def _end_in_progress(reason: str, message: str, now: str, crd: JSONObject) -> None:
+    set_terminating(crd, True, reason, message, now)
 
 
-def _release(crd: JSONObject) -> None:
+def _release(reason: str, message: str, now: str, crd: JSONObject) -> None:
+    set_terminating(crd, False, reason, message, now)
     metadata = crd["metadata"]
     metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != CLEANUP_FINALIZER]

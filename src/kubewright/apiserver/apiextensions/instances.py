@@ -16,6 +16,7 @@ from kubewright.machinery.json import JSONObject, is_object
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
 
+_MAX_INT32 = 2**31 - 1
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
 
 
@@ -64,13 +65,29 @@ def value_at(obj: JSONObject, path: str) -> Any:
 
 
 def replica_faults(obj: JSONObject, *paths: str) -> list[FieldError]:
-    """Counts of replicas, where a definition says that they are, may not be negative."""
-    found = ((path, value_at(obj, path)) for path in paths)
-    return [
-        invalid(path, value, "should be a non-negative integer")
-        for path, value in found
-        if isinstance(value, int) and value < 0
-    ]
+    """Counts of replicas, where a definition says that they are, must be counts that a Scale can show."""
+    faults: list[FieldError] = []
+    for path in paths:
+        value = value_at(obj, path)
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool):
+            why = f"accessor error: {_text(value)} is of the type {_go_type(value)}, expected int64"
+            faults.append(invalid(path, 0, f"{path} {why}"))
+        elif value < 0:
+            faults.append(invalid(path, value, "should be a non-negative integer"))
+        elif value > _MAX_INT32:
+            faults.append(invalid(path, value, f"should be less than or equal to {_MAX_INT32}"))
+    return faults
+
+
+def _go_type(value: Any) -> str:
+    """How Go calls the type of a decoded JSON value that is no integer."""
+    if is_object(value):
+        return "map[string]interface {}"
+    if isinstance(value, bool):
+        return "bool"
+    return {str: "string", float: "float64"}.get(type(value), "[]interface {}")
 
 
 def _text(value: Any) -> str:

@@ -43,6 +43,8 @@ class DefinitionStrategy(Strategy):
         spec.setdefault("conversion", {"strategy": "None"})
         if spec.get("preserveUnknownFields") is False:
             del spec["preserveUnknownFields"]
+        if not (obj.get("status") or {}).get("storedVersions"):
+            _add_stored_version(obj)
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}}
@@ -71,7 +73,7 @@ class DefinitionStrategy(Strategy):
 
 
 def _add_stored_version(obj: JSONObject) -> None:
-    status = obj["status"]
+    status: JSONObject = obj.setdefault("status", {})
     stored = list(status.get("storedVersions") or ())
     wanted = [each.get("name") for each in obj["spec"].get("versions") or () if each.get("storage")]
     status["storedVersions"] = stored + [name for name in wanted[:1] if name not in stored]
