@@ -79,7 +79,7 @@ async def test_there_is_one_version_to_store(api: API) -> None:
 
 async def test_the_storage_version_is_always_among_the_stored(api: API) -> None:
     await api.ok("POST", DEFINITIONS, definition(version("v1", GOOD)))
-    none = {"status": {"storedVersions": []}}
+    none: dict[str, Any] = {"status": {"storedVersions": []}}
     changed = await api.ok("PATCH", f"{NAME}/status", none, content_type=MERGE)
     assert changed["status"]["storedVersions"] == ["v1"]
 
