@@ -105,7 +105,7 @@ class HTTPTransport:
         headers = request.headers
         if credential.authorization:
             headers = {**headers, "authorization": credential.authorization}
-        sent = Request(request.method, self._base + request.target, headers, request.body)
+        sent = Request(request.method, self._base + request.target, headers, request.body, fence=request.fence)
         code = "<error>"  # as client-go's metrics have it
         try:
             response = await self._client.send(sent, timeout=timeout, stream=stream)
@@ -142,6 +142,8 @@ class HandlerTransport:
         self._peer = peer or Peer()
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        if request.fence is not None:
+            request.fence()
         arrived = Request(request.method, request.target, request.headers, request.body, self._peer)
         try:
             async with asyncio.timeout(timeout):

@@ -132,7 +132,15 @@ class ClientConnection(asyncio.Protocol):
         return not self._transport.is_closing()
 
     async def exchange(self, terms: Terms) -> Response:
-        """Send a request on a connection that is free. One that is cancelled takes the connection with it."""
+        """Send a request on a connection that is free. One that is cancelled, or fenced off, takes the connection with
+        it.
+        """
+        if terms.request.fence is not None:
+            try:
+                terms.request.fence()
+            except BaseException:
+                self._transport.abort()
+                raise
         self._terms = terms
         self.answered = False
         self._deadline.set_at(terms.until)

@@ -37,6 +37,8 @@ class Request:
     body: bytes = b""
     peer: Peer | None = None
     """Set on the server's side only."""
+    fence: Callable[[], None] | None = None
+    """Called when the request is about to leave, each time that it is sent; what it raises keeps it here."""
 
     @property
     def path(self) -> str:

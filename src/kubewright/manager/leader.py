@@ -79,15 +79,22 @@ def identity() -> str:
 
 
 class Fence:
-    """A transport that lets writes pass only while this process leads. Reads always do: a standby keeps its caches."""
+    """A transport that lets writes pass only while this process leads. Reads always do: a standby keeps its caches.
+
+    It looks at the moment when a write goes out: one may have waited for a connection, or to be sent again.
+    """
 
     def __init__(self, transport: Transport, is_leading: Callable[[], bool]) -> None:
         self._transport = transport
         self._is_leading = is_leading
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        if request.method not in _READS and not self._is_leading():
-            raise LeadershipLost(f"{request.method} {request.path}: not sent, since this process does not lead")
+        def check() -> None:
+            if not self._is_leading():
+                raise LeadershipLost(f"{request.method} {request.path}: not sent, since this process does not lead")
+
+        if request.method not in _READS:
+            request.fence = check
         return await self._transport.send(request, timeout=timeout, stream=stream)
 
     async def close(self) -> None:

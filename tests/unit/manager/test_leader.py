@@ -8,8 +8,10 @@ from datetime import timedelta
 import pytest
 
 from kubewright.client.client import Client
-from kubewright.client.transport import HandlerTransport
-from kubewright.http.message import Request
+from kubewright.client.config import Config
+from kubewright.client.transport import HandlerTransport, HTTPTransport
+from kubewright.http.message import Request, Response
+from kubewright.http.server import Server
 from kubewright.machinery.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, LeadershipLost
 from kubewright.manager.leader import Fence, LeaderElection, LeaderElector
@@ -221,6 +223,31 @@ async def test_the_fence_lets_reads_pass_and_writes_only_of_a_leader(server: Sma
     leading = True
     await fence.send(Request("PUT", LEASE, body=b"{}"))
     assert [each.method for each in server.requests] == ["GET", "PUT"]
+
+
+async def test_a_write_that_waits_to_be_sent_again_stays_here_when_the_lease_is_lost_meanwhile() -> None:
+    leading, asked = True, asyncio.Event()
+    requests: list[Request] = []
+
+    async def busy(request: Request) -> Response:
+        requests.append(request)
+        asked.set()
+        return Response(429, {"retry-after": "5"})
+
+    server, clock = Server(busy), VirtualClock()
+    await server.start()
+    transport = HTTPTransport(Config(f"http://127.0.0.1:{server.port}"), clock=clock)
+    fence = Fence(transport, lambda: leading)
+    sending = asyncio.create_task(fence.send(Request("PATCH", LEASE, body=b"{}")))
+    await asked.wait()
+    leading = False
+    while not sending.done():
+        await clock.advance(1)
+        await asyncio.sleep(0.001)
+    assert isinstance(sending.exception(), LeadershipLost)
+    assert len(requests) == 1
+    await transport.close()
+    await server.close()
 
 
 def test_durations_that_leave_no_time_to_stop_are_refused() -> None:
