@@ -11,6 +11,7 @@ from kubewright.machinery.errors import AlreadyExists
 from kubewright.models.meta import ObjectMeta
 
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"}
+_NOT_READY = "node.kubernetes.io/not-ready"
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -25,13 +26,20 @@ def addresses(count: int) -> dict[str, str]:
 
 
 async def register(client: Client, nodes: dict[str, str], version: str, now: datetime) -> None:
-    """Create each node that does not exist, and report all of them ready."""
+    """Create each node that does not exist, and report all of them ready.
+
+    A real API server marks a new node with a taint; the node lifecycle controller takes that off when the node is ready.
+    """
     for name, address in nodes.items():
         with suppress(AlreadyExists):  # kept from an earlier run
             await client.create(_node(name))
         node = await client.get(Node, name)
         node.status = _status(name, address, version, now)
-        await client.update_status(node)
+        node = await client.update_status(node)
+        taints = [each for each in node.spec.taints if each.key != _NOT_READY]
+        if taints != node.spec.taints:
+            node.spec.taints = taints
+            await client.update(node)
 
 
 def _node(name: str) -> Node:
