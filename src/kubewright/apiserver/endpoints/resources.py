@@ -14,7 +14,7 @@ from kubewright.apiserver.endpoints.representation import Form, MetadataForm, Re
 from kubewright.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright.apiserver.endpoints.table import TableForm
 from kubewright.apiserver.registry.conform import Nonconforming
-from kubewright.apiserver.registry.failures import not_served
+from kubewright.apiserver.registry.failures import not_found, not_served
 from kubewright.apiserver.registry.listing import list_entries, parse_revision, refuse_future
 from kubewright.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright.apiserver.registry.options import WriteOptions
@@ -161,8 +161,8 @@ class _Call:
     async def subresource(self) -> Response:
         """Answer a request for a subresource of one object."""
         subresource = self._resource.subresources.get(self._info.subresource)
-        if subresource is None:
-            raise not_served()
+        if subresource is None:  # a real server, too, says of a custom resource that the object is not there
+            raise not_found(self._resource, self._info.name) if self._resource.custom else not_served()
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
         if isinstance(subresource, Connection):

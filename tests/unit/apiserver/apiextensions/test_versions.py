@@ -101,3 +101,11 @@ async def test_a_count_of_replicas_is_a_count(api: API) -> None:
         'Foo.example.com "a" is invalid: .spec.replicas: Invalid value: 0: .spec.replicas accessor error: '
         "many is of the type string, expected int64"
     )
+
+
+async def test_a_subresource_that_a_version_does_not_have_is_not_found(api: API) -> None:
+    await api.ok("POST", DEFINITIONS, definition(version("v1", GOOD)))
+    foos = "/apis/example.com/v1/namespaces/default/foos"
+    await api.ok("POST", foos, {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}})
+    refused = await api.refused(404, "PATCH", f"{foos}/a/status", {"status": {}}, content_type=MERGE)
+    assert refused["message"] == 'foos.example.com "a" not found'
