@@ -1,14 +1,5 @@
-"""The walk-through of the WebServer operator, on an embedded control plane: `make demo`.
+"""The walk-through of the WebServer operator, on an embedded control plane: `make demo`."""
 
-The operator runs as a process of its own, as its own ServiceAccount, under the role that is generated from what its
-controller declares. Ends with status 1, and says what, when any state is not reached.
-"""
-
-import argparse
-import asyncio
-import logging
-import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -17,15 +8,13 @@ from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec, Service
 from kubewright.client.patch import MergePatch
 from kubewright.machinery import yaml
-from kubewright.machinery.errors import KubewrightError
 from kubewright.models import codec
-from kubewright.testing import Cluster, Environment, Summary, Walkthrough, gone
+from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone
 from webserver_operator.main import manager
 from webserver_operator.types import WebServer
 
-PROJECT: Final = Path(__file__).parent
 NAMESPACE: Final = "default"
-SAMPLE: Final = PROJECT / "config" / "samples" / "my_v1_webserver.yaml"
+SAMPLE: Final = Path(__file__).parent / "config" / "samples" / "my_v1_webserver.yaml"
 
 
 def image_of(pod: Pod | PodTemplateSpec | None) -> str:
@@ -41,7 +30,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 }
 
 
-class Demo:
+class Steps:
     """The steps, and the states that each has to reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
@@ -113,51 +102,17 @@ class Demo:
         return check
 
 
-async def demo(keep: bool) -> None:
-    began = time.monotonic()
-    async with Environment() as cluster:
-        print(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
-        await cluster.install(WebServer)
-        print(f"The CRD {WebServer.__api__.plural}.{WebServer.__api__.group} is served")
-        async with (
-            cluster.service_account(manager.rbac_rules(), namespace=NAMESPACE) as account,
-            Walkthrough(cluster, NAMESPACE, shown=SHOWN) as walk,
-            walk.operator(command(), environment(cluster.kubeconfig(account))) as pid,
-        ):
-            walk.say(f"The operator runs as process {pid}, with the rights of its own ServiceAccount")
-            await Demo(cluster, walk).go()
-            walk.say(f"\nAll states were reached, in {time.monotonic() - began:.1f} s.")
-            if keep:
-                await wait(cluster)
-
-
-def command() -> list[str]:
-    flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console"]
-    return [sys.executable, "-m", "webserver_operator.main", *flags]
-
-
-def environment(kubeconfig: Path) -> dict[str, str]:
-    return {"KUBECONFIG": str(kubeconfig)}
-
-
-async def wait(cluster: Cluster) -> None:
-    print("\nThe control plane and the operator stay up until Ctrl-C. In another terminal:\n")
-    print(f"  export KUBECONFIG={cluster.kubeconfig()}")
-    print(f"  kubectl apply -f {SAMPLE.relative_to(Path.cwd())}\n", flush=True)
-    await asyncio.Event().wait()
-
-
-def main() -> None:
-    logging.getLogger("kubewright").setLevel(logging.ERROR)  # of the control plane; the operator is its own process
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
-    try:
-        asyncio.run(demo(parser.parse_args().keep))
-    except KeyboardInterrupt:
-        print("\nStopped.")
-    except KubewrightError as error:
-        sys.exit(f"The demo failed: {error}")
+async def steps(cluster: Cluster, walk: Walkthrough) -> None:
+    await Steps(cluster, walk).go()
 
 
 if __name__ == "__main__":
-    main()
+    Demo(
+        manager=manager,
+        module="webserver_operator.main",
+        kinds=[WebServer],
+        shown=SHOWN,
+        steps=steps,
+        sample=SAMPLE,
+        namespace=NAMESPACE,
+    ).main()

@@ -5,6 +5,7 @@ Cluster          access to a control plane of any sort, and what tests do there 
 eventually, gone waiting
 running          a Manager at work inside a test
 Walkthrough      a test that tells what happens
+    Demo             a walk-through as a program, for `make demo`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kubewright.testing.cluster import Cluster as Cluster
+    from kubewright.testing.demo import Demo as Demo
     from kubewright.testing.environment import Environment as Environment
     from kubewright.testing.operator import running as running
     from kubewright.testing.waiting import eventually as eventually
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "Cluster": "cluster",
+    "Demo": "demo",
     "Environment": "environment",
     "NotReached": "walkthrough",
     "Summary": "walkthrough",
@@ -34,7 +37,7 @@ _HOMES: Final = {
 }
 """Imported when it is asked for: pytest loads this package in every run, whether it is about operators or not."""
 
-__all__ = ["Cluster", "Environment", "NotReached", "Summary", "Walkthrough", "eventually", "gone", "running"]
+__all__ = ["Cluster", "Demo", "Environment", "NotReached", "Summary", "Walkthrough", "eventually", "gone", "running"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,101 @@
+"""An operator's demo: what `make demo` runs for an example.
+
+The embedded control plane starts, the CRDs are installed, the operator runs as a process of its own, as a
+ServiceAccount with exactly the rights that its controllers declare; then the steps are gone through, and told as they
+happen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubewright.machinery.errors import KubewrightError
+from kubewright.manager import Manager
+from kubewright.models import CustomResource
+from kubewright.testing.cluster import Cluster
+from kubewright.testing.environment import Environment
+from kubewright.testing.walkthrough import Summary, Walkthrough
+
+Steps = Callable[[Cluster, Walkthrough], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """A demo. `main` runs it as a program: status 0 when every state was reached, 1 and one line when not."""
+
+    manager: Manager
+    module: str
+    """The operator's program, as `python -m` takes it."""
+    kinds: Sequence[type[CustomResource]]
+    """Whose CRDs are installed."""
+    shown: Mapping[type[Any], Summary]
+    """The kinds whose changes are told, and what of them."""
+    steps: Steps
+    sample: Path
+    """What to apply where one goes on by hand."""
+    namespace: str = "default"
+
+    def main(self) -> None:
+        parser = argparse.ArgumentParser(description=f"The walk-through of {self.manager.name}.")
+        parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
+        keep: bool = parser.parse_args().keep
+        logging.getLogger("kubewright").setLevel(logging.ERROR)  # of the control plane; the operator logs for itself
+        try:
+            asyncio.run(self._run(keep))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            _say("\nStopped.")
+        except KubewrightError as error:
+            sys.exit(f"The demo failed: {error}")
+
+    async def _run(self, keep: bool) -> None:
+        _cancel_on_sigterm()
+        began = time.monotonic()
+        async with Environment() as cluster:
+            _say(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
+            await cluster.install(*self.kinds)
+            served = ", ".join(f"{kind.__api__.plural}.{kind.__api__.group}" for kind in self.kinds)
+            _say(f"Its API server serves {served}")
+            await self._walk(cluster, keep, began)
+
+    async def _walk(self, cluster: Cluster, keep: bool, began: float) -> None:
+        async with (
+            cluster.service_account(self.manager.rbac_rules(), namespace=self.namespace) as account,
+            Walkthrough(cluster, self.namespace, shown=self.shown) as walk,
+            walk.operator(self._command(), {"KUBECONFIG": str(cluster.kubeconfig(account))}) as pid,
+        ):
+            walk.say(f"The operator runs as process {pid}, with the rights of its own ServiceAccount")
+            await self.steps(cluster, walk)
+            walk.say(f"\nAll states were reached, in {time.monotonic() - began:.1f} s.")
+            if keep:
+                await self._stay_up(cluster, walk)
+
+    def _command(self) -> list[str]:
+        flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console"]
+        return [sys.executable, "-m", self.module, *flags]
+
+    async def _stay_up(self, cluster: Cluster, walk: Walkthrough) -> None:
+        walk.say("\nThe control plane and the operator stay up until Ctrl-C. In another terminal:\n")
+        walk.say(f"  export KUBECONFIG={cluster.kubeconfig()}")
+        walk.say(f"  kubectl apply -f {self.sample}\n")
+        await asyncio.Event().wait()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _cancel_on_sigterm() -> None:
+    """End as Ctrl-C does, with everything cleaned up."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

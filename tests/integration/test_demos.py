@@ -1,0 +1,36 @@
+"""Every example's demo reaches its states, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DEMOS = sorted(ROOT.glob("examples/*/demo.py"))
+
+
+async def run(demo: Path, folder: Path) -> tuple[int | None, str]:
+    environment = {**os.environ, "PYTHONPATH": str(demo.parent / "src"), "TMPDIR": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(demo),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
+
+
+@pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.parent.name)
+async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, target: str) -> None:
+    if target != "embedded":
+        pytest.skip("a demo brings its own control plane")
+    status, output = await run(demo, tmp_path)
+    assert status == 0, output
+    assert "All states were reached" in output
+    assert list(tmp_path.iterdir()) == []
