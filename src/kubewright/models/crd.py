@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
 from kubewright.models.custom import CustomResource, PrintColumn, Scale
-from kubewright.models.schema import struct_schema
-
-_CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
-
-_API_VERSION: Final = f"""\
-APIVersion defines the versioned schema of this representation of an object.
-Servers should convert recognized schemas to the latest internal value, and
-may reject unrecognized values.
-More info: {_CONVENTIONS}#resources"""
-
-_KIND: Final = f"""\
-Kind is a string value representing the REST resource this object represents.
-Servers may infer this from the endpoint the client submits requests to.
-Cannot be updated.
-In CamelCase.
-More info: {_CONVENTIONS}#types-kinds"""
+from kubewright.models.schema import root_schema
 
 
 def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
     """The CRD of one kind; `classes` are its versions.
 
-    Raises ModelError when they are not versions of one kind, or when not exactly one of them is the storage version.
+    Raises ModelError when they are not versions of one kind, when not exactly one of them is the storage version, and
+    for what an API server would refuse in their schemas (a rule that does not compile or costs too much, a faulty
+    pattern), where RE2 is installed to judge it.
     """
     _check(classes)
     api = classes[0].__api__
@@ -90,10 +77,13 @@ def _check(classes: tuple[type[CustomResource], ...]) -> None:
 
 
 def _version(cls: type[CustomResource]) -> JSONObject:
-    served = cls.__served_as__
+    from kubewright.models.validation import refuse_faulty  # an operator that makes no CRD has no use for it
+
+    served, schema = cls.__served_as__, root_schema(cls)
+    refuse_faulty(cls, schema)
     out: JSONObject = {
         "name": cls.__api__.version,
-        "schema": {"openAPIV3Schema": _root_schema(cls)},
+        "schema": {"openAPIV3Schema": schema},
         "served": served.served,
         "storage": served.storage,
     }
@@ -104,7 +94,7 @@ def _version(cls: type[CustomResource]) -> JSONObject:
         if isinstance(served.deprecated, str):
             out["deprecationWarning"] = served.deprecated
     if served.selectable_fields:
-        out["selectableFields"] = [{"jsonPath": path} for path in served.selectable_fields]
+        out["selectableFields"] = [_selectable(schema, path, cls.__name__) for path in served.selectable_fields]
     subresources: JSONObject = {}
     if "status" in cls.__api__.subresources:
         subresources["status"] = {}
@@ -115,18 +105,13 @@ def _version(cls: type[CustomResource]) -> JSONObject:
     return out
 
 
-def _root_schema(cls: type[CustomResource]) -> JSONObject:
-    schema = struct_schema(cls)
-    properties: JSONObject = schema["properties"]
-    properties["metadata"] = {"type": "object"}
-    if "status" in properties:
-        properties["status"].pop("default", None)  # a status says what was observed, and by default nothing was
-    schema["properties"] = {
-        "apiVersion": {"type": "string", "description": _API_VERSION},
-        "kind": {"type": "string", "description": _KIND},
-        **properties,
-    }
-    return schema
+def _selectable(schema: JSONObject, path: str, where: str) -> JSONObject:
+    found: Any = schema
+    for step in path.removeprefix(".").split("."):
+        found = found.get("properties", {}).get(step, {})
+    if found.get("type") not in ("string", "boolean", "integer"):
+        raise ModelError(f'{where}: the selectable field "{path}" is no field of type str, bool or int')
+    return {"jsonPath": path}
 
 
 def _column(column: PrintColumn) -> JSONObject:

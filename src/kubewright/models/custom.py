@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
 from kubewright.machinery.errors import ModelError
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
 from kubewright.machinery.names import dns1035_label, dns1123_subdomain
 from kubewright.models.annotations import annotations_of
 from kubewright.models.markers import Marker
@@ -155,7 +157,9 @@ def _check_fields(name: str, namespace: dict[str, Any]) -> None:
 
 
 def _check_served(name: str, served: Version) -> None:
-    paths = {f'the JSON path of column "{each.name}"': (each.json_path, (".",)) for each in served.columns}
+    paths: dict[str, tuple[str, tuple[str, ...]]] = {
+        f'the JSON path of column "{each.name}"': (each.json_path, (".",)) for each in served.columns
+    }
     paths |= {f'the selectable field "{path}"': (path, (".",)) for path in served.selectable_fields}
     if scale := served.scale:
         paths["Scale.replicas"] = (scale.replicas, (".spec.",))
@@ -186,3 +190,18 @@ class CustomResource(Object, metaclass=CustomResourceType):
     """
 
     __served_as__: ClassVar[Version]
+
+    @classmethod
+    def validate(cls, obj: Self | JSONObject, old: Self | JSONObject | None = None) -> list[FieldError]:
+        """What an API server would refuse `obj` for: constraints and CEL rules, in its words; nothing when all is well.
+
+        With `old`, the object before an update: rules that compare with it are checked, and faults in what has not
+        changed are not told. `obj` is judged with the defaults of its type, its status too; of its metadata only
+        what an API server finds when it reads it. `obj` and `old` stay as they are.
+
+        Raises DecodeError for metadata that is none, and ConfigError where a pattern is in the type and RE2 is not
+        installed: `pip install 'kubewright[server]'`.
+        """
+        from kubewright.models.validation import validate  # and with it what an operator has no use for
+
+        return validate(cls, obj, old)

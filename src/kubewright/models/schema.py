@@ -1,6 +1,8 @@
-"""The schema of a whole struct, with descriptions, as it stands in a CRD."""
+"""The schema of a whole kind or struct, with descriptions, as it stands in a CRD."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import msgspec
 
@@ -9,8 +11,39 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models.docs import class_doc, field_docs
 from kubewright.models.markers import REQUIRED
 from kubewright.models.model import field_schema
+from kubewright.models.resource import Object
 from kubewright.models.struct import Struct
 from kubewright.models.types import apply, unwrap
+
+_CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
+_API_VERSION: Final = f"""\
+APIVersion defines the versioned schema of this representation of an object.
+Servers should convert recognized schemas to the latest internal value, and
+may reject unrecognized values.
+More info: {_CONVENTIONS}#resources"""
+
+_KIND: Final = f"""\
+Kind is a string value representing the REST resource this object represents.
+Servers may infer this from the endpoint the client submits requests to.
+Cannot be updated.
+In CamelCase.
+More info: {_CONVENTIONS}#types-kinds"""
+
+
+def root_schema(cls: type[Object]) -> JSONObject:
+    """The `openAPIV3Schema` of a kind. Raises ModelError for what cannot be in a CRD."""
+    schema = struct_schema(cls)
+    properties: JSONObject = schema["properties"]
+    properties["metadata"] = {"type": "object"}
+    if "status" in properties:
+        properties["status"].pop("default", None)  # a status says what was observed, and by default nothing was
+    schema["properties"] = {
+        "apiVersion": {"type": "string", "description": _API_VERSION},
+        "kind": {"type": "string", "description": _KIND},
+        **properties,
+    }
+    return schema
 
 
 def struct_schema(cls: type[Struct], where: str = "", enclosing: tuple[type[Struct], ...] = ()) -> JSONObject:

@@ -1,0 +1,102 @@
+"""Objects and kinds judged without an API server. That one says the same is in tests/integration/test_validation.py."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import pytest
+
+from kubewright.machinery.errors import ConfigError, ModelError
+from kubewright.models import CustomResource, Model
+from kubewright.models.crd import custom_resource_definition
+from kubewright.models.markers import Immutable, Maximum, Pattern, XValidation
+
+
+class Range(Model, markers=[XValidation("self.low <= self.high", message="low is above high")]):
+    low: int = 0
+    high: Annotated[int, Maximum(100)] = 10
+
+
+class Gauge(CustomResource, group="example.com", version="v1"):
+    range: Range
+    unit: Annotated[str, Immutable("a gauge keeps its unit")] = "m"
+
+
+def faults(obj: Gauge | dict[str, object], old: Gauge | dict[str, object] | None = None) -> list[str]:
+    return [str(fault) for fault in Gauge.validate(obj, old)]
+
+
+def test_an_object_that_keeps_to_its_type_has_no_faults() -> None:
+    assert faults(Gauge(range=Range())) == []
+
+
+def test_constraints_and_rules_are_checked_and_told_as_the_api_server_does() -> None:
+    too_high = "range.high: Invalid value: 200: range.high in body should be less than or equal to 100"
+    assert faults(Gauge(range=Range(high=200))) == [too_high]
+    [broken] = faults(Gauge(range=Range(low=11)))
+    assert broken.startswith("range: Invalid value:")
+    assert broken.endswith(": low is above high")
+
+
+def test_a_plain_document_is_judged_with_the_defaults_of_its_type_and_stays_as_it_is() -> None:
+    document: dict[str, object] = {"range": {"low": 11}, "unknown": 1}
+    assert len(faults(document)) == 1
+    assert document == {"range": {"low": 11}, "unknown": 1}
+    assert faults({})[0] == "range: Required value"
+
+
+def test_with_the_object_before_a_change_is_judged() -> None:
+    old = Gauge(range=Range(high=200))
+    assert faults(Gauge(range=Range(high=200)), old) == []
+    assert faults(Gauge(range=Range(), unit="ft"), old) == ['unit: Invalid value: "ft": a gauge keeps its unit']
+
+
+def test_a_pattern_without_re2_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Named(CustomResource, group="example.com", version="v1"):
+        name: Annotated[str, Pattern("^without-re2$")]
+
+    monkeypatch.setitem(sys.modules, "re2", None)
+    assert custom_resource_definition(Named)
+    with pytest.raises(ConfigError, match=r"pip install 'kubewright\[server\]'"):
+        Named.validate({"name": "x"})
+
+
+class Costly(Model):
+    names: Annotated[list[str], XValidation("self.all(a, self.all(b, a.contains(b)))")]
+
+
+class Wrong(Model):
+    size: Annotated[int, XValidation("self.foo > 1")]
+
+
+class Faulty(Model):
+    parts: list[Annotated[str, Pattern("(")]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (Wrong, r"Thing\.spec\.size\.x-kubernetes-validations\[0\]\.rule: Invalid value: .*compilation failed"),
+        (Costly, r"Thing\.spec\.names\.x-kubernetes-validations\[0\]\.rule: Forbidden: estimated rule cost exceeds"),
+        (Faulty, r"Thing\.spec\.parts\[\]\.pattern: .* must be a valid regular expression"),
+    ],
+)
+def test_a_kind_that_an_api_server_would_refuse_is_refused_with_the_field(spec: type[Model], message: str) -> None:
+    thing = type(CustomResource)(
+        "Thing",
+        (CustomResource,),
+        {"__annotations__": {"spec": spec}, "__module__": __name__},
+        group="example.com",
+        version="v1",
+    )
+    with pytest.raises(ModelError, match=message):
+        custom_resource_definition(thing)
+
+
+def test_a_selectable_field_is_one_of_the_kind_and_a_scalar() -> None:
+    class Thing(CustomResource, group="example.com", version="v1", selectable_fields=[".spec.size"]):
+        name: str
+
+    with pytest.raises(ModelError, match=r'Thing: the selectable field ".spec.size" is no field of type str'):
+        custom_resource_definition(Thing)
