@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -106,9 +106,10 @@ class Cache:
         self._stopped = True
         await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
-    async def wait_synced(self, timeout: float | None = None) -> None:
+    async def wait_synced(self, timeout: float | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
         """Until all kinds asked for so far are complete. Raises DeadlineExceeded, naming each that is not and why."""
-        informers = list(self._informers.values())
+        left_out = {_identity(kind) for kind in apart_from}
+        informers = [each for identity, each in self._informers.items() if identity not in left_out]
         synced = await asyncio.gather(*[each.until_synced(timeout) for each in informers])
         late = [each.hindrance for each, complete in zip(informers, synced, strict=True) if not complete]
         if late:

@@ -18,6 +18,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     controllers = list(metrics.controllers.values())
     yield from _reconciles(controllers)
     yield from _queues(controllers)
+    yield from _own(controllers)
     requests = CounterMetricFamily(
         "rest_client_requests", "Number of HTTP requests, by status code, method and host.",
         labels=("code", "method", "host"),
@@ -25,6 +26,9 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     for labels, count in metrics.requests.items():
         requests.add_metric(labels, count)
     yield requests
+    read = CounterMetricFamily("certwatcher_read_certificate", "Number of times a certificate was read.")
+    read.add_metric((), metrics.certificates_read)
+    yield read
     if metrics.leading is not None:
         leading = GaugeMetricFamily("leader_election_master_status", "1 while this process leads.", labels=("name",))
         leading.add_metric((metrics.name,), float(metrics.leading))
@@ -104,6 +108,32 @@ def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
         for each in controllers:
             _add(family, (each.name, each.name), histogram_of(each))
         yield family
+
+
+def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    """What controller-runtime does not count."""
+    causes = CounterMetricFamily(
+        "kubewright_reconcile_causes",
+        "Number of events that asked for a reconcile.",
+        labels=("controller", "kind", "event"),
+    )
+    for each in controllers:
+        for (kind, event), count in each.causes.items():
+            causes.add_metric((each.name, kind, event), count)
+    yield causes
+    counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+        "hot_loops": ("Times that a field was found to be written again and again.", lambda each: each.hot_loops),
+        "stopped_deletes": ("Deletes not sent since the fuse had blown.", lambda each: each.stopped_deletes),
+    }
+    for name, (text, count_of) in counters.items():
+        counter = CounterMetricFamily(f"kubewright_{name}", text, labels=("controller",))
+        for each in controllers:
+            counter.add_metric((each.name,), count_of(each))
+        yield counter
+    paused = GaugeMetricFamily("kubewright_paused_objects", "Objects that are paused now.", labels=("controller",))
+    for each in controllers:
+        paused.add_metric((each.name,), each.paused_objects)
+    yield paused
 
 
 def _in_hand(each: ControllerMetrics) -> list[float]:

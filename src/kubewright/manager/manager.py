@@ -15,21 +15,28 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.cache.cache import Scope
 from kubewright.cache.client import CachedClient
+from kubewright.cache.namespaces import Namespaces
 from kubewright.client.config import Config
 from kubewright.client.transport import Transport
 from kubewright.controller.controller import Controller
+from kubewright.controller.fuse import DeleteFuse
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
+from kubewright.manager.certificates import Certificate
+from kubewright.manager.gate import METRICS_AUTH_RULES, METRICS_READER_RULES
 from kubewright.manager.health import Probes
 from kubewright.manager.leader import LEASE_RULE, LeaderElection
 from kubewright.manager.metrics import Metrics
 from kubewright.manager.run import Run
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 Runnable: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -48,19 +55,29 @@ class Manager:
         *,
         name: str = "",
         config: Config | Transport | None = None,
-        namespace: str | None = None,
+        namespace: Namespaces = None,
         scopes: Mapping[type[Object], Scope] | None = None,
         leader_election: bool | LeaderElection = False,
         health_address: str = ":8081",
         metrics_address: str = ":8080",
+        metrics_secure: bool | Certificate = False,
+        wait_for_kinds: bool = False,
+        delete_fuse: DeleteFuse | None = None,
+        tracer_provider: TracerProvider | None = None,
         graceful_timeout: timedelta = timedelta(seconds=30),
         clock: Clock | None = None,
     ) -> None:
         """`name` is the field manager, and the name of the Lease; by default the first controller's name and group.
 
         `config`: where the API server is; found as kubectl finds it (or in the cluster) when not given.
-        `namespace`: work in this one alone; `scopes`: what part of a kind is cached.
+        `namespace`: work in this one, or in these alone; `scopes`: what part of a kind is cached.
         Addresses are `host:port`; a port of 0 is one that is free, the address `"0"` turns the server off.
+        `metrics_secure`: metrics over HTTPS, for those alone who may get them (`kubewright.manager.gate`); with that
+        certificate, or with True one made at the start.
+        `wait_for_kinds`: a controller whose CustomResourceDefinitions are not installed waits for them, and `/readyz`
+        says so; otherwise the start fails.
+        `delete_fuse`: for each controller that has none of its own.
+        `tracer_provider`: OpenTelemetry's; each reconcile becomes spans (`kubewright.controller.tracing`).
         `graceful_timeout`: for reconciles that run at the stop; after it they are cancelled.
         Raises ConfigError when two controllers have one name.
         """
@@ -78,6 +95,12 @@ class Manager:
         self.leader_election = leader_election
         self.health_address = health_address
         self.metrics_address = metrics_address
+        self.metrics_secure = metrics_secure
+        self.wait_for_kinds = wait_for_kinds
+        self.delete_fuse = delete_fuse
+        self.allow_mass_deletion = False
+        """No fuse counts deletes: they are meant. For one run; the flag `--allow-mass-deletion` sets it."""
+        self.tracer_provider = tracer_provider
         self.graceful_timeout = graceful_timeout
         self.probes = Probes()
         self.probes.add_readyz("caches", self._caches_are_complete)
@@ -115,13 +138,22 @@ class Manager:
         """The rules of the role in the Lease's namespace."""
         return [LEASE_RULE, _EVENTS_RULE]
 
+    def metrics_auth_rules(self) -> list[PolicyRule]:
+        """The rules of the cluster role that secure metrics need beside the manager's."""
+        return list(METRICS_AUTH_RULES)
+
+    def metrics_reader_rules(self) -> list[PolicyRule]:
+        """The rules of the cluster role for who scrapes secure metrics."""
+        return list(METRICS_READER_RULES)
+
     def stop(self) -> None:
         """Ask for a graceful stop; `run` returns when it is done."""
         if self._run is not None:
             self._run.tasks.stopping.set()
 
     async def wait_ready(self) -> None:
-        """Until the caches are complete. An elected process then works soon, the others stand by.
+        """Until the caches are complete, but for kinds that are waited for. An elected process then works soon, the
+        others stand by.
 
         Raises ConfigError when the Manager stopped before it got there, and after a run until the next has begun; `run`
         raises why.
@@ -153,6 +185,9 @@ class Manager:
     def _caches_are_complete(self) -> None:
         if self._run is None or not self._ready.is_set():
             raise ConfigError("not complete yet")
+        waiting = self._run.hindrances()
+        if waiting:
+            raise ConfigError(f"waiting for {'; '.join(waiting)}")
 
 
 def _default_name(controllers: Sequence[Controller[Any]]) -> str:

@@ -68,6 +68,9 @@ class ControllerMetrics(ControllerObserver):
         self.reconcile_seconds = Histogram(_RECONCILE_BUCKETS)
         self.queue_seconds = Histogram(_QUEUE_BUCKETS)
         self.work_seconds = Histogram(_QUEUE_BUCKETS)
+        self.causes: dict[tuple[str, str], int] = {}
+        """By kind and event."""
+        self.hot_loops = self.stopped_deletes = self.paused_objects = 0
 
     def added(self) -> None:
         self.adds += 1
@@ -88,6 +91,19 @@ class ControllerMetrics(ControllerObserver):
     def failed(self, failure: Failure) -> None:
         self.failures[failure] += 1
 
+    def caused(self, kind: str, event: str) -> None:
+        key = (kind, event)
+        self.causes[key] = self.causes.get(key, 0) + 1
+
+    def looping(self) -> None:
+        self.hot_loops += 1
+
+    def deletes_stopped(self) -> None:
+        self.stopped_deletes += 1
+
+    def paused(self, objects: int) -> None:
+        self.paused_objects = objects
+
 
 class Metrics:
     """All counts of one Manager."""
@@ -98,6 +114,7 @@ class Metrics:
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.leading: bool | None = None
         """None without an election."""
+        self.certificates_read = 0
 
     @cached_property
     def registry(self) -> CollectorRegistry:
@@ -116,6 +133,10 @@ class Metrics:
     def request(self, code: str, method: str, host: str) -> None:
         """A request to the API server was answered, or `<error>`."""
         self.requests[code, method, host] += 1
+
+    def certificate_read(self) -> None:
+        """The files of the metrics server's certificate were read."""
+        self.certificates_read += 1
 
     def render(self, accept: str) -> tuple[str, bytes]:
         """The content type and body of a scrape whose Accept header is `accept`."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kubewright.cache.namespaces import Namespaces, each_of
 from kubewright.client.client import Client
 from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
 from kubewright.models import Object
@@ -32,17 +33,21 @@ class Permission:
         return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{where}"
 
 
-async def check_kinds(client: Client, kinds: Iterable[type[Object]], namespace: str | None) -> None:
-    """Raises ConfigError for kinds that the server does not have; ConnectionFailed when it can't say."""
+async def missing_kinds(client: Client, kinds: Iterable[type[Object]], namespaces: Namespaces) -> list[type[Object]]:
+    """The kinds that the server does not have. Raises ConnectionFailed when it can't say."""
     kinds = list(kinds)
+    namespace = each_of(namespaces)[0]
     served = await asyncio.gather(*(_is_served(client, kind, namespace) for kind in kinds))
-    missing = [kind.__api__ for kind, is_there in zip(kinds, served, strict=True) if not is_there]
-    if missing:
-        names = ", ".join(f"{api.plural}.{api.group}/{api.version}" for api in missing)
-        raise ConfigError(
-            f"the API server does not serve {names}: install the CustomResourceDefinition (kubewright install, or "
-            f"kubectl apply -f config/crd) and start again"
-        )
+    return [kind for kind, is_there in zip(kinds, served, strict=True) if not is_there]
+
+
+def not_served(missing: Sequence[type[Object]]) -> str:
+    """One line that says which kinds are missing and what to do."""
+    names = ", ".join(f"{api.plural}.{api.group}/{api.version}" for api in (kind.__api__ for kind in missing))
+    return (
+        f"the API server does not serve {names}: install the CustomResourceDefinition (kubewright install, or "
+        f"kubectl apply -f config/crd) and start again"
+    )
 
 
 async def _is_served(client: Client, kind: type[Object], namespace: str | None) -> bool:
@@ -55,8 +60,13 @@ async def _is_served(client: Client, kind: type[Object], namespace: str | None) 
     return True
 
 
-async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
+async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespaces: Namespaces) -> list[Permission]:
     """What of `rules` the server would not let us do, by its own word (SelfSubjectAccessReview)."""
+    missing = await asyncio.gather(*(_missing_in(client, rules, each) for each in each_of(namespaces)))
+    return [permission for each in missing for permission in each]
+
+
+async def _missing_in(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
     if await _is_allowed(client, Permission("*", "*", "*", namespace)):  # an administrator need not ask one by one
         return []
     asked = list(dict.fromkeys(each for rule in rules for each in _permissions(rule, namespace)))

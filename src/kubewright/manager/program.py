@@ -13,12 +13,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubewright.client.config import Config
 from kubewright.controller.log import get_logger
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager import logs
+from kubewright.manager.certificates import Certificate
 
 if TYPE_CHECKING:
     from kubewright.manager.manager import Manager
@@ -82,18 +84,22 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _configure(manager: Manager, flags: argparse.Namespace) -> None:
-    if flags.metrics_secure:
-        raise ConfigError(
-            "--metrics-secure is not supported; leave it out and keep the metrics port inside the cluster, or switch "
-            "it off with --metrics-bind-address=0"
-        )
     if flags.kubeconfig or flags.context:
         manager.config = Config.from_kubeconfig(flags.kubeconfig or None, context=flags.context or None)
     if flags.leader_elect is not None:
         manager.leader_election = flags.leader_elect and (manager.leader_election or True)
-    manager.namespace = flags.namespace or manager.namespace
+    manager.namespace = [each for each in flags.namespace.split(",") if each] or manager.namespace
     manager.health_address = flags.health_probe_bind_address
     manager.metrics_address = flags.metrics_bind_address
+    if flags.metrics_secure is not None:
+        manager.metrics_secure = flags.metrics_secure and (manager.metrics_secure or True)
+    if flags.metrics_cert_path:
+        folder = Path(flags.metrics_cert_path)
+        manager.metrics_secure = manager.metrics_secure and Certificate(
+            folder / flags.metrics_cert_name, folder / flags.metrics_cert_key
+        )
+    manager.wait_for_kinds = manager.wait_for_kinds or flags.wait_for_kinds
+    manager.allow_mass_deletion = flags.allow_mass_deletion
 
 
 def _parser(manager: Manager) -> argparse.ArgumentParser:
@@ -106,12 +112,21 @@ def _parser(manager: Manager) -> argparse.ArgumentParser:
     parser.add_argument(
         "--metrics-bind-address", default=manager.metrics_address, metavar="ADDRESS", help='of /metrics; "0" for none'
     )
+    parser.add_argument("--metrics-secure", default=None, help="serve metrics over HTTPS to authorized users", **switch)
     parser.add_argument(
-        "--metrics-secure", default=False, help="serve metrics over HTTPS to authorized users", **switch
+        "--metrics-cert-path", default="", metavar="FOLDER", help="of the certificate for that; without, one is made"
+    )
+    parser.add_argument("--metrics-cert-name", default="tls.crt", metavar="FILE", help="the certificate in that folder")
+    parser.add_argument("--metrics-cert-key", default="tls.key", metavar="FILE", help="its key in that folder")
+    parser.add_argument(
+        "--wait-for-kinds", default=False, help="wait for CustomResourceDefinitions that are not installed", **switch
+    )
+    parser.add_argument(
+        "--allow-mass-deletion", default=False, help="the many deletes that a fuse has stopped are meant", **switch
     )
     parser.add_argument("--kubeconfig", default="", metavar="FILE", help="where the API server is and who we are")
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument("--namespace", default="", help="work in this namespace alone")
+    parser.add_argument("--namespace", default="", metavar="NAME[,NAME]", help="work in these namespaces alone")
     parser.add_argument("--log-format", choices=("console", "json"), default=None)
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     return parser

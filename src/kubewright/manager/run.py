@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final
 
 from kubewright.cache.cache import Cache, Scope
@@ -19,9 +21,11 @@ from kubewright.controller.controller import Controller
 from kubewright.controller.log import get_logger
 from kubewright.controller.loop import ControlLoop
 from kubewright.controller.rbac import READ
+from kubewright.controller.tracing import Tracing
 from kubewright.machinery.errors import ConfigError
+from kubewright.manager.gate import METRICS_AUTH_RULES, Gate
 from kubewright.manager.leader import LEASE_RULE, Fence, LeaderElection, LeaderElector, identity
-from kubewright.manager.preflight import check_kinds, described, missing_permissions
+from kubewright.manager.preflight import described, missing_kinds, missing_permissions, not_served
 from kubewright.manager.serving import Scrapes, serving
 from kubewright.manager.supervisor import StoppedEarly, Supervisor, end
 from kubewright.models import Object
@@ -45,6 +49,8 @@ class Run:
         self._holder = identity()
         self._log = get_logger("kubewright.manager")
         self._kinds = list(dict.fromkeys(kind for each in manager.controllers for kind in each.cached))
+        self._late: list[type[Object]] = []
+        """Kinds that were not served at the start, and are waited for."""
 
     async def execute(self, on_ready: Callable[[], None]) -> None:
         """Run until a stop is asked for of `tasks`; `on_ready` is called when the caches are complete.
@@ -52,7 +58,7 @@ class Run:
         Raises what it could not start for, and what a task failed with.
         """
         try:
-            async with self._servers(), self._connected() as (client, writer, elector):
+            async with self._probes(), self._connected() as (client, writer, elector), self._metrics(client):
                 await self.tasks.or_stop(self._check(client, elector))
                 events = self._events(client)
                 async with self._caching(writer, events) as loops, self._beside([events.run()], needs_leader=False):
@@ -65,13 +71,31 @@ class Run:
             raise self.tasks.failure
         self._log.info("Stopped")
 
+    def hindrances(self) -> list[str]:
+        """For each kind that is still waited for: which, and why."""
+        if self.client is None:
+            return []
+        informers = [self.client.cache.informer(kind) for kind in self._late]
+        return [each.hindrance for each in informers if not each.synced]
+
     @asynccontextmanager
-    async def _servers(self) -> AsyncGenerator[None, None]:
+    async def _probes(self) -> AsyncGenerator[None, None]:
+        manager = self._manager
+        async with serving(manager.probes.handle, manager.health_address, "health_address") as manager.health_port:
+            yield
+
+    @asynccontextmanager
+    async def _metrics(self, client: Client) -> AsyncGenerator[None, None]:
         manager, scrapes = self._manager, Scrapes(self._manager.metrics)
-        async with (
-            serving(manager.probes.handle, manager.health_address, "health_address") as manager.health_port,
-            serving(scrapes.handle, manager.metrics_address, "metrics_address") as manager.metrics_port,
-        ):
+        handler, secure = scrapes.handle, manager.metrics_secure
+        context: Callable[[], SSLContext] | None = None
+        if secure:
+            from kubewright.manager.certificates import server_context
+
+            handler = Gate(client, scrapes.handle, manager.clock).handle
+            certificate = None if secure is True else secure
+            context = partial(server_context, certificate, manager.metrics.certificate_read)
+        async with serving(handler, manager.metrics_address, "metrics_address", context) as manager.metrics_port:
             yield
 
     @asynccontextmanager
@@ -111,12 +135,18 @@ class Run:
     async def _check(self, client: Client, elector: LeaderElector | None) -> None:
         """What can be told before the start: one line for kinds that are not served, one for rules that are missing."""
         manager = self._manager
-        await check_kinds(client, self._kinds, manager.namespace)
+        self._late = await missing_kinds(client, self._kinds, manager.namespace)
+        if self._late and not manager.wait_for_kinds:
+            raise ConfigError(not_served(self._late))
+        if self._late:
+            self._log.warning("Waiting for kinds", kinds=", ".join(kind.__api__.plural for kind in self._late))
         missing = await missing_permissions(client, manager.rbac_rules(), manager.namespace)
         needed = [each for each in missing if each.verb in READ]
         if elector is not None:
             namespace = elector.lease.metadata.namespace
             needed += await missing_permissions(client, [LEASE_RULE], namespace)
+        if manager.metrics_secure:
+            missing += await missing_permissions(client, METRICS_AUTH_RULES, None)
         if needed:
             raise ConfigError(described(list(dict.fromkeys([*missing, *needed]))))
         if missing:
@@ -132,7 +162,7 @@ class Run:
             loop.start()
         cache.start()
         try:
-            await self.tasks.or_stop(cache.wait_synced(_SYNC_TIMEOUT))
+            await self.tasks.or_stop(cache.wait_synced(_SYNC_TIMEOUT, apart_from=self._late))
             self._log.info("Caches are complete", kinds=len(self._kinds))
             yield loops
         finally:
@@ -141,8 +171,20 @@ class Run:
     def _loop(
         self, controller: Controller[Any], client: CachedClient, cache: Cache, events: EventWriter
     ) -> ControlLoop[Any]:
-        counts = self._manager.metrics.controller(controller.name, controller.workers)
-        loop = ControlLoop(controller, client, cache, events=events, observer=counts, clock=self._manager.clock)
+        manager = self._manager
+        counts = manager.metrics.controller(controller.name, controller.workers)
+        fuse = None if manager.allow_mass_deletion else controller.delete_fuse or manager.delete_fuse
+        provider = manager.tracer_provider
+        loop = ControlLoop(
+            controller,
+            client,
+            cache,
+            events=events,
+            observer=counts,
+            delete_fuse=fuse,
+            tracing=Tracing(provider, controller.name) if provider is not None else None,
+            clock=manager.clock,
+        )
         counts.queue = loop.queue
         return loop
 
@@ -190,7 +232,7 @@ class Run:
     async def _work(self, loops: Sequence[ControlLoop[Any]]) -> None:
         """Reconcile until the stop, and then let what runs finish: within its time, and while this process leads."""
         self._log.info("Working", controllers=",".join(each.controller.name for each in loops))
-        workers = [self.tasks.spawn(loop.run()) for loop in loops]
+        workers = [self.tasks.spawn(self._run_loop(loop)) for loop in loops]
         try:
             await self.tasks.stopping.wait()
             for loop in loops:
@@ -203,3 +245,15 @@ class Run:
             for loop in loops:
                 loop.close()
             await end(workers)
+
+    async def _run_loop(self, loop: ControlLoop[Any]) -> None:
+        """Run a loop, once the kinds that it waits for have come."""
+        assert self.client is not None
+        late = [kind for kind in loop.controller.cached if kind in self._late]
+        for kind in late:
+            try:
+                await self.tasks.or_stop(self.client.cache.informer(kind).wait_synced())
+            except StoppedEarly:
+                return
+            self._log.info("Kind has come", kind=kind.__api__.kind, controller=loop.controller.name)
+        await loop.run()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from ssl import SSLContext
 from typing import Final
 
 from kubewright.http.message import Handler, Request, Response
@@ -15,8 +16,12 @@ OFF: Final = "0"
 
 
 @asynccontextmanager
-async def serving(handler: Handler, address: str, option: str) -> AsyncGenerator[int, None]:
+async def serving(
+    handler: Handler, address: str, option: str, ssl: Callable[[], SSLContext] | None = None
+) -> AsyncGenerator[int, None]:
     """Serve `handler` at `host:port` (no host: every interface) as long as the block lasts; gives the port, 0 when off.
+
+    Over TLS when `ssl` makes a context for it.
 
     Raises ConfigError for an address that is none or is taken; `option` is what the message calls it.
     """
@@ -28,7 +33,7 @@ async def serving(handler: Handler, address: str, option: str) -> AsyncGenerator
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         raise ConfigError(f'{option} {address!r} is not an address; write "host:port", ":port", or "0" for none')
-    server = Server(handler, host=host.strip("[]"), port=int(port))
+    server = Server(handler, host=host.strip("[]"), port=int(port), ssl=ssl() if ssl is not None else None)
     try:
         await server.start()
     except ConfigError as error:
