@@ -8,7 +8,7 @@ from kubewright import Context, CustomResource, LeaderElection, Manager, ObjectM
 from kubewright.apis.core.v1 import ConfigMap
 
 ELECTION = LeaderElection(
-    lease_duration=timedelta(seconds=3), renew_deadline=timedelta(seconds=2), retry_period=timedelta(seconds=0.5)
+    lease_duration=timedelta(seconds=4), renew_deadline=timedelta(seconds=3), retry_period=timedelta(seconds=0.5)
 )
 
 
