@@ -2,8 +2,9 @@
 
 Appending costs the writer next to nothing: commits gather while one batch is being written by a thread of the log's
 own, and go out as the next. So a process that is killed loses the last few milliseconds at most, never an older commit
-and never a part of one; the file is whole after any crash of the process. What later rows replaced is deleted at start,
-and whenever enough has gathered.
+and never a part of one; the file is whole after any crash of the process. Revisions that may have been lost so are not
+given out again: who has seen one is told to start over, not left to wait for what it believes to have. What later rows
+replaced is deleted at start, and whenever enough has gathered.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ _DROP_SUPERSEDED = """
 DELETE FROM log WHERE revision < (SELECT max(revision) FROM log)
 AND (data IS NULL OR revision NOT IN (SELECT max(revision) FROM log GROUP BY resource, key))
 """
+_LOST_AT_MOST = 1_000_000
+"""Revisions that are left out after a process that did not close its log."""
+
 COMPACT_EVERY = 50_000
 """Rows appended between two clean-ups."""
 
@@ -53,12 +57,17 @@ class SQLiteLog:
         self._appended = 0
         self._writing: asyncio.Task[None] | None = None
         self._failure: sqlite3.Error | None = None
+        self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-log")
         self._database = _open(folder)
 
     def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
         database = self._database
         (last,) = database.execute("SELECT coalesce(max(revision), 1) FROM log").fetchone()
+        (closed,) = database.execute("PRAGMA user_version").fetchone()
+        if last > 1 and not closed:
+            last += _LOST_AT_MOST
+        database.execute("PRAGMA user_version = 0")
         with database:
             self._drop_superseded()
         kept: dict[str, dict[str, Entry]] = {}
@@ -110,7 +119,12 @@ class SQLiteLog:
 
     async def close(self) -> None:
         await self.flush()
+        if self._closed:
+            return
+        self._closed = True
         self._thread.shutdown()
+        if self._failure is None:
+            self._database.execute("PRAGMA user_version = 1")
         self._database.close()
 
 

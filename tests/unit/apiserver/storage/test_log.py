@@ -74,6 +74,23 @@ async def test_what_was_flushed_is_there_though_the_process_dies(tmp_path: Path)
     await store.close()
 
 
+async def test_a_watch_from_a_commit_that_died_with_the_process_is_told_to_start_over(tmp_path: Path) -> None:
+    store = Store(log=SQLiteLog(tmp_path / "live"))
+    put(store, "a")
+    await store.flush()
+    (tmp_path / "copy").mkdir()
+    for file in (tmp_path / "live").glob("log.db*"):
+        (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+    put(store, "lost")
+    lost = store.revision
+    again = Store(log=SQLiteLog(tmp_path / "copy"))
+    assert again.revision > lost
+    with pytest.raises(Gone):
+        again.watch("pods", lost)
+    await again.close()
+    await store.close()
+
+
 async def test_a_log_does_not_grow_with_what_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubewright.apiserver.storage.log.COMPACT_EVERY", 10)
     store = Store(log=SQLiteLog(tmp_path))
