@@ -1,0 +1,81 @@
+"""The dashboard asks for what a manager measures."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.controller import Context, controller
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request
+from kubewright.manager import Manager
+from kubewright.testing import Cluster, eventually, running
+
+DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kubewright.json"
+
+_METRIC = re.compile(r"\b([a-z_]+)\{(?:job|namespace)=")
+_LABELS = re.compile(r"by \(([a-z_, ]+)\)")
+OF_PROMETHEUS = {"le", "pod", "job", "namespace"}
+"""Labels that Prometheus adds when it scrapes, and a bucket's own."""
+
+
+def panels() -> list[dict[str, Any]]:
+    dashboard = json.loads(DASHBOARD.read_text())
+    return [each for each in dashboard["panels"] if each["type"] != "row"]
+
+
+def queries() -> list[str]:
+    return [target["expr"] for panel in panels() for target in panel["targets"]]
+
+
+@controller(ConfigMap)
+async def look(ctx: Context[ConfigMap]) -> None: ...
+
+
+async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
+    """The names that a manager at work shows, each with its labels."""
+    manager = Manager(
+        [look],
+        config=cluster.config,
+        namespace=namespace,
+        health_address="0",
+        metrics_address="127.0.0.1:0",
+        leader_election=True,
+    )
+    async with running(manager):
+
+        async def looked() -> None:
+            assert sum(manager.metrics.controllers["configmap"].outcomes.values()) > 0
+
+        await eventually(looked)
+        client = HTTPClient(f"http://127.0.0.1:{manager.metrics_port}")
+        text = (await (await client.send(Request("GET", "/metrics"))).read()).decode()
+        await client.close()
+    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    found: dict[str, set[str]] = {}
+    for each in samples:
+        found.setdefault(each.name, set()).update(each.labels)
+    return found
+
+
+async def test_every_metric_and_label_that_it_asks_for_is_there(cluster: Cluster, namespace: str) -> None:
+    shown = await scraped(cluster, namespace)
+    assert len(queries()) > 20
+    for query in queries():
+        names = _METRIC.findall(query)
+        assert names, query
+        for name in names:
+            assert name in shown, f"{name} is asked for and not measured: {query}"
+            grouped = {each.strip() for group in _LABELS.findall(query) for each in group.split(",")}
+            assert grouped - OF_PROMETHEUS <= shown[name], query
+
+
+def test_each_panel_has_a_place_and_an_identity_of_its_own() -> None:
+    ids = [each["id"] for each in panels()]
+    assert len(set(ids)) == len(ids)
+    places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels()]
+    assert len(set(places)) == len(places)
+    assert all(each["gridPos"]["x"] + each["gridPos"]["w"] <= 24 for each in panels())
