@@ -11,7 +11,7 @@ What `APIServer` puts together, and where each part comes from:
     registry        builtin.install(server)        the built-in kinds, from the catalog and `registry/<group>.py`
     apiextensions   install(server)                serves CustomResourceDefinitions; observes their commits
     authentication  build(server) -> Authentication  `.authenticate(Request) -> UserInfo`, `.key_set()` for JWKS,
-                                                   `.impersonate(Request, UserInfo, Authorizer) -> UserInfo`
+                                                   `.impersonate(Request, AccessAttributes, Authorizer) -> UserInfo`
     authorization   build(server) -> Authorizer      RBAC; observes roles and bindings
     admission       build(server) -> list[AdmissionPlugin]
 """

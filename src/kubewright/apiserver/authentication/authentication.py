@@ -11,7 +11,7 @@ from kubewright.apiserver.authentication.impersonation import impersonate
 from kubewright.apiserver.authentication.jwt import InvalidToken, SigningKey
 from kubewright.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright.apiserver.authentication.user import ANONYMOUS_USER, AUTHENTICATED_GROUP, UserInfo
-from kubewright.apiserver.authorization.attributes import Authorizer
+from kubewright.apiserver.authorization.attributes import AccessAttributes, Authorizer
 from kubewright.http.message import Request
 from kubewright.machinery.errors import Unauthorized
 from kubewright.machinery.json import JSONObject
@@ -64,9 +64,9 @@ class Authentication:
             return (user, own) if own else None
         return self.service_accounts.authenticate(token, audiences)
 
-    def impersonate(self, request: Request, user: UserInfo, authorizer: Authorizer) -> UserInfo:
+    def impersonate(self, request: Request, access: AccessAttributes, authorizer: Authorizer) -> UserInfo:
         """The user that the request's `Impersonate-*` headers ask for; see `impersonation.impersonate`."""
-        return impersonate(request, user, authorizer)
+        return impersonate(request, access, authorizer)
 
     def key_set(self) -> JSONObject:
         """The keys that service account tokens can be checked with, as a JSON Web Key Set."""

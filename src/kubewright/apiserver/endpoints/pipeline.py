@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from dataclasses import replace
 from typing import Protocol
 
 from kubewright.apiserver.authentication.user import UserInfo
@@ -19,6 +20,7 @@ from kubewright.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
+from kubewright.machinery.selectors import FieldSelector
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request's body: as a real API server takes."""
@@ -31,7 +33,7 @@ class Authentication(Protocol):
 
     def authenticate(self, request: Request) -> UserInfo: ...
 
-    def impersonate(self, request: Request, user: UserInfo, authorizer: Authorizer) -> UserInfo: ...
+    def impersonate(self, request: Request, access: AccessAttributes, authorizer: Authorizer) -> UserInfo: ...
 
 
 class Pipeline:
@@ -68,22 +70,37 @@ class Pipeline:
         return response
 
     async def _answer(self, request: Request, info: RequestInfo) -> Response:
-        user = self._authentication.authenticate(request)
-        user = self._authentication.impersonate(request, user, self._authorizer)
-        self._authorize(user, info)
+        access = _access(self._authentication.authenticate(request), request, info)
+        user = self._authentication.impersonate(request, access, self._authorizer)
+        self._authorize(access if user is access.user else replace(access, user=user))
         if len(request.body) > BODY_LIMIT:
             raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
         if info.resource:
             return await self._resources.serve(request, info, user)
         return self._paths.serve(request, info.path)
 
-    def _authorize(self, user: UserInfo, info: RequestInfo) -> None:
-        if info.resource:
-            access = AccessAttributes(
-                user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, info.name
-            )
-        else:
-            access = AccessAttributes(user, info.verb, path=info.path)
+    def _authorize(self, access: AccessAttributes) -> None:
         decision = self._authorizer.authorize(access)
         if not decision.allowed:
             raise forbidden(access, decision.reason)
+
+
+def _access(user: UserInfo, request: Request, info: RequestInfo) -> AccessAttributes:
+    """What a request wants to do."""
+    if not info.resource:
+        return AccessAttributes(user, info.verb, path=info.path)
+    name = info.name or (_selected_name(request.query) if info.verb in ("list", "watch") else "")
+    return AccessAttributes(
+        user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
+    )
+
+
+def _selected_name(query: str) -> str:
+    """The one name that a field selector lets through: who may read that object may list or watch just it."""
+    if "metadata.name" not in query:
+        return ""
+    try:
+        selector = FieldSelector.parse(Query(query).text("fieldSelector"))
+    except ValueError:
+        return ""  # told of when the selector is read for good
+    return selector.exact("metadata.name") or ""

@@ -54,7 +54,7 @@ class AccessReview(Action):
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
         spec = body.setdefault("spec", {})
-        faults = self.faults(spec)
+        faults = self.faults(spec, attributes)
         if faults:
             raise Invalid.of("", _GROUP, "", faults)
         return answer(body, attributes, self._answer(spec, self.user(spec, attributes)))
@@ -63,7 +63,7 @@ class AccessReview(Action):
         extra = {key.lower(): tuple(values) for key, values in (spec.get("extra") or {}).items()}
         return UserInfo(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
 
-    def faults(self, spec: JSONObject) -> list[FieldError]:
+    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
         faults = _attribute_faults(spec)
         if not spec.get("user") and not spec.get("groups"):
             faults.append(invalid("spec.user", "", "at least one of user or group must be specified"))
@@ -86,7 +86,7 @@ class SelfAccessReview(AccessReview):
     def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
         return attributes.user
 
-    def faults(self, spec: JSONObject) -> list[FieldError]:
+    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
         return _attribute_faults(spec)
 
 
@@ -94,11 +94,15 @@ class SelfAccessReview(AccessReview):
 class LocalAccessReview(AccessReview):
     """May this user do that in this namespace?"""
 
-    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
-        asked = (body.get("spec") or {}).get("resourceAttributes") or {}
-        if asked.get("namespace") != attributes.namespace:
-            raise BadRequest(f"spec.resourceAttributes.namespace must match namespace: {attributes.namespace}")
-        return super().create(body, attributes)
+    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        faults = super().faults(spec, attributes)
+        asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if asked is not None and asked.get("namespace") != attributes.namespace:
+            at = "spec.resourceAttributes.namespace"
+            faults.append(invalid(at, asked.get("namespace") or "", "must match metadata.namespace"))
+        if path is not None:
+            faults.append(invalid("spec.nonResourceAttributes", _as_go(path), "disallowed on this kind of request"))
+        return faults
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,11 +155,16 @@ def _access(spec: JSONObject, user: UserInfo) -> AccessAttributes:
     )
 
 
+def _as_go(path: JSONObject) -> JSONObject:
+    """Attributes of a path as faults show them."""
+    return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+
+
 def _attribute_faults(spec: JSONObject) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         why = "cannot be specified in combination with resourceAttributes"
-        return [invalid("spec.nonResourceAttributes", path, why)]
+        return [invalid("spec.nonResourceAttributes", _as_go(path), why)]
     if resource is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [invalid("spec.resourceAttributes", None, why)]

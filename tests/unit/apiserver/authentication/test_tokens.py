@@ -176,7 +176,58 @@ async def test_who_may_impersonate_is_somebody_else(api: API) -> None:
 async def test_impersonation_without_the_right_is_refused(api: API) -> None:
     status = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol")
     assert status["message"] == (
-        'users "carol" is forbidden: User "bob" cannot impersonate resource "users" in API group "" '
-        "at the cluster scope"
+        'selfsubjectreviews.authentication.k8s.io is forbidden: User "bob" cannot impersonate-on:user-info:create '
+        'resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope'
     )
-    await api.refused(400, "POST", WHO, {}, impersonate_group="a")
+    status = await api.refused(400, "POST", WHO, {}, impersonate_group="a")
+    assert status["message"] == (
+        'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} '
+        "without impersonating a user name"
+    )
+
+
+async def grant(api: API, *rules: dict[str, list[str]]) -> None:
+    """Let bob do it all over the cluster."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    await api.ok("POST", f"{rbac}/clusterroles", {"metadata": {"name": "granted"}, "rules": rules})
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "granted"}
+    binding = {"metadata": {"name": "granted"}, "roleRef": ref, "subjects": [{"kind": "User", "name": "bob"}]}
+    await api.ok("POST", f"{rbac}/clusterrolebindings", binding)
+
+
+async def test_who_may_impersonate_may_do_so_for_anything(api: API) -> None:
+    await grant(api, {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["carol"]})
+    assert (await who(api, "bob", impersonate_user="carol"))["username"] == "carol"
+    await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
+    await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol", impersonate_group="a")
+
+
+async def test_constrained_impersonation_is_for_what_it_names(api: API) -> None:
+    group = ["authentication.k8s.io"]
+    await grant(
+        api,
+        {"apiGroups": group, "resources": ["users"], "verbs": ["impersonate:user-info"], "resourceNames": ["carol"]},
+        {"apiGroups": group, "resources": ["selfsubjectreviews"], "verbs": ["impersonate-on:user-info:create"]},
+    )
+    assert (await who(api, "bob", impersonate_user="carol"))["username"] == "carol"
+    pods = await api.refused(403, "GET", "/api/v1/pods", token="bob", impersonate_user="carol")
+    assert 'User "bob" cannot impersonate-on:user-info:list resource "pods"' in pods["message"]
+    dave = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
+    assert dave["message"].startswith('users.authentication.k8s.io "dave" is forbidden: ')
+    account = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="system:serviceaccount:a:b")
+    assert "impersonate-on:serviceaccount:create" in account["message"]
+
+
+async def test_constrained_impersonation_never_makes_a_superuser(api: API) -> None:
+    anything = {"apiGroups": ["*"], "resources": ["*"]}
+    await grant(api, {**anything, "verbs": ["impersonate:user-info", "impersonate-on:user-info:create"]})
+    asked = {"impersonate_user": "carol", "impersonate_group": "system:masters"}
+    refused = await api.refused(403, "POST", WHO, {}, token="bob", **asked)
+    assert refused["message"].endswith("impersonating the system:masters group is not allowed")
+
+
+async def test_a_node_has_the_groups_of_nodes(api: API) -> None:
+    anything = {"apiGroups": ["*"], "resources": ["*"]}
+    await grant(api, {**anything, "verbs": ["impersonate:arbitrary-node", "impersonate-on:arbitrary-node:create"]})
+    user = await who(api, "bob", impersonate_user="system:node:n1")
+    assert user["groups"] == ["system:nodes", "system:authenticated"]

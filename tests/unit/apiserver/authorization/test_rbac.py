@@ -91,6 +91,14 @@ async def test_a_rule_allows_what_it_says_and_nothing_else(
     assert await allowed(api, **asked) is expected
 
 
+async def test_who_may_list_one_name_selects_it(api: API) -> None:
+    await grant(api, rule("list", resources=("configmaps",), resourceNames=("only",)))
+    listed = "/api/v1/namespaces/default/configmaps"
+    await api.ok("GET", f"{listed}?fieldSelector=metadata.name%3Donly", token="bob")
+    for query in ("", "?fieldSelector=metadata.name%3Dother", "?fieldSelector=metadata.name%21%3Donly"):
+        await api.refused(403, "GET", f"{listed}{query}", token="bob")
+
+
 async def test_names_of_several_rules_add_up(api: API) -> None:
     await grant(api, rule("get", resources=("configmaps",), resourceNames=("a",)), name="first")
     await grant(api, rule("get", resources=("configmaps",), resourceNames=("b",)), name="second")
