@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from integration.command import COMMAND, Up, environment, up
 from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
@@ -22,7 +19,6 @@ from kubewright.testing import Cluster, gone
 from webserver_operator.controller import reconcile
 from webserver_operator.types import WebServer
 
-COMMAND = Path(sys.executable).with_name("kubewright")
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
 NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
 CRD = "webservers.my.domain"
@@ -43,11 +39,6 @@ def run(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = No
     return done.returncode, done.stdout
 
 
-def environment(kubeconfig: Path | None) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHONPATH"))}
-    return own | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
-
-
 def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> str:
     """The one line that says why it failed."""
     status, said = run(*arguments, folder=folder, kubeconfig=kubeconfig)
@@ -64,46 +55,6 @@ async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple
 
 async def failure_aside(*arguments: object, kubeconfig: Path) -> str:
     return await asyncio.to_thread(failure, *arguments, kubeconfig=kubeconfig)
-
-
-class Up:
-    """A control plane that was started by `kubewright up` in a folder."""
-
-    def __init__(self, folder: Path, *arguments: object) -> None:
-        self.kubeconfig = folder / ".kubewright/kubeconfig"
-        self._process = subprocess.Popen(
-            [COMMAND, "up", *map(str, arguments)], cwd=folder, env=environment(None), stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.said = ""
-        while "Ctrl-C stops it." not in self.said:
-            line = self._process.stdout.readline()
-            assert line, f"it ended: {self.said}"
-            self.said += line
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def end(self, number: int) -> int:
-        """Send a signal, and wait for the end. Gives the exit status."""
-        self._process.send_signal(number)
-        assert self._process.stdout is not None
-        self.said += self._process.stdout.read()
-        return self._process.wait(30)
-
-    def kill(self) -> None:
-        if self._process.poll() is None:
-            self.end(signal.SIGKILL)
-
-
-@contextmanager
-def up(folder: Path, *arguments: object) -> Iterator[Up]:
-    started = Up(folder, *arguments)
-    try:
-        yield started
-    finally:
-        started.kill()
 
 
 # ---- a control plane of one's own

@@ -9,77 +9,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
-from kubewright import Config, Context, Controller, Manager, ObjectMeta, controller
-from kubewright.apis.core.v1 import ConfigMap
+from integration.gizmo_operator import Gizmo, reconcile
+from kubewright import Context, Manager, controller
 from kubewright.apiserver.options import ServerOptions
-from kubewright.client import MergePatch
 from kubewright.http.message import Request, Response
 from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import Gate, Line, between
+from robustness.gizmos import OBJECTS, Gizmos, operator
 
-OBJECTS = 20
 LASTS = 3.0
 """Seconds."""
-
-
-class Gizmos:
-    """The Gizmos of one namespace, and what each should have."""
-
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self._cluster = cluster
-        self._client = cluster.client
-        self.namespace = namespace
-        self.wanted: dict[str, int] = {}
-
-    async def populate(self) -> None:
-        for number in range(OBJECTS):
-            await self.create(f"g-{number}", 2)
-        await self.converge()
-
-    async def create(self, name: str, parts: int) -> None:
-        metadata = ObjectMeta(name=name, namespace=self.namespace)
-        await self._client.create(Gizmo(metadata=metadata, spec=GizmoSpec(parts=parts)))
-        self.wanted[name] = parts
-
-    async def change(self, name: str, parts: int) -> None:
-        patch = MergePatch({"spec": {"parts": parts}})
-        await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)
-        self.wanted[name] = parts
-
-    async def delete(self, name: str) -> None:
-        await self._client.delete(Gizmo, name, namespace=self.namespace)
-        self.wanted.pop(name)
-
-    async def damage(self, name: str) -> None:
-        await self._client.delete(ConfigMap, f"{name}-0", namespace=self.namespace)
-
-    async def shake(self) -> None:
-        """Something of everything: create, change, delete, damage, and delete what comes again."""
-        for number in range(0, OBJECTS, 4):
-            await self.create(f"late-{number}", 1)
-            await self.change(f"g-{number}", 3)
-            await self.delete(f"g-{number + 1}")
-            await self.damage(f"g-{number + 2}")
-            await self.delete(f"g-{number + 3}")
-            await self.create(f"g-{number + 3}", 1)
-
-    async def converge(self) -> None:
-        await eventually(self._check)
-
-    async def _check(self) -> None:
-        gizmos = await self._client.list(Gizmo, namespace=self.namespace)
-        parts = {gizmo.metadata.name: gizmo.status.parts if gizmo.status else None for gizmo in gizmos}
-        assert parts == self.wanted
-        uids = {gizmo.metadata.name: gizmo.metadata.uid for gizmo in gizmos}
-        present = {
-            each.metadata.name: [owner.uid for owner in each.metadata.owner_references]
-            for each in await self._client.list(ConfigMap, namespace=self.namespace)
-            if each.metadata.name != "kube-root-ca.crt"
-        }
-        assert present == {
-            f"{name}-{number}": [uids[name]] for name, parts in self.wanted.items() for number in range(parts)
-        }
 
 
 def failing(code: int, reason: str, headers: dict[str, str], methods: set[str]) -> Callable[[Request], Response | None]:
@@ -158,7 +97,7 @@ async def test_a_server_that_fails_for_a_while_is_not_stormed_and_nothing_is_mis
     most: int,
 ) -> None:
     await cluster.install(Gizmo)
-    gizmos = Gizmos(cluster, namespace)
+    gizmos = Gizmos(cluster.client, namespace)
     rules = Manager([reconcile]).rbac_rules()
     async with (
         cluster.service_account(rules, namespace=namespace) as account,
@@ -190,7 +129,7 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
 
     async with Environment(server=ServerOptions(history=8)) as cluster, cluster.namespace() as namespace:
         await cluster.install(Gizmo)
-        gizmos = Gizmos(cluster, namespace)
+        gizmos = Gizmos(cluster.client, namespace)
         rules = Manager([reconcile]).rbac_rules()
         async with (
             cluster.service_account(rules, namespace=namespace) as account,
@@ -206,7 +145,3 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
             await eventually(only_those_that_exist_are_lit)
     expired = {record.getMessage().split(":")[0] for record in caplog.records if "too old" in record.getMessage()}
     assert expired == {"Cannot follow gizmos.kubewright.test", "Cannot follow configmaps"}
-
-
-def operator(config: Config, controllers: list[Controller[Gizmo]]) -> Manager:
-    return Manager(controllers, name="gizmos", config=config, health_address="0", metrics_address="0")

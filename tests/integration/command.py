@@ -1,0 +1,58 @@
+"""The command line as a process, and control planes that it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+COMMAND = Path(sys.executable).with_name("kubewright")
+
+
+def environment(kubeconfig: Path | None) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHONPATH"))}
+    return own | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
+
+
+class Up:
+    """A control plane that was started by `kubewright up` in a folder."""
+
+    def __init__(self, folder: Path, *arguments: object) -> None:
+        self.kubeconfig = folder / ".kubewright/kubeconfig"
+        self._process = subprocess.Popen(
+            [COMMAND, "up", *map(str, arguments)], cwd=folder, env=environment(None), stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.said = ""
+        while "Ctrl-C stops it." not in self.said:
+            line = self._process.stdout.readline()
+            assert line, f"it ended: {self.said}"
+            self.said += line
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def end(self, number: int) -> int:
+        """Send a signal, and wait for the end. Gives the exit status."""
+        self._process.send_signal(number)
+        assert self._process.stdout is not None
+        self.said += self._process.stdout.read()
+        return self._process.wait(30)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self.end(signal.SIGKILL)
+
+
+@contextmanager
+def up(folder: Path, *arguments: object) -> Iterator[Up]:
+    started = Up(folder, *arguments)
+    try:
+        yield started
+    finally:
+        started.kill()

@@ -1,0 +1,82 @@
+"""Gizmos, each with its ConfigMaps: what is done to them, and what should be there."""
+
+from __future__ import annotations
+
+from integration.gizmo_operator import Gizmo, GizmoSpec
+from kubewright import Client, Config, Controller, Manager, ObjectMeta
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client import MergePatch
+from kubewright.testing import eventually
+
+OBJECTS = 20
+
+
+class Gizmos:
+    """The Gizmos of one namespace, and what each should have."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self.namespace = namespace
+        self.wanted: dict[str, int] = {}
+
+    async def populate(self) -> None:
+        for number in range(OBJECTS):
+            await self.create(f"g-{number}", 2)
+        await self.converge()
+
+    async def create(self, name: str, parts: int) -> None:
+        metadata = ObjectMeta(name=name, namespace=self.namespace)
+        await self._client.create(Gizmo(metadata=metadata, spec=GizmoSpec(parts=parts)))
+        self.wanted[name] = parts
+
+    async def change(self, name: str, parts: int) -> None:
+        patch = MergePatch({"spec": {"parts": parts}})
+        await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)
+        self.wanted[name] = parts
+
+    async def delete(self, name: str) -> None:
+        await self._client.delete(Gizmo, name, namespace=self.namespace)
+        self.wanted.pop(name)
+
+    async def damage(self, name: str) -> None:
+        await self._client.delete(ConfigMap, f"{name}-0", namespace=self.namespace)
+
+    async def shake(self) -> None:
+        """Something of everything: create, change, delete, damage, and delete what comes again."""
+        for number in range(0, OBJECTS, 4):
+            await self.create(f"late-{number}", 1)
+            await self.change(f"g-{number}", 3)
+            await self.delete(f"g-{number + 1}")
+            await self.damage(f"g-{number + 2}")
+            await self.delete(f"g-{number + 3}")
+            await self.create(f"g-{number + 3}", 1)
+
+    async def take_stock(self) -> None:
+        """Want what the server has: not all that was asked of one that died is in it."""
+        found = await self._client.list(Gizmo, namespace=self.namespace)
+        self.wanted = {gizmo.metadata.name: gizmo.spec.parts for gizmo in found}
+
+    async def clear(self) -> None:
+        for name in list(self.wanted):
+            await self.delete(name)
+
+    async def converge(self) -> None:
+        await eventually(self._check)
+
+    async def _check(self) -> None:
+        gizmos = await self._client.list(Gizmo, namespace=self.namespace)
+        parts = {gizmo.metadata.name: gizmo.status.parts if gizmo.status else None for gizmo in gizmos}
+        assert parts == self.wanted
+        uids = {gizmo.metadata.name: gizmo.metadata.uid for gizmo in gizmos}
+        present = {
+            each.metadata.name: [owner.uid for owner in each.metadata.owner_references]
+            for each in await self._client.list(ConfigMap, namespace=self.namespace)
+            if each.metadata.name != "kube-root-ca.crt"
+        }
+        assert present == {
+            f"{name}-{number}": [uids[name]] for name, parts in self.wanted.items() for number in range(parts)
+        }
+
+
+def operator(config: Config, controllers: list[Controller[Gizmo]]) -> Manager:
+    return Manager(controllers, name="gizmos", config=config, health_address="0", metrics_address="0")
