@@ -99,7 +99,7 @@ def _owned(kubeconfig: Path) -> Generator[None]:
     """Hold the kubeconfig against other control planes; remove it, and what was made for it, at the end."""
     made = not kubeconfig.parent.exists()
     kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-    lock = kubeconfig.with_name(f"{kubeconfig.name}.lock")
+    lock = kubeconfig.with_name(f"{kubeconfig.name}.pid")  # kubectl takes `.lock` for a lock of its own
     with open(lock, "a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,6 +17,12 @@ from kubewright.models.meta import ObjectMeta
 
 DEFAULT: Final = "default"
 ROOT_CA: Final = "kube-root-ca.crt"
+_DESCRIPTION: Final = "kubernetes.io/description"
+_WHAT_FOR: Final = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
 
 
 class NamespaceContents:
@@ -45,7 +51,8 @@ class NamespaceContents:
         try:
             present = await ctx.get(ConfigMap, ROOT_CA, namespace=namespace)
         except NotFound:
-            await _create(ctx, ConfigMap(metadata=ObjectMeta(name=ROOT_CA, namespace=namespace), data=data))
+            metadata = ObjectMeta(name=ROOT_CA, namespace=namespace, annotations={_DESCRIPTION: _WHAT_FOR})
+            await _create(ctx, ConfigMap(metadata=metadata, data=data))
             return
         if present.data != data:
             present.data = data

@@ -29,6 +29,7 @@ _YEAR = 365 * 24 * 3600
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _META_PARTS = ("ObjectMeta", "ListMeta", "ManagedFieldsEntry", "OwnerReference", "FieldsV1", "Time")
 _META_SOURCE = "apis/coordination.k8s.io/v1"
+_CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _PATCH_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 _PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 
@@ -124,7 +125,7 @@ def _kind_schema(resource: Resource, gvk: JSONObject) -> JSONObject:
     schema["properties"] = {
         **(schema.get("properties") or {}),
         **_TYPE_PROPERTIES,
-        "metadata": _reference("ObjectMeta"),
+        "metadata": _reference("ObjectMeta", f"Standard object's metadata. More info: {_CONVENTIONS}#metadata"),
     }
     schema["x-kubernetes-group-version-kind"] = [gvk]
     return schema
@@ -132,12 +133,17 @@ def _kind_schema(resource: Resource, gvk: JSONObject) -> JSONObject:
 
 def _list_schema(resource: Resource, item: str) -> JSONObject:
     kind = resource.list_kind or f"{resource.kind}List"
-    items = {"type": "array", "items": {"allOf": [{"$ref": f"#/components/schemas/{item}"}]}}
+    items = {
+        "description": f"List of {resource.plural}. More info: {_CONVENTIONS}",
+        "type": "array",
+        "items": {"$ref": f"#/components/schemas/{item}"},
+    }
+    metadata = _reference("ListMeta", f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds")
     return {
         "description": f"{kind} is a list of {resource.kind}",
         "type": "object",
         "required": ["items"],
-        "properties": {**_TYPE_PROPERTIES, "items": items, "metadata": _reference("ListMeta")},
+        "properties": {**_TYPE_PROPERTIES, "items": items, "metadata": metadata},
         "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": kind}],
     }
 
@@ -159,8 +165,8 @@ def _item_path(resource: Resource) -> str:
     return f"{resource.group_version.path}{namespaced}/{resource.plural}/{{name}}"
 
 
-def _reference(part: str) -> JSONObject:
-    return {"allOf": [{"$ref": f"#/components/schemas/{_META}{part}"}]}
+def _reference(part: str, description: str) -> JSONObject:
+    return {"description": description, "allOf": [{"$ref": f"#/components/schemas/{_META}{part}"}]}
 
 
 _TYPE_PROPERTIES: dict[str, Any] = {
@@ -168,12 +174,12 @@ _TYPE_PROPERTIES: dict[str, Any] = {
         "type": "string",
         "description": "APIVersion defines the versioned schema of this representation of an object. Servers should "
         "convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
-        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+        f"{_CONVENTIONS}#resources",
     },
     "kind": {
         "type": "string",
         "description": "Kind is a string value representing the REST resource this object represents. Servers may "
         "infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
-        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+        f"{_CONVENTIONS}#types-kinds",
     },
 }

@@ -46,12 +46,16 @@ def nonconforming(error: Nonconforming, patched: JSONObject) -> Invalid:
     return Invalid.of("", "", "", [invalid("patch", encode_json(patched).decode(), error.why)])
 
 
-def read_patch(resource: Resource, content_type: str, body: bytes) -> Patch:
-    """The change that a JSON, merge or strategic merge patch asks for. Raises BadRequest for a body that is none."""
+def decode(body: bytes) -> Any:
+    """The document in a JSON, merge or strategic merge patch. Raises BadRequest."""
     try:
-        patch = msgspec.json.decode(body)
+        return msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
+
+
+def change(resource: Resource, content_type: str, patch: Any) -> Patch:
+    """The change that a decoded patch asks for. Raises BadRequest for one that is not of its type."""
     if content_type == JSON_PATCH:
         return lambda obj: json_patch(obj, patch)
     document = _object(patch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubewright.apiserver import catalog
-from kubewright.apiserver.endpoints import answers
+from kubewright.apiserver.endpoints import answers, swagger
 from kubewright.apiserver.endpoints.discovery import Discovery
 from kubewright.apiserver.endpoints.metrics import Metrics
 from kubewright.apiserver.endpoints.openapi import OpenAPI
@@ -29,6 +29,7 @@ _LISTED = (
     "/healthz",
     "/livez",
     "/metrics",
+    "/openapi/v2",
     "/openapi/v3",
     "/openid/v1/jwks",
     "/readyz",
@@ -62,6 +63,8 @@ class PathEndpoints:
                 return self._discovery.serve(request, parts)
             case ["openapi", "v3", *rest]:
                 return self._openapi.serve(request, "/".join(rest))
+            case ["openapi", "v2"]:
+                return swagger.serve(request)
             case ["version"]:
                 return answers.json_document(200, catalog.version())
             case [("healthz" | "livez" | "readyz") as name, *rest]:

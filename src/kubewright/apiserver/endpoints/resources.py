@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubewright.apiserver.admission.attributes import Attributes, Operation
 from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.endpoints import answers, body, parameters, patching
-from kubewright.apiserver.endpoints.negotiation import PROTOBUF, check_encoding, negotiate
+from kubewright.apiserver.endpoints.negotiation import JSON, PROTOBUF, check_encoding, negotiate
 from kubewright.apiserver.endpoints.parameters import Query
 from kubewright.apiserver.endpoints.representation import Form, MetadataForm, Representation, WholeForm
 from kubewright.apiserver.endpoints.requestinfo import RequestInfo
@@ -76,6 +76,8 @@ class _Call:
         parameters.check_timeout(self._query)
         info, resource = self._info, self._resource
         everywhere = resource.namespaced and not self._namespace
+        if everywhere and info.name:
+            raise not_served()
         if self._request.method == "HEAD":
             raise _not_allowed()
         misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
@@ -212,7 +214,10 @@ class _Call:
             return answers.document(201 if outcome.created else 200, show.one(outcome.object), show.content_type)
         parameters.refuse_force(self._query)
         options = self._write_options("PatchOptions")
-        patch = patching.read_patch(self._resource, content_type, self._request.body)
+        document = patching.decode(self._request.body)
+        patch = patching.change(self._resource, content_type, document)
+        if content_type != patching.JSON_PATCH and options.field_validation != "Ignore":
+            options.faults = body.duplicate_fields(self._request.body, JSON, document)
         patched: list[JSONObject] = []
         kind = view.kind if view is not None else None
 

@@ -19,6 +19,8 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.json import JSONObject
 
 _MAX_SIZE: Final = 1024 * 1024
+_WHOLE: Final = "[]"
+"""What a real server calls the field at fault when it is the object as a whole."""
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 _ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
 _REQUIRED_KEYS: Final = {
@@ -44,7 +46,7 @@ class ConfigMapStrategy(PlainStrategy):
         for key in binary:
             faults += checks.named(f"binaryData[{key}]", key, names.config_key)
         size = sum(len(value.encode()) for value in text.values()) + _decoded_size(binary)
-        return [*faults, too_long("", _MAX_SIZE)] if size > _MAX_SIZE else faults
+        return [*faults, too_long(_WHOLE, _MAX_SIZE)] if size > _MAX_SIZE else faults
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _immutable_faults(obj, old, "data", "binaryData")

@@ -141,16 +141,17 @@ class Log(Connection):
 
 @dataclass(frozen=True, kw_only=True)
 class NotRun(Connection):
-    """What takes a running process, which a simulated Pod does not have: refused."""
+    """What takes a running process, which a simulated Pod or Node does not have: refused."""
 
     what: str
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
+        plural, kind = attributes.resource.plural, attributes.resource.kind.lower()
         message = (
-            f"{self.what} into pods is not supported by the embedded API server: "
-            f'pod "{attributes.name}" is simulated, no process runs in it'
+            f"{self.what} into {plural} is not supported by the embedded API server: "
+            f'{kind} "{attributes.name}" is simulated, no process runs in it'
         )
-        details = StatusDetails(name=attributes.name, kind="pods")
+        details = StatusDetails(name=attributes.name, kind=plural)
         raise APIError(status=Status(501, "NotImplemented", message, details))
 
 

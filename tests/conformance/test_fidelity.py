@@ -1,0 +1,70 @@
+"""What was found to differ by putting the answers of two servers side by side."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.rawapi import API
+
+OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+TWICE = b'{"data": {"a": "b", "a": "c"}}'
+
+
+async def send_patch(api: API, target: str, body: Any, kind: str) -> Any:
+    return await api.send("PATCH", target, body, headers={"content-type": f"application/{kind}+json"})
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+async def test_a_name_without_its_namespace_is_nowhere(api: API, method: str) -> None:
+    body = {"metadata": {"name": "a"}} if method == "PUT" else None
+    answer = (await api.send(method, "/api/v1/configmaps/a", body)).expect(404)
+    assert answer.message == "the server could not find the requested resource"
+
+
+@pytest.mark.parametrize("kind", ["merge-patch", "strategic-merge-patch"])
+async def test_a_field_that_a_patch_has_twice_is_told(api: API, ns: str, kind: str) -> None:
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
+    target = f"{ns}/configmaps/a"
+    warned = (await send_patch(api, f"{target}?fieldValidation=Warn", TWICE, kind)).expect(200)
+    assert warned.headers["warning"] == '299 - "duplicate field \\"data.a\\""'
+    strict = (await send_patch(api, f"{target}?fieldValidation=Strict", TWICE, kind)).expect(422)
+    assert 'strict decoding error: duplicate field "data.a"' in strict.message
+    silent = (await send_patch(api, f"{target}?fieldValidation=Ignore", TWICE, kind)).expect(200)
+    assert "warning" not in silent.headers
+
+
+@pytest.mark.parametrize("kind", ["merge-patch", "strategic-merge-patch"])
+async def test_a_field_that_a_patch_should_not_have_is_told(api: API, ns: str, kind: str) -> None:
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
+    target, bogus = f"{ns}/configmaps/a", {"bogus": {"a": "b"}}
+    warned = (await send_patch(api, f"{target}?fieldValidation=Warn", bogus, kind)).expect(200)
+    assert warned.headers["warning"] == '299 - "unknown field \\"bogus\\""'
+    strict = (await send_patch(api, f"{target}?fieldValidation=Strict", bogus, kind)).expect(422)
+    assert 'strict decoding error: unknown field "bogus"' in strict.message
+
+
+async def test_an_object_that_is_too_large_as_a_whole_says_so(api: API, ns: str) -> None:
+    body = {"metadata": {"name": "a"}, "data": {"a": "x" * (1024 * 1024 + 1)}}
+    answer = (await api.post(f"{ns}/configmaps", body)).expect(422)
+    assert answer.causes == [("FieldValueTooLong", "[]", "Too long: may not be more than 1048576 bytes")]
+
+
+@pytest.mark.parametrize("accept", ["application/json", OPENAPI_V2])
+async def test_clients_that_fall_back_on_openapi_v2_get_a_document(api: API, accept: str) -> None:
+    answer = (await api.get("/openapi/v2", accept=accept)).expect(200)
+    if accept == "application/json":
+        assert json.loads(answer.body)["swagger"] == "2.0"
+    else:
+        assert answer.body.startswith(b"\x0a\x032.0\x12")
+
+
+async def test_a_job_without_labels_has_those_of_its_pods(api: API, ns: str) -> None:
+    path = ns.replace("/api/v1", "/apis/batch/v1")
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "nginx"}]}
+    body = {"metadata": {"name": "j"}, "spec": {"suspend": True, "template": {"spec": spec}}}
+    made = (await api.post(f"{path}/jobs", body)).expect(201).json
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
+    assert made["metadata"]["labels"]["job-name"] == "j"
