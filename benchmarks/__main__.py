@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import platform
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -64,6 +65,9 @@ def _peers(folder: Path) -> list[Peer]:
 
 
 async def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     results: dict[str, Any] = {}
     for name in arguments.only or SECTIONS:
         try:
@@ -105,8 +109,12 @@ def main() -> int:
     parser.add_argument("--requests", type=_count, default=1000, help="of each sort that a server gets (%(default)s)")
     parser.add_argument("--repetitions", type=_count, default=3, help="of everything, in turns (%(default)s)")
     arguments = parser.parse_args()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        results = runner.run(_measure(arguments))
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            results = runner.run(_measure(arguments))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        say("Stopped; nothing is kept of this run")
+        return 1
     if not results:
         return 1
     _keep(results, arguments)
