@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +19,9 @@ from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
+from kubewright.controller.pause import PAUSED
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request
 from kubewright.manager import Manager
 from kubewright.models.meta import ObjectMeta
 from kubewright.testing import Cluster, eventually
@@ -257,3 +261,95 @@ async def test_wrong_flags_are_told_with_the_right_ones(cluster: Cluster, namesp
     _, said = await process.communicate()
     assert process.returncode == 2
     assert b"'perhaps' is neither true nor false" in said
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def scrape(port: int, token: str) -> int:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    client = HTTPClient(f"https://localhost:{port}", ssl=context)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    response = await client.send(Request("GET", "/metrics", headers))
+    await client.close()
+    return response.status
+
+
+async def test_with_metrics_secure_metrics_are_for_those_with_the_right(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    port, manager = free_port(), Manager([reconcile])
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    flags = ("--metrics-secure", f"--metrics-bind-address=127.0.0.1:{port}")
+    async with (
+        cluster.service_account(manager.metrics_reader_rules(), namespace=namespace) as reader,
+        cluster.service_account(manager.metrics_auth_rules(), namespace=namespace) as stranger,
+        operator(kubeconfig, namespace, *flags) as process,
+    ):
+        await process.says("Working")
+        assert await scrape(port, "") == 401
+        assert await scrape(port, str(stranger.token)) == 403
+
+        async def may() -> None:
+            assert await scrape(port, str(reader.token)) == 200
+
+        await eventually(may)
+
+
+async def test_an_operator_of_two_namespaces_leaves_the_third_alone(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    async with cluster.namespace() as second, cluster.namespace() as third:
+        kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+        async with operator(kubeconfig, f"{namespace},{second}") as process:
+            await process.says("Working")
+            for each in (third, namespace, second):
+                await cluster.client.create(gizmo(each))
+            for each in (namespace, second):
+                await eventually(has_parts, cluster, each, {"g-0"})
+            assert await parts_of(cluster, third) == set()
+
+
+async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_it_is(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    async with operator(kubeconfig, namespace) as process:
+        await cluster.client.create(gizmo(namespace))
+
+        async def undo() -> None:
+            part = await cluster.client.get(ConfigMap, "g-0", namespace=namespace)
+            assert part.data == {"colour": "red"}
+            change = MergePatch({"data": {"colour": "blue"}})
+            await cluster.client.patch(part, change, field_manager="meddler")
+
+        for _ in range(10):
+            await eventually(undo)
+        line = await process.says("Hot loop: another keeps undoing what a reconcile writes")
+        told = {key: line[key] for key in ("level", "object", "field", "found", "written", "managers")}
+        assert told == {
+            "level": "warning",
+            "object": f"ConfigMap {namespace}/g-0",
+            "field": "data.colour",
+            "found": '"blue"',
+            "written": '"red"',
+            "managers": "meddler",
+        }
+
+
+async def test_a_paused_object_is_left_alone_until_the_annotation_goes(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    async with operator(kubeconfig, namespace) as process:
+        paused = gizmo(namespace)
+        paused.metadata.annotations[PAUSED] = "true"
+        made = await cluster.client.create(paused)
+        await process.says("Paused")
+        assert await parts_of(cluster, namespace) == set()
+        await cluster.client.patch(made, MergePatch({"metadata": {"annotations": {PAUSED: None}}}))
+        await eventually(has_parts, cluster, namespace, {"g-0"})

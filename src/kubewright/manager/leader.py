@@ -4,11 +4,14 @@ Guarantees
     Work begins after the Lease was won. It has stopped before anybody else can win it, as long as the others' clocks
     run at the rate of this machine's (the margin is a third of the lease): the time that a lease is good for is
     counted from before the request that renewed it was sent.
-    Clocks are never compared: another's lease has run out when it was not seen to change for as long as it says.
+    Clocks are never compared, and one that is set changes nothing: another's lease has run out when it was not seen to
+    change for as long as it says.
     A write that a worker makes when the time is over, because the process was halted, does not leave it (`Fence`).
     On a graceful stop the Lease is released after the workers have stopped, so that the next leader need not wait.
 Not guaranteed
     That a write sent just before the end has not still to arrive: no client can call one back.
+    That a machine which was suspended knows it at once: its monotonic clock stands still meanwhile on some systems, and
+    a write may pass before the next renewal, which fails, ends the work.
 
 Follows client-go's tools/leaderelection; the fence is ours.
 """

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,11 +12,13 @@ from kubewright.client.config import Config
 from kubewright.client.transport import HandlerTransport, HTTPTransport
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
-from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.clock import Clock, VirtualClock
 from kubewright.machinery.errors import ConfigError, LeadershipLost
 from kubewright.manager.leader import Fence, LeaderElection, LeaderElector
 
 from .smallserver import SmallServer
+
+DAY = 86400.0
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/system/leases/web"
 
@@ -24,7 +26,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/system/leases/web"
 class Candidate:
     """A process that stands for election, and works while it leads."""
 
-    def __init__(self, name: str, server: SmallServer, clock: VirtualClock) -> None:
+    def __init__(self, name: str, server: SmallServer, clock: Clock) -> None:
         self.server = SmallServer()  # its own way to the server, which can be cut
         self.server.share(server)
         client = Client(HandlerTransport(self.server.handle), clock=clock)
@@ -51,6 +53,18 @@ class Candidate:
         await self.elector.release()
 
 
+class OwnTime:
+    """A clock whose time of day somebody sets; what it measures goes on as before."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.ahead = 0.0
+        self.monotonic, self.sleep, self.call_later = clock.monotonic, clock.sleep, clock.call_later
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self.ahead)
+
+
 @pytest.fixture
 def candidates(server: SmallServer, clock: VirtualClock) -> Iterator[list[Candidate]]:
     running: list[Candidate] = []
@@ -59,7 +73,7 @@ def candidates(server: SmallServer, clock: VirtualClock) -> Iterator[list[Candid
         each.task.cancel()
 
 
-def stand(name: str, server: SmallServer, clock: VirtualClock, candidates: list[Candidate]) -> Candidate:
+def stand(name: str, server: SmallServer, clock: Clock, candidates: list[Candidate]) -> Candidate:
     candidates.append(Candidate(name, server, clock))
     return candidates[-1]
 
@@ -124,6 +138,29 @@ async def test_an_old_renew_time_does_not_count_against_a_leader_whose_clock_is_
     second = stand("b", server, clock, candidates)
     await clock.advance(14)
     assert not second.working
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY, 20.0, -20.0])
+@pytest.mark.parametrize("whose", ["leader", "standby"])
+async def test_a_clock_that_is_set_costs_no_leadership_and_gives_none(
+    server: SmallServer, clock: VirtualClock, candidates: list[Candidate], jump: float, whose: str
+) -> None:
+    clocks = {"leader": OwnTime(clock), "standby": OwnTime(clock)}
+    first = stand("a", server, clocks["leader"], candidates)
+    await clock.advance(5)
+    second = stand("b", server, clocks["standby"], candidates)
+    await clock.advance(5)
+    for _ in range(3):
+        clocks[whose].ahead += jump
+        for _ in range(40):
+            await clock.advance(0.5)
+            assert first.working
+            assert not second.working
+    first.task.cancel()
+    await clock.advance(13)
+    assert not second.working
+    await clock.advance(7)
+    assert second.working
 
 
 async def test_a_leader_that_is_cut_off_stops_before_another_can_lead(

@@ -106,3 +106,20 @@ async def test_openmetrics_is_given_to_who_asks_for_it() -> None:
     content_type, body = Metrics("a").render("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
+
+
+async def test_what_asks_for_reconciles_and_what_is_held_back_is_counted() -> None:
+    metrics = Metrics("web.my.domain")
+    counts = metrics.controller("web", 1)
+    counts.caused("Deployment", "update")
+    counts.caused("Deployment", "update")
+    counts.looping()
+    counts.deletes_stopped()
+    counts.paused(3)
+    metrics.certificate_read()
+    samples = scraped(metrics)
+    assert samples["kubewright_reconcile_causes_total,controller=web,event=update,kind=Deployment"] == 2
+    assert samples["kubewright_hot_loops_total,controller=web"] == 1
+    assert samples["kubewright_stopped_deletes_total,controller=web"] == 1
+    assert samples["kubewright_paused_objects,controller=web"] == 3
+    assert samples["certwatcher_read_certificate_total"] == 1
