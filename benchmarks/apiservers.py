@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +86,7 @@ def table(medians: Medians) -> str:
 
 
 @asynccontextmanager
-async def _embedded(folder: Path) -> AsyncIterator[Server]:
+async def _embedded(folder: Path) -> AsyncGenerator[Server]:
     kubeconfig = folder / "kubeconfig"
     command = (sys.executable, "-c", _KUBEWRIGHT, "up", "--bare", "--kubeconfig", str(kubeconfig))
     async with running(command, folder / "embedded.log") as usage:
@@ -98,13 +98,13 @@ async def _embedded(folder: Path) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def _real() -> AsyncIterator[Server]:
+async def _real() -> AsyncGenerator[Server]:
     async with RealControlPlane(controllers=False) as control_plane, _client(control_plane.config) as rest:
         yield Server(REAL, rest, Usage(control_plane.pids.values()))
 
 
 @asynccontextmanager
-async def _client(config: Config) -> AsyncIterator[RESTClient]:
+async def _client(config: Config) -> AsyncGenerator[RESTClient]:
     rest = RESTClient(HTTPTransport(config), user_agent="kubewright-bench", on_warning=LogOnce())
     try:
         yield rest
@@ -154,12 +154,14 @@ async def _cost(server: Server, calls: Sequence[Call]) -> float:
     """Microseconds of the server's CPU for each of `calls`."""
     queue = iter(calls)
 
-    async def work() -> None:
+    async def hand() -> None:
         for call in queue:
             await _send(server, call)
 
     before = server.usage.cpu
-    await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+    async with asyncio.TaskGroup() as hands:
+        for _ in range(_AT_ONCE):
+            hands.create_task(hand())
     await asyncio.sleep(_REST)
     return (server.usage.cpu - before) / len(calls) * 1e6
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -37,11 +37,11 @@ class Fleet:
 
     async def create(self, names: Iterable[str]) -> None:
         """Create Widgets."""
-        await _gathered(self._create(name, self._message(name)) for name in names)
+        await _all(self._create(name, self._message(name)) for name in names)
 
     async def update(self, *names: str) -> None:
         """Change the spec of these Widgets."""
-        await _gathered(self._update(name, self._message(name)) for name in names)
+        await _all(self._update(name, self._message(name)) for name in names)
 
     async def converged(self) -> None:
         """Until every Widget's status is about its spec. Raises NotConverged."""
@@ -83,18 +83,20 @@ class Fleet:
             self._behind.discard(name)
 
 
-async def _gathered(works: Iterable[Awaitable[None]]) -> None:
-    gate = asyncio.Semaphore(_AT_ONCE)
+async def _all(works: Iterator[Awaitable[None]]) -> None:
+    """Do all of `works`, some at a time."""
 
-    async def through(work: Awaitable[None]) -> None:
-        async with gate:
+    async def hand() -> None:
+        for work in works:
             await work
 
-    await asyncio.gather(*map(through, works))
+    async with asyncio.TaskGroup() as hands:
+        for _ in range(_AT_ONCE):
+            hands.create_task(hand())
 
 
 @asynccontextmanager
-async def fleet(client: Client) -> AsyncIterator[Fleet]:
+async def fleet(client: Client) -> AsyncGenerator[Fleet]:
     """An empty fleet; nothing of it is left on the server."""
     informer = Informer(client, Widget, namespace=NAMESPACE)
     informer.start()

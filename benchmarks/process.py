@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -55,7 +55,7 @@ def compiled_into(folder: Path) -> dict[str, str]:
 @asynccontextmanager
 async def running(
     command: Sequence[str], log: Path, environment: dict[str, str] | None = None
-) -> AsyncIterator[Usage]:
+) -> AsyncGenerator[Usage]:
     """`command` as a process for as long as the block lasts; its output goes to `log`.
 
     Raises ProcessFailed, at once, when the process ends before the block does.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-Medians = Mapping[str, Mapping[str, float]]
+Medians: TypeAlias = Mapping[str, Mapping[str, float]]
 """By figure, then by who was measured."""
 
 

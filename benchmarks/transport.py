@@ -160,7 +160,8 @@ def main() -> None:
         target=serve_in_process, args=(trust.issue_cert("127.0.0.1"), theirs, loop), daemon=True
     )
     server.start()
-    run(measure(*ours.recv(), trust), loop)
+    port, echo_port = ours.recv()
+    run(measure(port, echo_port, trust), loop)
     server.terminate()
 
 

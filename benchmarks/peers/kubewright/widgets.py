@@ -32,7 +32,7 @@ class WidgetStatus(Model):
     """The generation that the rest of the status is about"""
     config_map: str = ""
     """The name of the ConfigMap"""
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[Condition] = []  # noqa: RUF012 - a Model copies it
     """Whether the ConfigMap is as the spec says"""
 
 
