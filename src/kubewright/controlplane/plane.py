@@ -33,6 +33,7 @@ from kubewright.controlplane.storage import provisioner
 from kubewright.controlplane.storage.claims import claim_controller
 from kubewright.controlplane.storage.volumes import volume_controller
 from kubewright.controlplane.ttl import ttl_after_finished_controller
+from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
@@ -90,6 +91,7 @@ class ControlPlane:
             if name not in NAMES:
                 raise ConfigError(f'there is no controller "{name}" to switch off; there are: {", ".join(NAMES)}')
         self._clock = clock or SystemClock()
+        transport = _Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
         self._nodes = node.addresses(self._options.nodes) if self._runs(KUBELET) else {}
         self._manager = Manager(
@@ -146,3 +148,18 @@ class ControlPlane:
         await node.register(self._client, self._nodes, self._options.version, self._clock.now())
         if self._runs(PROVISIONER):
             await provisioner.register_default_class(self._client)
+
+
+class _Unwarned:
+    """A transport that leaves warnings out: they are for people, who can do nothing about what a controller uses."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        response = await self._transport.send(request, timeout=timeout, stream=stream)
+        response.headers.pop("warning", None)
+        return response
+
+    async def close(self) -> None:
+        await self._transport.close()
