@@ -1,10 +1,10 @@
 """The reconciler: brings the Deployment and the Service of a WebServer about, and says how they are."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
-from kubewright import Context, Invalid, Lister, NotFound, Request, Result, Watch, controller, set_condition
+from kubewright import Context, Invalid, Lister, NotFound, Object, Request, Result, Watch, controller, set_condition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
@@ -16,6 +16,19 @@ LOOK_AGAIN: Final = Result(requeue_after=timedelta(seconds=10))
 RETRY: Final = Result(requeue_after=timedelta(seconds=5))
 AVAILABLE: Final = "Available"
 PORT_TAKEN: Final = "NodePortTaken"
+
+DEPLOYMENT_FIELDS: Final[Mapping[str, Callable[[Deployment], object]]] = {
+    "spec.replicas": lambda deployment: deployment.spec.replicas,
+    "spec.template.spec.containers[0].image": lambda deployment: deployment.spec.template.spec.containers[0].image,
+}
+SERVICE_FIELDS: Final[Mapping[str, Callable[[Service], object]]] = {
+    "spec.type": lambda service: service.spec.type,
+    "spec.selector": lambda service: service.spec.selector,
+    "spec.ports": lambda service: [(port.port, port.target_port, port.node_port) for port in service.spec.ports],
+}
+"""What is worth a line in the log when it changes."""
+
+T = TypeVar("T", bound=Object)
 
 
 def waiting_for_port(service: Service, webs: Lister[WebServer]) -> Iterable[Request]:
@@ -40,44 +53,41 @@ async def reconcile(ctx: Context[WebServer]) -> Result:
 
 
 async def apply_deployment(ctx: Context[WebServer]) -> Deployment:
-    """Apply the Deployment, and log what of it changes from which value to which."""
     desired = deployment_for(ctx.object)
-    try:
-        present = await ctx.get(Deployment, desired.metadata.name)
-    except NotFound:
-        ctx.log.info("Creating Deployment", deployment=desired.metadata.name)
-    else:
-        log_changes(ctx, present, desired)
-    return await ctx.apply(desired)
-
-
-def log_changes(ctx: Context[WebServer], present: Deployment, desired: Deployment) -> None:
-    changes = {
-        "spec.replicas": (present.spec.replicas, desired.spec.replicas),
-        "spec.template.spec.containers[0].image": (image_of(present), image_of(desired)),
-    }
-    for path, (before, after) in changes.items():
-        if before != after:
-            ctx.log.info(f"Deployment {path} change", deployment=desired.metadata.name, before=before, after=after)
-
-
-def image_of(deployment: Deployment) -> str | None:
-    return deployment.spec.template.spec.containers[0].image
+    present = await find(ctx, Deployment, desired.metadata.name)
+    applied = await ctx.apply(desired)
+    log_changes(ctx, present, desired, DEPLOYMENT_FIELDS)
+    return applied
 
 
 async def apply_service(ctx: Context[WebServer]) -> None:
     """Apply the Service. An apply leaves alone what others added to a list: their ports are taken out before it."""
     desired = service_for(ctx.object)
-    try:
-        present = await ctx.get(Service, desired.metadata.name)
-    except NotFound:
-        ctx.log.info("Creating Service", service=desired.metadata.name)
-    else:
-        before, after = ([port.port for port in each.spec.ports] for each in (present, desired))
-        if before != after:
-            ctx.log.info("Service spec.ports change", service=desired.metadata.name, before=before, after=after)
-            await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
+    present = await find(ctx, Service, desired.metadata.name)
+    if present and [port.port for port in present.spec.ports] != [port.port for port in desired.spec.ports]:
+        await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
     await ctx.apply(desired)
+    log_changes(ctx, present, desired, SERVICE_FIELDS)
+
+
+async def find(ctx: Context[WebServer], kind: type[T], name: str) -> T | None:
+    try:
+        return await ctx.get(kind, name)
+    except NotFound:
+        return None
+
+
+def log_changes(
+    ctx: Context[WebServer], before: T | None, after: T, fields: Mapping[str, Callable[[T], object]]
+) -> None:
+    """Say what was done: to which object, and from which value to which."""
+    kind, name = after.__api__.kind, after.metadata.name
+    if before is None:
+        ctx.log.info(f"{kind} created", object=name)
+        return
+    for path, value in fields.items():
+        if value(before) != value(after):
+            ctx.log.info(f"{kind} {path} change", object=name, before=value(before), after=value(after))
 
 
 async def report(ctx: Context[WebServer], deployment: Deployment) -> None:
@@ -97,7 +107,8 @@ async def report_taken_port(ctx: Context[WebServer], deployment: Deployment) -> 
     who = f'Service "{holder.metadata.namespace}/{holder.metadata.name}"' if holder else "another Service"
     message = f"node port {NODE_PORT} is taken by {who}; the webserver gets it as soon as it is free"
     ctx.events.warning(ctx.object, PORT_TAKEN, message, action="CreateService")
-    ctx.log.warning("Node port is taken", port=NODE_PORT, by=who)
+    if not any(condition.message == message for condition in ctx.object.status.conditions):
+        ctx.log.warning("Node port is taken", port=NODE_PORT, by=who)
     await write_status(ctx, deployment.status.available_replicas or 0, "False", PORT_TAKEN, message)
 
 
