@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from kubewright.client import ObjectList as ObjectList
     from kubewright.client import Unstructured as Unstructured
     from kubewright.controller import Backoff as Backoff
+    from kubewright.controller import Channel as Channel
     from kubewright.controller import Context as Context
     from kubewright.controller import Controller as Controller
+    from kubewright.controller import DeleteFuse as DeleteFuse
+    from kubewright.controller import Every as Every
+    from kubewright.controller import Polling as Polling
+    from kubewright.controller import RateLimit as RateLimit
     from kubewright.controller import Reconciler as Reconciler
     from kubewright.controller import Request as Request
     from kubewright.controller import Result as Result
@@ -91,7 +96,10 @@ if TYPE_CHECKING:
 _EXPORTS: Final[dict[str, str]] = {
     "kubewright.cache": "Cache Informer Lister",
     "kubewright.client": "Client Config ObjectList Unstructured",
-    "kubewright.controller": "Backoff Context Controller Reconciler Request Result Watch controller",
+    "kubewright.controller": (
+        "Backoff Channel Context Controller DeleteFuse Every Polling RateLimit Reconciler Request Result Watch "
+        "controller"
+    ),
     "kubewright.machinery.errors": (
         "AlreadyExists APIError Conflict Invalid KubewrightError ModelError NotFound TerminalError"
     ),

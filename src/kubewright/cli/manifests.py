@@ -34,6 +34,11 @@ def manifests(project: Project) -> Iterator[tuple[Path, str]]:
     rules = project.manager.leader_election_rules()
     yield folder / "leader_election_role.yaml", yaml.dump(rbac.role(election, namespace, rules))
     yield folder / "leader_election_role_binding.yaml", yaml.dump(_binding("Role", election, namespace, subjects))
+    auth, reader = f"{project.name}-metrics-auth-role", f"{project.name}-metrics-reader"
+    yield folder / "metrics_auth_role.yaml", yaml.dump(rbac.cluster_role(auth, project.manager.metrics_auth_rules()))
+    yield folder / "metrics_auth_role_binding.yaml", yaml.dump(_binding("ClusterRole", auth, None, subjects))
+    rules = project.manager.metrics_reader_rules()
+    yield folder / "metrics_reader_role.yaml", yaml.dump(rbac.cluster_role(reader, rules))
 
 
 def _document(api_version: str, kind: str, name: str, namespace: str | None, **parts: Any) -> JSONObject:

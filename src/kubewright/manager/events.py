@@ -2,7 +2,8 @@
 
 Guarantees
     Recording neither waits nor fails: an Event is put down in memory, and one task writes them in their order.
-    The same Event again is not another object but a higher count in its series, and that is written once a minute.
+    The same Event again is not another object but a higher count in its series, and that is written once a minute. A
+    series that was quiet for `SERIES_ENDS` seconds is over; the same Event after that is a new one.
     Memory is bounded: what comes while `BACKLOG` Events wait is dropped, and the number of those is logged.
 Not guaranteed
     That an Event arrives: one that the server refuses is logged and dropped.
@@ -33,6 +34,8 @@ BACKLOG: Final = 1000
 """Events that may wait to be written."""
 SERIES_INTERVAL: Final = 60.0
 """Seconds between two writes of one series."""
+SERIES_ENDS: Final = 360.0
+"""Seconds without the Event after which its series is over, as in client-go."""
 _REMEMBERED: Final = 1000
 """Events that are remembered, so that the same again is a series."""
 _MAX_NOTE: Final = 1024
@@ -59,7 +62,7 @@ class _Key(NamedTuple):
 class _Series:
     """One Event and how often it occurred."""
 
-    __slots__ = ("about", "count", "event", "last", "name", "waiting", "written", "written_at")
+    __slots__ = ("about", "count", "event", "last", "name", "seen_at", "waiting", "written", "written_at")
 
     def __init__(self, about: str, event: Event) -> None:
         self.about = about
@@ -67,6 +70,7 @@ class _Series:
         self.event = event
         self.count = 0
         self.last: MicroTime | None = None
+        self.seen_at = 0.0
         self.name = ""
         """Of the object on the server; empty before it is written."""
         self.written = 0
@@ -116,8 +120,8 @@ class EventWriter:
         self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
     ) -> None:
         key = _Key(regarding.metadata.uid, type, reason, action, note, related.metadata.uid if related else "")
-        series = self._known.get(key)
-        if series is None:
+        series, now = self._known.get(key), self._clock.monotonic()
+        if series is None or now - series.seen_at > SERIES_ENDS:
             series = self._known[key] = _Series(
                 regarding.metadata.name, self._event(type, regarding, reason, note, action, related)
             )
@@ -126,14 +130,14 @@ class EventWriter:
         else:
             self._known.move_to_end(key)
         series.count += 1
-        series.last = MicroTime.of(self._clock.now())
+        series.last, series.seen_at = MicroTime.of(self._clock.now()), now
         if series.waiting:
             return
         if len(self._backlog) >= BACKLOG:
             self._dropped += 1
             return
         series.waiting = True
-        if series.written > 1 and (left := series.written_at + SERIES_INTERVAL - self._clock.monotonic()) > 0:
+        if series.written > 1 and (left := series.written_at + SERIES_INTERVAL - now) > 0:
             self._clock.call_later(left, lambda: self._put(series))
         else:
             self._put(series)

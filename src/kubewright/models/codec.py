@@ -66,7 +66,7 @@ def encode_update(obj: Object) -> bytes:
 
 
 def document(obj: Object) -> JSONObject:
-    """The document that `obj` was decoded from, with what its class does not know; what it says, if it was made here."""
+    """The document that `obj` was decoded from, with what its class does not know; what it says if it was not."""
     source: bytes | None = vars(obj).get(_SOURCE)
     return to_dict(obj) if source is None else _document(type(obj), source)
 

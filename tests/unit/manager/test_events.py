@@ -71,6 +71,18 @@ async def test_the_same_event_again_is_a_series_that_is_written_once_a_minute(
     assert written(server)[0]["series"] == {"count": 100, "lastObservedTime": "2026-01-01T00:01:39.000000Z"}
 
 
+async def test_after_a_quiet_time_the_same_event_is_a_new_one(
+    server: SmallServer, clock: VirtualClock, recorder: EventWriter
+) -> None:
+    recorder.normal(MAP, "Scaled", "to 3")
+    await clock.advance(events.SERIES_ENDS)
+    recorder.normal(MAP, "Scaled", "to 3")
+    await clock.advance(events.SERIES_ENDS + 1)
+    recorder.normal(MAP, "Scaled", "to 3")
+    await clock.advance(0)
+    assert [each.get("series", {}).get("count") for each in written(server)] == [2, None]
+
+
 async def test_another_note_is_another_event(server: SmallServer, clock: VirtualClock, recorder: EventWriter) -> None:
     recorder.normal(MAP, "Scaled", "to 3")
     recorder.normal(MAP, "Scaled", "to 4")
