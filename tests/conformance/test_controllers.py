@@ -254,3 +254,149 @@ async def test_a_deleted_namespace_empties_and_goes(api: API, ns: str) -> None:
         return (await api.get(ns)).status == 404
 
     await until(gone)
+
+
+async def test_an_owner_in_another_namespace_is_none(api: API, ns: str) -> None:
+    elsewhere = "/api/v1/namespaces/default/configmaps"
+    name = ns.rpartition("/")[2]
+    owner = (await api.post(elsewhere, {"metadata": {"name": name}})).expect(201).json["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": owner["uid"]}
+    await api.post(f"{ns}/secrets", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+
+    async def gone() -> bool:
+        return (await api.get(f"{ns}/secrets/owned")).status == 404
+
+    await until(gone)
+    (await api.delete(f"{elsewhere}/{name}")).expect(200)
+
+
+async def test_a_circle_of_owners_is_deleted_in_the_foreground(api: API, ns: str) -> None:
+    first = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})).json["metadata"]
+    second = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "b"}})).json["metadata"]
+    for name, owner in (("a", second), ("b", first)):
+        reference = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": owner["name"],
+            "uid": owner["uid"],
+            "blockOwnerDeletion": True,
+        }
+        patch = {"metadata": {"ownerReferences": [reference]}}
+        (await api.patch(f"{ns}/configmaps/{name}", patch)).expect(200)
+    await api.delete(f"{ns}/configmaps/a", {"propagationPolicy": "Foreground"})
+
+    async def gone() -> bool:
+        return all([(await api.get(f"{ns}/configmaps/{name}")).status == 404 for name in ("a", "b")])
+
+    await until(gone)
+
+
+async def test_what_does_not_block_its_owner_goes_with_it_all_the_same(api: API, ns: str) -> None:
+    owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
+    body = {"metadata": {"name": "owned", "ownerReferences": [reference], "finalizers": ["example.com/hold"]}}
+    await api.post(f"{ns}/secrets", body)
+    await api.delete(f"{ns}/configmaps/owner", {"propagationPolicy": "Foreground"})
+
+    async def owner_gone() -> bool:
+        return (await api.get(f"{ns}/configmaps/owner")).status == 404
+
+    async def deleting() -> bool:
+        return "deletionTimestamp" in (await api.get(f"{ns}/secrets/owned")).expect(200).json["metadata"]
+
+    await until(owner_gone)
+    await until(deleting)
+    await api.patch(f"{ns}/secrets/owned", {"metadata": {"finalizers": None}})
+
+
+async def test_a_replica_set_that_is_deleted_alone_leaves_its_pods(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    template = deployment()["spec"]["template"]
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "d"}}, "template": template}
+    await api.post(f"{space.apps}/replicasets", {"metadata": {"name": "r"}, "spec": spec})
+
+    async def two() -> bool:
+        return len(await space.items(f"{space.core}/pods")) == 2
+
+    await until(two)
+    await api.delete(f"{space.apps}/replicasets/r", {"propagationPolicy": "Orphan"})
+
+    async def gone() -> bool:
+        return (await api.get(f"{space.apps}/replicasets/r")).status == 404
+
+    await until(gone)
+    pods = await space.items(f"{space.core}/pods")
+    assert len(pods) == 2
+    assert all("ownerReferences" not in pod["metadata"] for pod in pods)
+
+
+async def test_a_rollout_that_stands_still_fails_after_its_deadline(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    stuck = deployment(progressDeadlineSeconds=2, minReadySeconds=1)
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
+    await api.post(f"{space.apps}/deployments", stuck)
+
+    async def failed() -> bool:
+        found = (await api.get(f"{space.apps}/deployments/d")).json
+        conditions = {each["type"]: (each["status"], each["reason"]) for each in found["status"].get("conditions", [])}
+        return conditions.get("Progressing") == ("False", "ProgressDeadlineExceeded")
+
+    await until(failed)
+
+
+async def test_a_rollback_takes_the_old_replica_set_with_a_new_revision(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    await api.post(f"{space.apps}/deployments", deployment())
+    await space.settled()
+    for image in ("nginx:2", "nginx:1"):
+        patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}}
+        await api.patch(f"{space.apps}/deployments/d", patch, "strategic")
+        found = await space.settled()
+    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
+    sets = await space.items(f"{space.apps}/replicasets")
+    annotations = [each["metadata"]["annotations"] for each in sets]
+    revisions = sorted(each["deployment.kubernetes.io/revision"] for each in annotations)
+    assert revisions == ["2", "3"]
+    [back] = [each for each in annotations if each["deployment.kubernetes.io/revision"] == "3"]
+    assert back["deployment.kubernetes.io/revision-history"] == "1"
+
+
+async def test_trouble_of_replica_sets_shows_in_their_deployment(api: API, ns: str) -> None:
+    space = Namespace(api, ns)
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
+    (await api.post(f"{ns}/resourcequotas", quota)).expect(201)
+
+    async def counted() -> bool:
+        return bool((await api.get(f"{ns}/resourcequotas/q")).json.get("status", {}).get("hard"))
+
+    await until(counted)
+    await api.post(f"{space.apps}/deployments", deployment())
+
+    async def failure() -> dict[str, str] | None:
+        found = (await api.get(f"{space.apps}/deployments/d")).json
+        conditions = {each["type"]: each for each in found["status"].get("conditions", [])}
+        return conditions.get("ReplicaFailure")
+
+    found = await until(failure)
+    assert (found["status"], found["reason"]) == ("True", "FailedCreate")
+    assert "exceeded quota: q" in found["message"]
+
+
+async def test_a_namespace_says_what_holds_it_up(api: API, ns: str) -> None:
+    held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+    (await api.post(f"{ns}/configmaps", held)).expect(201)
+    await api.delete(ns)
+
+    async def told() -> bool:
+        status = (await api.get(ns)).json["status"]
+        conditions = {each["type"]: each for each in status.get("conditions", [])}
+        remaining = conditions.get("NamespaceFinalizersRemaining", {})
+        return remaining.get("status") == "True" and "example.com/hold in 1" in remaining["message"]
+
+    await until(told)
+    await api.patch(f"{ns}/configmaps/held", {"metadata": {"finalizers": None}})
+
+    async def gone() -> bool:
+        return (await api.get(ns)).status == 404
+
+    await until(gone)

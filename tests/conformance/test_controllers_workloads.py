@@ -367,7 +367,8 @@ async def test_a_pod_that_no_longer_matches_is_let_go_and_replaced(space: Space)
     await space.api.post(f"{space.apps}/replicasets", workload("ReplicaSet", "r", replicas=1))
     [pod] = await until(space.pods)
     name = pod["metadata"]["name"]
-    await space.api.patch(f"{space.core}/pods/{name}", {"metadata": {"labels": {"app": "other"}}})
+    other = {"metadata": {"labels": {"app": "other"}}}
+    (await space.api.patch(f"{space.core}/pods/{name}", other)).expect(200)
 
     async def replaced() -> bool:
         owned = {each["metadata"]["name"]: "ownerReferences" in each["metadata"] for each in await space.pods()}

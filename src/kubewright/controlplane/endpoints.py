@@ -24,10 +24,10 @@ from kubewright.apis.core.v1 import (
 )
 from kubewright.controller import Context, Controller, Request, Watch, controller
 from kubewright.controlplane import pods
-from kubewright.controlplane.podcontrol import is_ending
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.selection import SELECTOR
 from kubewright.controlplane.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
-from kubewright.machinery.errors import Forbidden, NotFound
+from kubewright.machinery.errors import NotFound
 from kubewright.models.meta import ObjectMeta
 
 MOST: Final = 1000
@@ -37,6 +37,7 @@ _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _NAME: Final = "endpoint-controller"
 
 
+@while_namespace_lasts
 async def reconcile(ctx: Context[Service]) -> None:
     if ctx.gone:
         await _remove(ctx)
@@ -48,7 +49,7 @@ async def reconcile(ctx: Context[Service]) -> None:
     try:
         present = await ctx.get(Endpoints, service.metadata.name)
     except NotFound:
-        await _create(ctx, desired)
+        await ctx.create(desired)
         return
     marks = {key: value for key, value in present.metadata.annotations.items() if key != _OVER_CAPACITY}
     marks.update(desired.metadata.annotations)
@@ -57,14 +58,6 @@ async def reconcile(ctx: Context[Service]) -> None:
         present.subsets, present.metadata.labels = desired.subsets, desired.metadata.labels
         present.metadata.annotations = marks
         await ctx.client.update(present)
-
-
-async def _create(ctx: Context[Service], desired: Endpoints) -> None:
-    try:
-        await ctx.create(desired)
-    except Forbidden as error:
-        if not is_ending(error):
-            raise
 
 
 async def _remove(ctx: Context[Service]) -> None:

@@ -17,6 +17,7 @@ from kubewright.apis.core.v1 import ObjectReference, Pod, Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from kubewright.controller import Context, Controller, controller
 from kubewright.controlplane import pods
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.selection import SELECTOR
 from kubewright.controlplane.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
 from kubewright.models.meta import ObjectMeta, owner_reference
@@ -27,6 +28,7 @@ _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _NAME: Final = "endpointslice-controller.k8s.io"
 
 
+@while_namespace_lasts
 async def reconcile(ctx: Context[Service]) -> None:
     service = ctx.object
     if not is_managed(service):

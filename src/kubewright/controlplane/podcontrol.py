@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.controller import Context
+from kubewright.controlplane.ending import is_ending
 from kubewright.machinery.errors import APIError
 from kubewright.models import Object
 from kubewright.models.meta import ObjectMeta, owner_reference
@@ -53,8 +54,10 @@ async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
                 _tell(ctx, outcome, "SuccessfulCreate", "Created")
         failures = [each for each in outcomes if isinstance(each, BaseException)]
         if failures:
-            ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {failures[0]}", action="Create")
-            raise failures[0]
+            first = failures[0]
+            if not (isinstance(first, APIError) and is_ending(first)):
+                ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {first}", action="Create")
+            raise first
         start += batch
         batch *= 2
     return made
@@ -68,11 +71,6 @@ async def delete_pods(ctx: Context[T], surplus: Sequence[Pod]) -> None:
         _tell(ctx, pod, "SuccessfulDelete", "Deleted")
 
     await asyncio.gather(*(delete(pod) for pod in surplus))
-
-
-def is_ending(error: APIError) -> bool:
-    """The namespace is being deleted: nothing can be created in it, and nothing needs to be."""
-    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def _tell(ctx: Context[T], pod: Pod, reason: str, done: str) -> None:

@@ -16,7 +16,8 @@ from kubewright.client.client import Client
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane import pods
 from kubewright.controlplane.claims import Claims, orphans
-from kubewright.controlplane.podcontrol import BURST, create_pods, delete_pods, is_ending, pod_of
+from kubewright.controlplane.ending import is_ending, while_namespace_lasts
+from kubewright.controlplane.podcontrol import BURST, create_pods, delete_pods, pod_of
 from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import APIError
@@ -30,6 +31,7 @@ class ReplicaSetReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
         replica_set = ctx.object
         children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
@@ -41,7 +43,7 @@ class ReplicaSetReconciler:
             failure = error
         status = self._status(replica_set, children, active, failure)
         await ctx.update_status(status)
-        if failure is not None and not is_ending(failure):
+        if failure is not None:
             raise failure
         return self._until_available(replica_set, active)
 

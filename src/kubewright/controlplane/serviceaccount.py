@@ -11,6 +11,7 @@ from typing import Final
 from kubewright.apis.core.v1 import ConfigMap, Namespace, ServiceAccount
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context, Controller, Request, Watch, controller
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.models import Object
 from kubewright.models.meta import ObjectMeta
@@ -31,6 +32,7 @@ class NamespaceContents:
     def __init__(self, ca: str) -> None:
         self._ca = ca
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[Namespace]) -> None:
         namespace = ctx.object
         if namespace.metadata.deletion_timestamp is not None:

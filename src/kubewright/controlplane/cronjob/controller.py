@@ -15,10 +15,10 @@ from kubewright.apis.batch.v1 import CronJob, CronJobStatus, Job
 from kubewright.apis.core.v1 import ObjectReference
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane.cronjob import schedule
-from kubewright.controlplane.podcontrol import is_ending
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.machinery import time
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import AlreadyExists, Forbidden
+from kubewright.machinery.errors import AlreadyExists
 from kubewright.models.meta import ObjectMeta, owner_reference
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -31,6 +31,7 @@ class CronJobReconciler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
         cron_job, now = ctx.object, self._clock.now()
         jobs = list(await ctx.list(Job, owned=True))
@@ -70,10 +71,6 @@ class CronJobReconciler:
             made = await ctx.create(_job(cron_job, due))
         except AlreadyExists:
             made = await ctx.get(Job, _name(cron_job, due))
-        except Forbidden as error:
-            if not is_ending(error):
-                raise
-            return
         ctx.events.normal(cron_job, "SuccessfulCreate", f"Created job {made.metadata.name}", action="Create")
         if all(each.uid != made.metadata.uid for each in status.active):
             status.active = [*status.active, _reference(made)]

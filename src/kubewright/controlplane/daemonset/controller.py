@@ -14,11 +14,11 @@ from kubewright.controlplane import pods
 from kubewright.controlplane.claims import Claims, orphans
 from kubewright.controlplane.daemonset import placing
 from kubewright.controlplane.daemonset.rollout import Plan
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.history import REVISION_HASH, History, Past, Snapshot, hash_of
-from kubewright.controlplane.podcontrol import create_pods, delete_pods, is_ending
+from kubewright.controlplane.podcontrol import create_pods, delete_pods
 from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import Forbidden
 
 
 class DaemonSetReconciler:
@@ -29,6 +29,7 @@ class DaemonSetReconciler:
         self._history = History(live)
         self._clock = clock
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[DaemonSet]) -> Result | None:
         daemon_set = ctx.object
         past = await self._history.of(ctx, _snapshot(daemon_set))
@@ -42,9 +43,6 @@ class DaemonSetReconciler:
             await delete_pods(ctx, step.delete)
             hashed = hash_of(past.newest)
             await create_pods(ctx, [placing.build_pod(daemon_set, hashed, node) for node in step.create])
-        except Forbidden as error:
-            if not is_ending(error):
-                raise
         finally:
             await ctx.update_status(_status(daemon_set, plan, by_node, past))
         if not step.create and not step.delete:

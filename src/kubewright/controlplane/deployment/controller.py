@@ -18,7 +18,7 @@ from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane.claims import Claims, orphans
 from kubewright.controlplane.deployment import replicasets, rollout
 from kubewright.controlplane.deployment.status import creation_failed, status_of, time_left
-from kubewright.controlplane.podcontrol import is_ending
+from kubewright.controlplane.ending import is_ending, while_namespace_lasts
 from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import AlreadyExists, APIError
@@ -33,6 +33,7 @@ class DeploymentReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
         deployment = ctx.object
         sets = await self._claims.of(ctx, ReplicaSet, deployment.spec.selector)

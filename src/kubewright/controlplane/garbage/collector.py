@@ -1,8 +1,9 @@
 """Acts on the graph: deletes what lost its owners, orphans, and finishes foreground deletions.
 
 Guarantees
-    Nothing is deleted unless each of its owners was asked for at the API server and is not there (or another object has
-    its name), and the object is still the one that was looked at: its uid is a precondition.
+    Nothing is deleted unless each of its owners is going, or gone: not seen by any watch, and not found at the API
+    server (or another object has its name). What is deleted is still what was looked at: its uid and resource version
+    are preconditions, and its owners were read from the server.
     A crash loses nothing: the graph is built anew from the objects, and all work follows from the graph.
 """
 
@@ -35,6 +36,8 @@ class Standing(Enum):
     WAITING = auto()
     """It is being deleted in the foreground, after what it owns."""
     ABSENT = auto()
+    INVALID = auto()
+    """A cluster-scoped object can't be owned by a namespaced one: what is meant can't be told."""
 
 
 class Collector:
@@ -70,7 +73,7 @@ class Collector:
         if node.deleting:
             await self._finish(node)
         elif node.owners:
-            await self._judge(node, node.kind)
+            await self._judge(node)
 
     async def _finish(self, node: Node) -> None:
         """Bring a deletion on that waits for this collector's finalizers."""
@@ -86,47 +89,78 @@ class Collector:
                 if not dependent.deleting:
                     self.ask(dependent)
 
-    async def _judge(self, node: Node, kind: type[PartialObjectMetadata]) -> None:
+    async def _judge(self, node: Node) -> None:
         """Delete an object that no owner holds; take off owners that are gone when another holds it."""
-        standings = [(owner, await self._standing(node, owner)) for owner in node.owners]
-        gone = {owner.uid for owner, standing in standings if standing is not Standing.SOLID}
-        if not gone:
+        if all(self._seen(node, owner) is Standing.SOLID for owner in node.owners):
             return
-        if len(gone) < len({owner.uid for owner in node.owners}):
+        live = await self._live(node)
+        if live is None or not live.metadata.owner_references:
+            return
+        owners = live.metadata.owner_references
+        standings = {owner.uid: await self._standing(node, owner) for owner in owners}
+        if Standing.INVALID in standings.values():
+            return
+        gone = {uid for uid, standing in standings.items() if standing is not Standing.SOLID}
+        if len(gone) == len(standings):
+            await self._delete(node, live, waiting=Standing.WAITING in standings.values())
+        elif gone:
             await self._disown(node, gone)
-            return
-        waiting = any(standing is Standing.WAITING for _, standing in standings)
-        await self._delete(node, kind, self._propagation(node, waiting=waiting))
 
-    def _propagation(self, node: Node, *, waiting: bool) -> Propagation:
-        if ORPHAN in node.finalizers:
-            return "Orphan"
-        if FOREGROUND in node.finalizers or (waiting and node.dependents):
-            return "Foreground"
-        return "Background"
+    def _seen(self, node: Node, owner: OwnerReference) -> Standing | None:
+        """An owner's standing as the graph has it; None when the API server has to be asked."""
+        seen = self._graph.get(owner.uid)
+        if seen is None or seen.kind is None:
+            return None
+        named = (seen.kind.__api__.kind, seen.key.name) == (owner.kind, owner.name)
+        if not named or seen.key.namespace not in (None, node.key.namespace):
+            return None  # a reference says who is meant by uid, kind, name and its own namespace: all have to agree
+        return Standing.WAITING if seen.waits_for_dependents else Standing.SOLID
 
     async def _standing(self, node: Node, owner: OwnerReference) -> Standing:
-        seen = self._graph.get(owner.uid)
-        if seen is not None and seen.known:
-            return Standing.WAITING if seen.waits_for_dependents and owner.block_owner_deletion else Standing.SOLID
+        seen = self._seen(node, owner)
+        if seen is not None:
+            return seen
         kind = PartialObjectMetadata.of(await self._mapper.kind(owner.api_version, owner.kind))
+        if kind.__api__.namespaced and node.key.namespace is None:
+            return Standing.INVALID
         namespace = node.key.namespace if kind.__api__.namespaced else None
-        if kind.__api__.namespaced and namespace is None:
-            return Standing.ABSENT  # a cluster-scoped object can't be owned by a namespaced one
         try:
             found = await self._client.get(kind, owner.name, namespace=namespace)
         except NotFound:
             return Standing.ABSENT
-        return Standing.SOLID if found.metadata.uid == owner.uid else Standing.ABSENT
+        if found.metadata.uid != owner.uid:
+            return Standing.ABSENT
+        going = found.metadata.deletion_timestamp is not None and FOREGROUND in found.metadata.finalizers
+        return Standing.WAITING if going else Standing.SOLID
 
-    async def _delete(self, node: Node, kind: type[PartialObjectMetadata], propagation: Propagation) -> None:
-        try:
+    async def _delete(self, node: Node, live: PartialObjectMetadata, *, waiting: bool) -> None:
+        propagation: Propagation = "Background"
+        if waiting and node.dependents:
+            propagation = "Foreground"
+            if any(each.waits_for_dependents for each in self._graph.dependents(node)):
+                live = await self._unblock(live)
+        elif ORPHAN in live.metadata.finalizers:
+            propagation = "Orphan"
+        elif FOREGROUND in live.metadata.finalizers:
+            propagation = "Foreground"
+        meta = live.metadata
+        with suppress(NotFound):
             await self._client.delete(
-                kind, node.key.name, namespace=node.key.namespace, uid=node.uid, propagation=propagation
+                type(live),
+                meta.name,
+                namespace=meta.namespace or None,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                propagation=propagation,
             )
-        except NotFound:
-            return
-        _log.debug("Deleted object without owners", extra={"kind": kind.__api__.kind, "object": str(node.key)})
+            _log.debug("Deleted object without owners", extra={"kind": live.__api__.kind, "object": str(node.key)})
+
+    async def _unblock(self, live: PartialObjectMetadata) -> PartialObjectMetadata:
+        """In a circle of owners that wait for each other, this one holds none of them up."""
+        references = [
+            msgspec.structs.replace(each, block_owner_deletion=False) for each in live.metadata.owner_references
+        ]
+        return await self._patch(live, {"ownerReferences": msgspec.to_builtins(references)}) or live
 
     async def _disown(self, node: Node, owners: set[str]) -> None:
         """Take owners off an object."""
@@ -152,7 +186,9 @@ class Collector:
             return None
         return live if live.metadata.uid == node.uid else None
 
-    async def _patch(self, live: PartialObjectMetadata, change: dict[str, object]) -> None:
+    async def _patch(self, live: PartialObjectMetadata, change: dict[str, object]) -> PartialObjectMetadata | None:
         version = {"uid": live.metadata.uid, "resourceVersion": live.metadata.resource_version}
-        with suppress(NotFound):
-            await self._client.patch(live, MergePatch({"metadata": {**version, **change}}))
+        try:
+            return await self._client.patch(live, MergePatch({"metadata": {**version, **change}}))
+        except NotFound:
+            return None

@@ -11,6 +11,7 @@ from typing import Final
 
 from kubewright.cache.entry import Entry, ObjectKey
 from kubewright.client.dynamic import PartialObjectMetadata
+from kubewright.models import APIResource
 from kubewright.models.meta import OwnerReference
 
 FOREGROUND: Final = "foregroundDeletion"
@@ -78,6 +79,10 @@ class Graph:
         if not node.dependents:
             del self._nodes[uid]
         return node
+
+    def of_kind(self, api: APIResource) -> list[Node]:
+        """The objects of a kind that are known."""
+        return [node for node in self._nodes.values() if node.kind is not None and node.kind.__api__ == api]
 
     def dependents(self, node: Node) -> list[Node]:
         return [self._nodes[uid] for uid in node.dependents if uid in self._nodes]

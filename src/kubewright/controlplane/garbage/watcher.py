@@ -72,7 +72,10 @@ class GarbageCollector:
             if gvr not in self._informers:
                 self._informers[gvr] = self._watch(api)
         for gvr in self._informers.keys() - served.keys():
-            await self._informers.pop(gvr).stop()
+            informer = self._informers.pop(gvr)
+            await informer.stop()
+            for node in self._graph.of_kind(informer.kind.__api__):
+                self._forget(node.uid)
 
     def _watch(self, api: APIResource) -> Informer[PartialObjectMetadata]:
         kind = PartialObjectMetadata.of(api)
@@ -105,12 +108,14 @@ class GarbageCollector:
                 self._collector.ask(dependent)
 
     def _remove(self, event: Event[PartialObjectMetadata]) -> None:
-        """What it owned has one owner less, and owners that wait for it may go on."""
-        if event.old is None:
-            return
-        present = self._graph.get(event.old.uid)
+        if event.old is not None:
+            self._forget(event.old.uid)
+
+    def _forget(self, uid: str) -> None:
+        """What the object owned has one owner less, and owners that wait for it may go on."""
+        present = self._graph.get(uid)
         owners = [self._graph.get(each.uid) for each in present.owners] if present else []
-        node = self._graph.remove(event.old.uid)
+        node = self._graph.remove(uid)
         for each in [*owners, *(self._graph.dependents(node) if node else [])]:
             if each is not None:
                 self._collector.ask(each)

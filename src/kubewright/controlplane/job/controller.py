@@ -13,12 +13,13 @@ from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane.claims import Claims, orphans
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.job import progress, tally
 from kubewright.controlplane.job.podtemplate import build_pod
-from kubewright.controlplane.podcontrol import BURST, create_pods, delete_pods, is_ending
+from kubewright.controlplane.podcontrol import BURST, create_pods, delete_pods
 from kubewright.controlplane.selection import SELECTOR, by_selector, matching
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import Forbidden, NotFound
+from kubewright.machinery.errors import NotFound
 from kubewright.models.meta import LabelSelector
 
 JOB_NAME = "batch.kubernetes.io/job-name"
@@ -32,6 +33,7 @@ class JobReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[Job]) -> Result | None:
         job = None if ctx.gone else ctx.object
         if job is not None and job.spec.managed_by not in (None, NAME):
@@ -84,11 +86,7 @@ class JobReconciler:
         numbers: list[int | None] = [None] * missing
         if tally.is_indexed(job):
             numbers = list(count.free_indexes(job, children, missing))
-        try:
-            count.active = count.active + await create_pods(ctx, [build_pod(job, number) for number in numbers])
-        except Forbidden as error:
-            if not is_ending(error):
-                raise
+        count.active = count.active + await create_pods(ctx, [build_pod(job, number) for number in numbers])
         return None
 
     async def _track(

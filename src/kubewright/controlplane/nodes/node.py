@@ -28,7 +28,7 @@ def addresses(count: int) -> dict[str, str]:
 async def register(client: Client, nodes: dict[str, str], version: str, now: datetime) -> None:
     """Create each node that does not exist, and report all of them ready.
 
-    A real API server marks a new node with a taint; the node lifecycle controller takes that off when the node is ready.
+    A real API server taints a new node, until the node lifecycle controller sees that it is ready.
     """
     for name, address in nodes.items():
         with suppress(AlreadyExists):  # kept from an earlier run

@@ -27,12 +27,14 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context, Controller, Request, Watch, controller
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.nodes import affinity, taints
 from kubewright.controlplane.nodes.placement import Placement
 from kubewright.controlplane.nodes.volumes import VolumeCheck, claims_of
 from kubewright.controlplane.pods import condition, is_finished
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import Conflict, NotFound
+from kubewright.models.meta import ObjectMeta
 
 NAME: Final = "default-scheduler"
 _WAITING: Final = "waiting"
@@ -46,6 +48,7 @@ class Scheduler:
         self._clock = clock
         self._placement = Placement()
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[Pod]) -> None:
         if not self._placement.seeded:
             self._placement.seed(await ctx.list(Pod, namespace=""))
@@ -75,7 +78,9 @@ class Scheduler:
     async def _bind(self, ctx: Context[Pod], node: str) -> None:
         pod = ctx.object
         target = ObjectReference(kind="Node", name=node)
-        binding = Binding(metadata=msgspec.structs.replace(pod.metadata, resource_version=""), target=target)
+        # the pod's labels and annotations in a Binding would be put on the pod, over what it has meanwhile
+        meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
+        binding = Binding(metadata=meta, target=target)
         bindings = ctx.client.subresource(Pod, pod.metadata.name, "binding", namespace=pod.metadata.namespace)
         try:
             await bindings.create(binding)

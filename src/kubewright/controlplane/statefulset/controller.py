@@ -14,13 +14,14 @@ from kubewright.client.client import Client
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane import pods
 from kubewright.controlplane.claims import Claims, orphans
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.history import REVISION_HASH, History, Past, Snapshot, template_of
-from kubewright.controlplane.podcontrol import create_pods, delete_pods, is_ending
+from kubewright.controlplane.podcontrol import create_pods, delete_pods
 from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.controlplane.statefulset import identity, retention
 from kubewright.controlplane.statefulset.plan import Members, Plan, Step, is_available, partition_of
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import Forbidden, NotFound
+from kubewright.machinery.errors import NotFound
 
 
 class StatefulSetReconciler:
@@ -31,6 +32,7 @@ class StatefulSetReconciler:
         self._history = History(live)
         self._clock = clock
 
+    @while_namespace_lasts
     async def reconcile(self, ctx: Context[StatefulSet]) -> Result | None:
         stateful_set = ctx.object
         past = await self._history.of(ctx, _snapshot(stateful_set))
@@ -64,12 +66,7 @@ class StatefulSetReconciler:
             revision = current if _keeps_current(ctx.object, ordinal) else newest
             wanted.append(identity.build_pod(ctx.object, template_of(revision), revision.metadata.name, ordinal))
         await delete_pods(ctx, step.delete)
-        try:
-            return await create_pods(ctx, wanted)
-        except Forbidden as error:
-            if is_ending(error):
-                return []
-            raise
+        return await create_pods(ctx, wanted)
 
 
 def _snapshot(stateful_set: StatefulSet) -> Snapshot:

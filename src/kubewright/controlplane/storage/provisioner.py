@@ -24,6 +24,7 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, Controller, Request, Watch, controller
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.storage import binding
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.machinery.quantity import Quantity
@@ -33,6 +34,7 @@ NAME: Final = "simulation.kubewright.dev"
 DEFAULT_CLASS: Final = "standard"
 
 
+@while_namespace_lasts
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
     try:
