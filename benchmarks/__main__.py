@@ -1,7 +1,7 @@
 """`python -m benchmarks`: measure, print the tables, and keep the figures in `benchmarks/results/latest.json`.
 
 Needs the real control plane (`make controlplane`), and Go for the peer that is written in it. What is missing is said,
-and what can be measured without it is.
+and what can be measured without it is. Exit status: 1 when something could not be measured.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from benchmarks import apiservers, imports, operators
+from benchmarks.fleet import NotConverged
 from benchmarks.peers import Peer, PeerMissing, controller_runtime_operator, kubewright_operator
+from benchmarks.process import ProcessFailed
 from benchmarks.report import Medians, say
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 from kubewright.manager.program import loop_factory
 
 RESULTS: Final = Path(__file__).resolve().parent / "results" / "latest.json"
@@ -72,8 +74,8 @@ async def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in arguments.only or SECTIONS:
         try:
             results |= await SECTIONS[name](arguments)
-        except ConfigError as missing:
-            say(f"{name} is left out: {missing}")
+        except (ConfigError, DeadlineExceeded, NotConverged, ProcessFailed) as error:
+            say(f"{name} could not be measured: {error}")
         print(flush=True)
     if "operators" in results:
         results["cpu_ms_per_object"] = results["operators"]["cpu_ms_created"]
@@ -118,7 +120,7 @@ def main() -> int:
     if not results:
         return 1
     _keep(results, arguments)
-    return 0
+    return 0 if results.keys() >= set(arguments.only or SECTIONS) else 1
 
 
 if __name__ == "__main__":
