@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import builtins
 import logging
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -137,7 +137,7 @@ class CachedClient(Client):
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
         data = await super()._delete(kind, name, namespace, options)
         if "dryRun" not in options:
-            answer = msgspec.json.decode(data, type=_Deletion)
+            answer = _decode_deletion(data)
             key = ObjectKey(namespace or None, name)
             for informer in self.cache.informers(kind):
                 informer.own_writes.deleted(key, answer.uid, answer.version)
@@ -146,7 +146,7 @@ class CachedClient(Client):
     async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
         data = await super()._delete_all(kind, path, query, options)
         if "dryRun" not in options:
-            for each in msgspec.json.decode(data, type=_DeletedList).items or ():
+            for each in _decode_deleted_list(data).items or ():
                 key = ObjectKey(each.metadata.namespace or None, each.metadata.name)
                 for informer in self.cache.informers(kind):
                     informer.own_writes.deleted(key, each.uid, each.version)
@@ -181,6 +181,11 @@ class _Deletion(msgspec.Struct, gc=False):
 
 class _DeletedList(msgspec.Struct, gc=False):
     items: builtins.list[_Deletion] | None = None
+
+
+# Made on import: msgspec can't learn the same class in two threads at once.
+_decode_deletion: Final = msgspec.json.Decoder(_Deletion).decode
+_decode_deleted_list: Final = msgspec.json.Decoder(_DeletedList).decode
 
 
 def _key(obj: Object) -> ObjectKey:

@@ -65,7 +65,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
     @property
     def annotations(self) -> Mapping[str, str]:
         """Read from the document each time: few ask for them."""
-        return msgspec.json.decode(self.data, type=_Annotated).metadata.annotations or {}
+        return _decode_annotations(self.data).metadata.annotations or {}
 
     @property
     def controller(self) -> Owner | None:
@@ -122,6 +122,13 @@ class _Annotated(msgspec.Struct, gc=False):
     metadata: _AnnotatedMetadata
 
 
+# Made on import: msgspec can't learn the same class in two threads at once.
+_decode_document: Final = msgspec.json.Decoder(_Document).decode
+_decode_annotations: Final = msgspec.json.Decoder(_Annotated).decode
+_decode_labels: Final = msgspec.json.Decoder(dict[str, str] | None).decode
+_decode_owners: Final = msgspec.json.Decoder(tuple[Owner, ...] | None).decode
+
+
 class _Shared(Generic[V]):
     """Decodes small parts of documents that are the same in many: equal ones are one value, which nobody changes."""
 
@@ -151,15 +158,14 @@ class EntryDecoder(Generic[T]):
     def __init__(self, kind: type[T], *, keep_managed_fields: bool) -> None:
         self._kind = kind
         self._keep_managed_fields = keep_managed_fields
-        self._decode = msgspec.json.Decoder(_Document).decode
-        self._labels = _Shared[Mapping[str, str]](msgspec.json.Decoder(dict[str, str] | None).decode, {})
-        self._owners = _Shared[tuple[Owner, ...]](msgspec.json.Decoder(tuple[Owner, ...] | None).decode, ())
+        self._labels = _Shared[Mapping[str, str]](_decode_labels, {})
+        self._owners = _Shared[tuple[Owner, ...]](_decode_owners, ())
 
     def decode(self, raw: msgspec.Raw) -> Entry[T]:
         """The entry of a document; copies it. Raises DecodeError when it has no metadata that makes sense."""
         data = bytes(raw)
         try:
-            metadata = self._decode(data).metadata
+            metadata = _decode_document(data).metadata
             if metadata.managed_fields and not self._keep_managed_fields:
                 data = _without(data, bytes(metadata.managed_fields))
             namespace = metadata.namespace

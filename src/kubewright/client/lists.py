@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -61,6 +61,10 @@ class RawList(msgspec.Struct, gc=False):
         return self.metadata.continue_token or ""
 
 
+_decode_list: Final = msgspec.json.Decoder(RawList).decode
+"""Made on import: msgspec can't learn the same class in two threads at once."""
+
+
 async def raw_pages(
     rest: RESTClient, path: str, query: Query, *, limit: int, accept: str = JSON
 ) -> AsyncIterator[RawList]:
@@ -85,7 +89,7 @@ async def raw_page(
         "GET", path, {**query, "limit": str(limit) if limit else None, "continue": token}, accept=accept
     )
     try:
-        return msgspec.json.decode(data, type=RawList)
+        return _decode_list(data)
     except msgspec.MsgspecError as error:
         raise DecodeError(f"GET {path}: the answer is not a list ({error}): {data[:200]!r}") from error
 

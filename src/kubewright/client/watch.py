@@ -49,7 +49,7 @@ class RawEvent(msgspec.Struct, gc=False, frozen=True):
 
     def bookmark(self) -> Bookmark:
         """What a BOOKMARK event says."""
-        metadata = msgspec.json.decode(self.object, type=_BookmarkObject).metadata
+        metadata = _decode_bookmark(self.object).metadata
         ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
         return Bookmark(metadata.resource_version, ended)
 
@@ -67,11 +67,15 @@ class _BookmarkObject(msgspec.Struct, gc=False):
     metadata: _BookmarkMeta
 
 
+# Made on import: msgspec can't learn the same class in two threads at once.
+_decode_bookmark: Final = msgspec.json.Decoder(_BookmarkObject).decode
+_decode_events: Final = msgspec.json.Decoder(RawEvent).decode_lines
+
+
 class EventDecoder:
     """Makes events of the chunks of one stream."""
 
     def __init__(self) -> None:
-        self._decoder = msgspec.json.Decoder(RawEvent)
         self._partial: list[bytes] = []
         """The pieces of a line whose end has not come: joined once, however many there are."""
 
@@ -89,6 +93,6 @@ class EventDecoder:
         if end < len(chunk):
             self._partial.append(chunk[end:])
         try:
-            return self._decoder.decode_lines(lines)
+            return _decode_events(lines)
         except msgspec.MsgspecError as error:
             raise DecodeError(f"the watch sent what is no event ({error}): {lines[:200]!r}") from error
