@@ -1,7 +1,7 @@
 """Logs of a program: lines for people on a terminal, JSON for machines elsewhere.
 
-Messages are constant and what varies is in keys (`kubewright.controller.log`). A record of another library's logger,
-which has no keys, is shown with its message formatted as usual.
+Messages are constant and what varies is in keys (`kubewright.controller.log`). A record of another logger, which has no
+keys, is shown with its message formatted as usual; in JSON its `template` is what is constant of it.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ class JSONFormatter(logging.Formatter):
             "logger": record.name,
             "msg": record.getMessage(),
         }
+        if record.args:
+            line["template"] = record.msg
         line.update((key, value) for key, value in _fields(record).items() if value is not None)
         if record.exc_info:
             line["stacktrace"] = self.formatException(record.exc_info)

@@ -150,7 +150,7 @@ class Run:
         if needed:
             raise ConfigError(described(list(dict.fromkeys([*missing, *needed]))))
         if missing:
-            self._log.error(described(missing))
+            self._log.error("Rights are missing", error=described(missing))
 
     @asynccontextmanager
     async def _caching(self, writer: Client, events: EventWriter) -> AsyncGenerator[list[ControlLoop[Any]], None]:

@@ -1,14 +1,19 @@
 """Log lines, for people and for machines."""
 
+import ast
 import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import kubewright
 from kubewright.controller.log import get_logger
 from kubewright.manager import logs
+
+LEVELS = ("debug", "info", "warning", "error", "exception", "log")
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +68,8 @@ def test_lines_of_other_libraries_are_formatted_as_they_ask() -> None:
     out = io.StringIO()
     logs.configure("json", stream=out)
     logging.getLogger("asyncio").warning("%d tasks", 3)
-    assert json.loads(out.getvalue())["msg"] == "3 tasks"
+    line = json.loads(out.getvalue())
+    assert (line["msg"], line["template"]) == ("3 tasks", "%d tasks")
 
 
 def test_what_json_does_not_know_is_shown_as_text() -> None:
@@ -78,3 +84,27 @@ def test_levels_below_the_one_asked_for_are_left_out() -> None:
     logs.configure("json", "warning", out)
     get_logger("test").info("Quiet")
     assert out.getvalue() == ""
+
+
+def messages(source: str) -> Iterator[ast.expr]:
+    """The first argument of each call that logs, with `log` the second."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        target = ast.unparse(node.func.value).rpartition(".")[2]
+        if node.func.attr in LEVELS and target in ("log", "_log"):
+            yield node.args[1 if node.func.attr == "log" else 0]
+
+
+def is_constant(message: ast.expr) -> bool:
+    if isinstance(message, ast.IfExp):
+        return is_constant(message.body) and is_constant(message.orelse)
+    return isinstance(message, ast.Constant) and "%" not in str(message.value)
+
+
+@pytest.mark.parametrize("package", ["controller", "manager"])
+def test_messages_of_our_own_are_constant(package: str) -> None:
+    folder = Path(kubewright.__file__).parent / package
+    found = [(file.name, each) for file in folder.glob("*.py") for each in messages(file.read_text())]
+    assert len(found) > 5
+    assert [f"{name}: {ast.unparse(each)}" for name, each in found if not is_constant(each)] == []

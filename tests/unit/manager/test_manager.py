@@ -243,8 +243,10 @@ async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_r
     rules = [each for each in running.rbac_rules() if each.resources != ["events"]]
     await api.grant("operator", rules)
     task = await started(running)
-    (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
-    assert line.startswith("RBAC: not allowed to create events.events.k8s.io, patch events.events.k8s.io: apply")
+    (line,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert line.getMessage() == "Rights are missing"
+    missing = str(line.__dict__["fields"]["error"])
+    assert missing.startswith("RBAC: not allowed to create events.events.k8s.io, patch events.events.k8s.io: apply")
     await create(api, "web")
     await eventually(lambda: work.ended)
     await stopped(running, task)

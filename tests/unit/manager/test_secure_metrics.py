@@ -151,8 +151,8 @@ async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, cap
     )
     await api.grant("User", "operator", manager.rbac_rules())
     async with running(manager):
-        said = [each.getMessage() for each in caplog.records if each.getMessage().startswith("RBAC")]
-    assert said[0].startswith(
+        (line,) = [each for each in caplog.records if each.getMessage() == "Rights are missing"]
+    assert line.__dict__["fields"]["error"].startswith(
         "RBAC: not allowed to create tokenreviews.authentication.k8s.io, create "
         "subjectaccessreviews.authorization.k8s.io: apply the role"
     )
