@@ -363,14 +363,11 @@ async def test_a_rollback_takes_the_old_replica_set_with_a_new_revision(api: API
 
 async def test_trouble_of_replica_sets_shows_in_their_deployment(api: API, ns: str) -> None:
     space = Namespace(api, ns)
-    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
-    (await api.post(f"{ns}/resourcequotas", quota)).expect(201)
-
-    async def counted() -> bool:
-        return bool((await api.get(f"{ns}/resourcequotas/q")).json.get("status", {}).get("hard"))
-
-    await until(counted)
-    await api.post(f"{space.apps}/deployments", deployment())
+    limits = {"limits": [{"type": "Container", "max": {"memory": "1Mi"}}]}
+    (await api.post(f"{ns}/limitranges", {"metadata": {"name": "l"}, "spec": limits})).expect(201)
+    greedy = deployment()
+    greedy["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"memory": "1Gi"}}
+    await api.post(f"{space.apps}/deployments", greedy)
 
     async def failure() -> dict[str, str] | None:
         found = (await api.get(f"{space.apps}/deployments/d")).json
@@ -379,7 +376,7 @@ async def test_trouble_of_replica_sets_shows_in_their_deployment(api: API, ns: s
 
     found = await until(failure)
     assert (found["status"], found["reason"]) == ("True", "FailedCreate")
-    assert "exceeded quota: q" in found["message"]
+    assert "maximum memory usage per Container is 1Mi" in found["message"]
 
 
 async def test_a_namespace_says_what_holds_it_up(api: API, ns: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from kubewright.machinery.errors import APIError, Forbidden
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 def is_ending(error: APIError) -> bool:
@@ -17,16 +16,16 @@ def is_ending(error: APIError) -> bool:
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
-def while_namespace_lasts(reconcile: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R | None]]:
+def while_namespace_lasts(reconcile: F) -> F:
     """A reconcile that ends quietly when its namespace is being deleted: the namespace controller does the rest."""
 
     @wraps(reconcile)
-    async def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
+    async def guarded(*args: Any) -> Any:
         try:
-            return await reconcile(*args, **kwargs)
+            return await reconcile(*args)
         except Forbidden as error:
             if not is_ending(error):
                 raise
             return None
 
-    return guarded
+    return cast("F", guarded)
