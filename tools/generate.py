@@ -2,6 +2,7 @@
 
 built-in kinds          src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
+golden modules          tests/golden/models, by `kubewright generate models`
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ def main() -> int:
     if arguments not in ([], ["--check"]):
         sys.exit("usage: generate.py [--check]")
     status = _run("built-in kinds", [sys.executable, ROOT / "tools" / "generate_apis.py", *arguments], ROOT)
+    kubewright = Path(sys.executable).with_name("kubewright")
+    golden = ROOT / "tests" / "golden" / "models"
+    command = [kubewright, "generate", "models", golden / "crds.yaml", "--output", golden, *arguments]
+    status |= _run("golden modules", command, ROOT)
     for project in sorted(ROOT.glob("examples/*/pyproject.toml")):
         folder = project.parent
-        command = [Path(sys.executable).with_name("kubewright"), "generate", *arguments]
+        command = [kubewright, "generate", *arguments]
         status |= _run(f"manifests of {folder.name}", command, folder)
     return status
 

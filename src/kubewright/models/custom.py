@@ -83,6 +83,7 @@ class CustomResourceType(ModelType):
         namespaced: bool = True,
         columns: Sequence[PrintColumn] = (),
         scale: Scale | None = None,
+        status_subresource: bool | None = None,
         storage: bool = True,
         served: bool = True,
         deprecated: bool | str = False,
@@ -93,6 +94,8 @@ class CustomResourceType(ModelType):
     ) -> CustomResourceType:
         if any(isinstance(base, CustomResourceType) for base in bases):  # not for CustomResource itself
             kind = kind or name
+            if status_subresource is None:
+                status_subresource = _has_status(bases, namespace)
             api = APIResource(
                 group=group,
                 version=version,
@@ -102,9 +105,9 @@ class CustomResourceType(ModelType):
                 namespaced=namespaced,
                 short_names=tuple(short_names),
                 categories=tuple(categories),
-                subresources=(("status",) if _has_status(bases, namespace) else ()) + (("scale",) if scale else ()),
+                subresources=(("status",) if status_subresource else ()) + (("scale",) if scale else ()),
             )
-            _check_names(name, api)
+            _check_names(name, api, approved="api-approved.kubernetes.io" in (annotations or {}))
             _check_fields(name, namespace)
             namespace["__api__"] = api
             namespace["__served_as__"] = Version(
@@ -127,7 +130,7 @@ def _has_status(bases: tuple[type, ...], namespace: dict[str, Any]) -> bool:
     return "status" in annotations_of(namespace) or any(hasattr(base, "status") for base in bases)
 
 
-def _check_names(name: str, api: APIResource) -> None:
+def _check_names(name: str, api: APIResource, *, approved: bool) -> None:
     if not api.group or not api.version:
         raise ModelError(
             f"{name}: a kind has a group and a version; "
@@ -135,9 +138,10 @@ def _check_names(name: str, api: APIResource) -> None:
         )
     if "." not in api.group or dns1123_subdomain(api.group):
         raise ModelError(f'{name}: group "{api.group}" is not a domain of at least two parts, like "apps.example.com"')
-    if re.search(r"(^|\.)(k8s|kubernetes)\.io$", api.group):
+    if re.search(r"(^|\.)(k8s|kubernetes)\.io$", api.group) and not approved:
         raise ModelError(
-            f'{name}: group "{api.group}" is Kubernetes\' own (*.k8s.io and *.kubernetes.io); use your domain'
+            f'{name}: group "{api.group}" is Kubernetes\' own (*.k8s.io and *.kubernetes.io); use your domain, '
+            "or say in the annotation api-approved.kubernetes.io where it was approved"
         )
     if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", api.kind):
         raise ModelError(f'{name}: kind "{api.kind}" is not in CamelCase, of letters and digits, 63 at most')
@@ -182,6 +186,7 @@ class CustomResource(Object, metaclass=CustomResourceType):
         namespaced          False for a kind of the whole cluster
         columns             what `kubectl get` shows, beside the name
         scale               gives the kind the scale subresource
+        status_subresource  False where the status is written with the rest; else a field `status` brings it
         storage, served     whether objects are kept in this version (one of them is), and whether clients may use it
         deprecated          True, or the warning that clients of this version get
         selectable_fields   JSON paths that field selectors may name

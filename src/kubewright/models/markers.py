@@ -40,17 +40,17 @@ class Marker(msgspec.Struct, frozen=True, eq=False):
     fields: tuple[str, ...] = ()
 
 
-def Minimum(value: int, *, exclusive: bool = False) -> Marker:
+def Minimum(value: float, *, exclusive: bool = False) -> Marker:
     """The least value; with `exclusive`, the value has to be above it."""
     return Marker("Minimum", {"minimum": value, **({"exclusiveMinimum": True} if exclusive else {})}, NUMBERS)
 
 
-def Maximum(value: int, *, exclusive: bool = False) -> Marker:
+def Maximum(value: float, *, exclusive: bool = False) -> Marker:
     """The greatest value; with `exclusive`, the value has to be below it."""
     return Marker("Maximum", {"maximum": value, **({"exclusiveMaximum": True} if exclusive else {})}, NUMBERS)
 
 
-def MultipleOf(value: int) -> Marker:
+def MultipleOf(value: float) -> Marker:
     return Marker("MultipleOf", {"multipleOf": value}, NUMBERS)
 
 
@@ -129,6 +129,11 @@ def Title(value: str) -> Marker:
     return Marker("Title", {"title": value})
 
 
+def Description(value: str) -> Marker:
+    """What the value means, where no docstring can stand: for the items of a list or the values of a map."""
+    return Marker("Description", {"description": value})
+
+
 def ExternalDocs(url: str, description: str | None = None) -> Marker:
     """Where more is written about the field."""
     docs = {"url": url} if description is None else {"description": description, "url": url}
@@ -203,6 +208,11 @@ def EmbeddedResource() -> Marker:
 def Type(value: Literal["string", "integer", "number", "boolean", "object"]) -> Marker:
     """The JSON type, whatever the Python type is: `Annotated[float, Type("number")]`."""
     return Marker("Type", {"type": value}, shape=True)
+
+
+def Keywords(keywords: JSONObject) -> Marker:
+    """Keywords of the schema that no marker stands for (`oneOf`, `not`, ...), as they are to be in the CRD."""
+    return Marker("Keywords", keywords)
 
 
 def Schemaless() -> Marker:

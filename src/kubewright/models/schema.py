@@ -36,8 +36,10 @@ def root_schema(cls: type[Object]) -> JSONObject:
     schema = struct_schema(cls)
     properties: JSONObject = schema["properties"]
     properties["metadata"] = {"type": "object"}
-    if "status" in properties:
-        properties["status"].pop("default", None)  # a status says what was observed, and by default nothing was
+    for field in msgspec.structs.fields(cls):
+        said = any(each.name == "Default" for each in unwrap(field.type, cls.__name__).markers)
+        if field.name == "status" and not said:  # a status says what was observed, and by default nothing was
+            properties["status"].pop("default", None)
     schema["properties"] = {
         "apiVersion": {"type": "string", "description": _API_VERSION},
         "kind": {"type": "string", "description": _KIND},

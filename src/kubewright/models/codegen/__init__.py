@@ -1,0 +1,9 @@
+"""Typed modules from CustomResourceDefinitions: the way back of `models.crd`, for the kinds of others.
+
+module    a module for each group version      fields    a schema as a field of a class
+markers   keywords of a schema as markers      names     names in Python
+layout    code, laid out as a formatter would
+"""
+
+from kubewright.models.codegen.module import HEADER as HEADER
+from kubewright.models.codegen.module import modules as modules

@@ -1,0 +1,98 @@
+"""Python source, laid out as the usual formatters lay it out.
+
+What fits into a line stands on one; else each part of a bracket has a line of its own, with a comma after the last.
+That is stable under formatters at any width from 88 columns on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from kubewright.machinery.json import is_array, is_object
+
+_WIDTH: Final = 88
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Code in brackets: parts, each with what stands before it (`name=`, `"key": `)."""
+
+    head: str
+    parts: tuple[tuple[str, Code], ...]
+    tail: str
+
+
+Code: TypeAlias = "str | Group"
+
+
+def call(name: str, *arguments: Code, **options: Code | None) -> Group:
+    """`name(...)`; an option that is None is left out."""
+    named = ((f"{key}=", value) for key, value in options.items() if value is not None)
+    return Group(f"{name}(", (*(("", each) for each in arguments), *named), ")")
+
+
+def subscript(name: str, *arguments: Code) -> Group:
+    return Group(f"{name}[", tuple(("", each) for each in arguments), "]")
+
+
+def listed(items: Iterable[Code]) -> Group:
+    return Group("[", tuple(("", each) for each in items), "]")
+
+
+def followed(code: Code, text: str) -> Code:
+    """`code`, and `text` right after it."""
+    return code + text if isinstance(code, str) else replace(code, tail=code.tail + text)
+
+
+def literal(value: Any) -> Code:
+    """A JSON value."""
+    if is_object(value):
+        return Group("{", tuple((f"{quoted(key)}: ", literal(each)) for key, each in value.items()), "}")
+    if is_array(value):
+        return listed(literal(each) for each in value)
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def quoted(text: str) -> str:
+    """A string, in the quotes that need fewer escapes."""
+    double = json.dumps(text, ensure_ascii=False)
+    if text.count('"') <= text.count("'"):
+        return double
+    return "'{}'".format(double[1:-1].replace('\\"', '"').replace("'", "\\'"))
+
+
+def flat(code: Code) -> str:
+    """`code` on one line."""
+    if isinstance(code, str):
+        return code
+    return code.head + ", ".join(before + flat(each) for before, each in code.parts) + code.tail
+
+
+def lines(code: Code, indent: str = "", before: str = "", after: str = "") -> list[str]:
+    """`code` with what stands before and after it, on as few lines as there may be."""
+    line = f"{indent}{before}{flat(code)}{after}"
+    if isinstance(code, str) or not code.parts or len(line) <= _WIDTH:
+        return [line]
+    comma = "" if code.head == "list[" else ","  # with one, the item would be a tuple
+    inner = [line for name, each in code.parts for line in lines(each, indent + "    ", name, comma)]
+    return [f"{indent}{before}{code.head}", *inner, f"{indent}{code.tail}{after}"]
+
+
+def docstring(text: str, indent: str = "    ") -> list[str]:
+    """`text` as a docstring; none for an empty one. Blanks at the end of lines are left out."""
+    clean = [each.rstrip() for each in text.expandtabs().replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()]
+    while clean and not clean[-1]:
+        clean.pop()
+    while clean and not clean[0]:
+        clean.pop(0)
+    if not clean:
+        return []
+    apart = clean[0].startswith(('"', " ")) or any(each.startswith(" ") for each in clean[1:])
+    if len(clean) == 1 and not apart and not clean[0].endswith(('"', "\\")):
+        return [f'{indent}"""{clean[0]}"""']
+    body = [f"{indent}{each}" if each else "" for each in clean]
+    start = [f'{indent}"""', *body] if apart else [f'{indent}"""{clean[0]}', *body[1:]]
+    return [*start, f'{indent}"""']

@@ -1,0 +1,49 @@
+"""Names in Python for what has other names on the wire."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Container
+from typing import Final
+
+_TAKEN: Final = frozenset({"bool", "bytes", "dict", "field", "float", "int", "list", "str"})
+_TAKEN_IN_KINDS: Final = _TAKEN | {"api_version", "kind", "metadata", "validate"}
+
+
+def attribute(wire: str, taken: Container[str], *, of_kind: bool = False) -> str:
+    """A field's name in snake_case, one that is not `taken`. A name that annotations need gets a `_`."""
+    name = re.sub(r"\W", "_", wire.strip("$"), flags=re.ASCII)
+    name = re.sub(r"([A-Z]{2,})s(?=$|[A-Z])", lambda found: found[1].capitalize() + "s", name)
+    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name).lower().strip("_")
+    if not name or name[0].isdigit():
+        name = f"field_{name}".rstrip("_")
+    if keyword.iskeyword(name) or name in (_TAKEN_IN_KINDS if of_kind else _TAKEN):
+        name += "_"
+    return unique(name, taken)
+
+
+def class_name(owner: str, wire: str) -> str:
+    """The name of the structure that a field of `owner` holds."""
+    parts = re.findall(r"[A-Za-z0-9]+", wire)
+    return owner + "".join(part[0].upper() + part[1:] for part in parts)
+
+
+def unique(name: str, taken: Container[str]) -> str:
+    """`name`, with a number where it is taken."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name}{number}", number + 1
+    return found
+
+
+def on_the_wire(name: str) -> str:
+    """The name that a field has on the wire when none is said."""
+    first, *others = name.rstrip("_").split("_")
+    return first + "".join(each.title() for each in others)
+
+
+def module(group: str, version: str) -> str:
+    """`cert-manager.io`, `v1` -> `cert_manager_io_v1`."""
+    return re.sub(r"\W", "_", f"{group}_{version}", flags=re.ASCII)

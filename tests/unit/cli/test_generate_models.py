@@ -1,0 +1,54 @@
+"""`kubewright generate models` at the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from kubewright.cli.main import cli
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "models"
+
+
+def generate_models(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["generate", "models", *map(str, arguments)])
+
+
+def test_files_and_folders_become_a_module_for_each_group_version(tmp_path: Path) -> None:
+    for source in (GOLDEN / "crds.yaml", GOLDEN):
+        done = generate_models(source, "--output", tmp_path / source.name)
+        assert done.exit_code == 0, done.output
+        written = {path.name: path.read_text() for path in (tmp_path / source.name).iterdir()}
+        assert written == {path.name: path.read_text() for path in GOLDEN.glob("*.py")}
+
+
+def test_check_writes_nothing_and_fails_for_what_is_stale(tmp_path: Path) -> None:
+    first = generate_models(GOLDEN, "--output", tmp_path, "--check")
+    assert (first.exit_code, list(tmp_path.iterdir())) == (1, [])
+    assert "not up to date" in first.output
+    assert generate_models(GOLDEN, "--output", tmp_path).exit_code == 0
+    assert generate_models(GOLDEN, "--output", tmp_path, "--check").exit_code == 0
+
+
+def test_a_file_that_a_person_wrote_is_left_alone(tmp_path: Path) -> None:
+    own = tmp_path / "shop_example_com_v1.py"
+    own.write_text("# my own\n")
+    done = generate_models(GOLDEN, "--output", tmp_path)
+    assert done.exit_code == 1
+    assert f"{own} was not made by this command and is left alone" in done.output
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["# my own\n"]
+
+
+def test_no_crd_at_all_is_told(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\n")
+    done = generate_models(tmp_path / "pod.yaml", "--output", tmp_path)
+    assert done.exit_code == 2
+    assert "no CustomResourceDefinition is given" in done.output
+
+
+def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "crd.yaml").write_text("{")
+    done = generate_models(tmp_path / "crd.yaml", "--output", tmp_path)
+    assert done.exit_code == 1
+    assert done.output.startswith(f"Error: {tmp_path / 'crd.yaml'}: not YAML")
