@@ -68,3 +68,17 @@ async def test_a_job_without_labels_has_those_of_its_pods(api: API, ns: str) -> 
     made = (await api.post(f"{path}/jobs", body)).expect(201).json
     assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
     assert made["metadata"]["labels"]["job-name"] == "j"
+
+
+async def test_what_a_dry_run_would_create_is_shown_as_a_table(api: API, ns: str) -> None:
+    accept = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    answer = await api.post(f"{ns}/configmaps?dryRun=All", {"metadata": {"name": "a"}}, accept=accept)
+    assert answer.expect(201).json["rows"][0]["cells"][:2] == ["a", 0]
+
+
+async def test_nobody_owns_what_the_server_gives(api: API) -> None:
+    body = {"metadata": {"name": "dry"}}
+    made = (await api.post("/api/v1/namespaces?dryRun=All&fieldManager=me", body)).expect(201).json
+    assert made["spec"] == {"finalizers": ["kubernetes"]}
+    [entry] = made["metadata"]["managedFields"]
+    assert entry["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}}

@@ -36,13 +36,16 @@ ALIKE = {"io.k8s.api.core.v1.EphemeralContainer": "io.k8s.api.core.v1.Container"
 Place = tuple[str, str]
 """A schema's name and a property of it."""
 
+GIVEN = {("io.k8s.api.core.v1.Namespace", "spec")}
+"""What the server gives every object by itself, which is no default: nobody owns it."""
+
 
 @dataclass
 class Defaults:
     unconditional: dict[Place, object]
     conditional: list[str]
     created: list[JSONObject]
-    """Each sample as it was `sent` and as the server `made` it, with uids and times blotted out."""
+    """Each sample as it was `sent` and as the server `made` it for a manager, with uids and times blotted out."""
 
 
 @dataclass
@@ -70,7 +73,8 @@ def observe(server: Server, groups: list[JSONObject], schemas: JSONObject, kinds
 def _judge(sightings: _Sightings, created: list[JSONObject]) -> Defaults:
     found = Defaults({}, [], created)
     for place, values in sorted(sightings.added.items()):
-        if place in sightings.left_out or any(value != values[0] for value in values) or TIME.search(str(values[0])):
+        differs = place in sightings.left_out or any(value != values[0] for value in values)
+        if differs or place in GIVEN or TIME.search(str(values[0])):
             found.conditional.append(".".join(place))
         elif values[0] is not None:
             found.unconditional[place] = _without_nulls(values[0])
@@ -81,7 +85,6 @@ def _judge(sightings: _Sightings, created: list[JSONObject]) -> Defaults:
 
 def _blotted(made: JSONObject) -> JSONObject:
     """Without what differs each time."""
-    made["metadata"].pop("managedFields", None)
     text = UID.sub("<uid>", NOW.sub("<time>", json.dumps(made)))
     blotted: JSONObject = json.loads(text)
     return blotted

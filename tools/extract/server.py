@@ -22,7 +22,7 @@ class Server:
 
     def dry_run(self, path: str, body: JSONObject) -> JSONObject:
         """What the server would make of `body`. Raises RuntimeError with its words when it would refuse it."""
-        return self.create(f"{path}?dryRun=All", body)
+        return self.create(f"{path}?dryRun=All&fieldManager=golden", body)
 
     def create(self, path: str, body: JSONObject) -> JSONObject:
         created: JSONObject = json.loads(self._send("POST", path, json.dumps(body).encode()))

@@ -152,7 +152,9 @@ class Comparison:
             child = node.child(key) if node is not None else None
             if _same(before, value, child):
                 continue
-            if before is _ABSENT and not _is_always_there(key, value, node):
+            if before is _ABSENT and value is None and child is not None and child.builtin:
+                continue  # written, but nothing
+            if before is _ABSENT and not _is_always_there(key, node):
                 changed[f"f:{key}"] = whole(value, child)
                 continue
             came, went = self._values(None if before is _ABSENT else before, value, child)
@@ -189,9 +191,11 @@ def _same(left: Any, right: Any, node: Node | None) -> bool:
     return left == right and ((node is not None and not node.untyped) or equal(left, right))
 
 
-def _is_always_there(key: str, value: Any, node: Node | None) -> bool:
-    """A required list or map of a built-in kind: Go writes null for it, so that it never comes or goes."""
-    return node is not None and node.builtin and key in node.required and is_granular(value, node.child(key))
+def _is_always_there(key: str, node: Node | None) -> bool:
+    """What Go writes in any case, null if it must: a required list or map of a built-in kind, a struct, a time."""
+    if node is None or not node.builtin or (child := node.child(key)) is None:
+        return False
+    return child.inline or (key in node.required and (child.items is not None or child.is_map))
 
 
 def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:

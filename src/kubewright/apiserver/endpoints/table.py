@@ -49,8 +49,8 @@ class TableForm:
 
     def one(self, data: bytes) -> bytes:
         obj = decode_json(data)
-        metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-        return self._table(metadata, [self._row(obj)], self._columns())
+        version = obj["metadata"].get("resourceVersion")  # a dry run's object has none
+        return self._table({"resourceVersion": version} if version else {}, [self._row(obj)], self._columns())
 
     def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
         rows = [self._row(decode_json(data)) for data in items]

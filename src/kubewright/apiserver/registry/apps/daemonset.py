@@ -25,6 +25,8 @@ class DaemonSetStrategy(Strategy):
         workload.default_template(spec)
         if "status" in obj:
             obj["status"] = dict.fromkeys(_COUNTS, 0) | obj["status"]
+        if _TEMPLATE_GENERATION not in (obj["metadata"].get("annotations") or {}):
+            _set_template_generation(obj, 0)
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = dict.fromkeys(_COUNTS, 0)
