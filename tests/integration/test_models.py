@@ -1,0 +1,80 @@
+"""Modules made from the CRDs of a cluster: its objects are read and written by them, and it takes their CRDs."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kubewright import Client, ObjectMeta
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.machinery import yaml
+from kubewright.machinery.errors import Invalid
+from kubewright.models import codec
+from kubewright.models.crd import custom_resource_definition
+from kubewright.testing import Cluster, eventually
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "models"
+COMMAND = Path(sys.executable).with_name("kubewright")
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"made_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+async def installed(cluster: Cluster) -> list[str]:
+    """The names of the golden CRDs, which are served now."""
+    names: list[str] = []
+    for document in yaml.load_all((GOLDEN / "crds.yaml").read_text()):
+        crd = await cluster.client.apply(codec.from_dict(CustomResourceDefinition, document))
+        names.append(crd.metadata.name)
+        await eventually(_established, cluster.client, crd.metadata.name)
+    return names
+
+
+async def _established(client: Client, name: str) -> None:
+    crd = await client.get(CustomResourceDefinition, name)
+    assert any(each.type == "Established" and each.status == "True" for each in crd.status.conditions)
+
+
+async def test_the_modules_of_a_cluster_s_crds_read_and_write_its_objects(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    names = await installed(cluster)
+    process = await asyncio.create_subprocess_exec(
+        *(COMMAND, "generate", "models", "--output", tmp_path, "--kubeconfig", cluster.kubeconfig()),
+        *(argument for name in names for argument in ("--from-cluster", name)),
+    )
+    assert await process.wait() == 0
+    made = load(tmp_path / "shop_example_com_v1.py")
+    items = [made.BasketSpecItems(sku="a", count=2)]
+    basket = made.Basket(
+        metadata=ObjectMeta(name="one", namespace=namespace),
+        spec=made.BasketSpec(owner="ann", note=None, items=items, pod_ips=["10.0.0.1"], weight=0.5),
+    )
+    assert made.Basket.validate(basket) == []
+    written = await eventually(cluster.client.create, basket)
+    assert written.spec.items == items
+    assert (written.spec.delivery, written.spec.discount, written.spec.tags) == ("Standard", "10%", ["new"])
+    written.spec.owner = "bob"
+    with pytest.raises(Invalid, match="a basket stays with its owner"):
+        await cluster.client.update(written)
+
+
+async def test_a_cluster_takes_the_crds_of_the_classes(cluster: Cluster) -> None:
+    await installed(cluster)
+    current, old = load(GOLDEN / "shop_example_com_v1.py"), load(GOLDEN / "shop_example_com_v1alpha1.py")
+    for classes in ((current.Basket, old.Basket), (current.Person,)):
+        crd = codec.from_dict(CustomResourceDefinition, custom_resource_definition(*classes))
+        taken = await cluster.client.apply(crd, dry_run=True, force=True)
+        assert [each.name for each in taken.spec.versions] == [cls.__api__.version for cls in classes]
