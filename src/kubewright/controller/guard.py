@@ -6,6 +6,7 @@ are such.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from kubewright.client.rest import JSON, Query
 from kubewright.controller.attempt import CURRENT
 from kubewright.controller.fuse import Fuse
 from kubewright.controller.hotloop import HotLoops, Suspect
-from kubewright.machinery.errors import APIError
+from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
 
@@ -66,10 +67,8 @@ class GuardedClient(CachedClient):
     async def _before(self, kind: type[T], path: str, suspect: Suspect) -> JSONObject | None:
         """The document at `path` as it is before a write; None when it is not known."""
         if suspect.is_at_stake:
-            try:
+            with suppress(KubewrightError):  # then who it is stays unknown, as far as the cache does not tell
                 return _document(await self.rest.request("GET", path, accept=self.endpoint(kind).accept))
-            except APIError:
-                return None
         informer, last = self.cache.find(kind), suspect.last
         entry = informer.store.get(suspect.key) if informer is not None else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):

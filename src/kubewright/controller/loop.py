@@ -324,6 +324,8 @@ class ControlLoop(Generic[T]):
         self._observer.looping()
         if is_news:
             found, made = loop.values
+            own = self._client.field_manager
+            managers = [f"{each} (this program)" if each == own else each for each in loop.managers]
             self._log.warning(
                 "Hot loop: another keeps undoing what a reconcile writes"
                 if loop.fight
@@ -332,7 +334,7 @@ class ControlLoop(Generic[T]):
                 field=loop.field,
                 found=found,
                 written=made,
-                managers=", ".join(loop.managers) or None,
+                managers=", ".join(managers) or None,
             )
 
 

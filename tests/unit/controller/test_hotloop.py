@@ -10,6 +10,8 @@ from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, controller
 from kubewright.controller.predicates import Predicate
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import ConnectionFailed
 from kubewright.models.meta import ObjectMeta
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
@@ -58,6 +60,52 @@ async def test_values_of_a_fight_are_shown_but_those_of_secrets_are_not(
         await shop.settle()
     shown = {told["object"]: (told["found"], told["written"]) for told in warnings(caplog)}
     assert shown == {"ConfigMap default/child": ('"4"', '"3"'), "Secret default/child": ("(secret)", "(secret)")}
+
+
+async def test_two_controllers_of_one_program_that_want_different_things_are_both_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = itertools.count()
+
+    @controller(ConfigMap, name="big", owns=[Secret], predicate=ours)
+    async def big(ctx: Context[ConfigMap]) -> None:
+        if next(turns) < 60:
+            await ctx.apply(secret("web-child", size="big"))
+
+    @controller(ConfigMap, name="small", owns=[Secret], predicate=ours)
+    async def small(ctx: Context[ConfigMap]) -> None:
+        if next(turns) < 60:
+            await ctx.apply(secret("web-child", size="small"))
+
+    await shop.run(big)
+    await shop.run(small)
+    await shop.create(config_map("web"))
+    await shop.until(lambda: next(turns) > 60)
+    told = {each["controller"]: (each["field"], each["managers"]) for each in warnings(caplog)}
+    assert told == dict.fromkeys(("big", "small"), ("metadata.labels.size", "operator (this program)"))
+
+
+async def test_a_fight_is_told_although_the_live_object_cannot_be_read(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(request: Request) -> Response | None:
+        if request.method == "GET" and request.path.endswith("/web-child"):
+            raise ConnectionFailed("connection refused")
+        return None
+
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child", tier="gold"))
+
+    shop.spoil = refuse
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(12):
+        undo = MergePatch({"metadata": {"labels": {"tier": "lead"}}})
+        await shop.admin.patch(Secret, undo, name="web-child", namespace=NAMESPACE, field_manager="meddler")
+        await shop.settle()
+    (told,) = warnings(caplog)
+    assert (told["field"], told["managers"]) == ("metadata.labels.tier", "meddler")
 
 
 async def test_a_reconcile_that_its_own_writes_wake_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
