@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
-from kubewright.models import CustomResource, Model, PrintColumn, Scale, markers
+from kubewright.models import CustomResource, Model, PrintColumn, Scale, field, markers
 from kubewright.models.crd import custom_resource_definition
 from markers_page import PAGE, Row, kind_with_arguments, kind_with_field, kind_with_model, rows
 
@@ -112,3 +112,38 @@ def test_what_an_api_server_would_not_serve_is_refused(arguments: dict[str, Any]
 
         class Thing(CustomResource, group="example.com", version="v1", **arguments):
             size: int = 1
+
+
+def test_a_status_without_its_subresource_is_written_with_the_rest() -> None:
+    class Status(Model):
+        seen: bool = False
+
+    class Thing(CustomResource, group="example.com", version="v1", status_subresource=False):
+        status: Status = field(default_factory=Status)
+
+    assert "subresources" not in version_of(Thing)
+    assert Thing.__api__.subresources == ()
+
+
+def test_a_group_of_kubernetes_needs_the_annotation_that_says_who_approved_it() -> None:
+    approval = {"api-approved.kubernetes.io": "https://example.com/1"}
+
+    class Approved(CustomResource, group="things.k8s.io", version="v1", annotations=approval):
+        size: int = 1
+
+    assert custom_resource_definition(Approved)["metadata"]["annotations"] == approval
+    with pytest.raises(ModelError, match=r"annotation api-approved\.kubernetes\.io"):
+
+        class Other(CustomResource, group="things.k8s.io", version="v1"):
+            size: int = 1
+
+
+def test_a_default_of_the_status_is_in_the_crd_when_it_is_said_in_so_many_words() -> None:
+    class Status(Model):
+        phase: str | None = None
+
+    class Thing(CustomResource, group="example.com", version="v1"):
+        status: Annotated[Status | None, markers.Default({"phase": "Waiting"})] = None
+
+    schema = version_of(Thing)["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["status"]["default"] == {"phase": "Waiting"}
