@@ -102,15 +102,23 @@ def _count(text: str) -> int:
     return number
 
 
+def _some(text: str) -> int:
+    if (number := _count(text)) < 10:
+        raise argparse.ArgumentTypeError(f"{number} say too little; give 10 or more")
+    return number
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="What Kubewright costs, beside its peers."
     )
     parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure this alone (may be repeated)")
-    parser.add_argument("--objects", type=_count, default=1000, help="that an operator gets (%(default)s)")
-    parser.add_argument("--requests", type=_count, default=1000, help="of each sort that a server gets (%(default)s)")
+    parser.add_argument("--objects", type=_some, default=1000, help="that an operator gets (%(default)s)")
+    parser.add_argument("--requests", type=_some, default=1000, help="of each sort that a server gets (%(default)s)")
     parser.add_argument("--repetitions", type=_count, default=3, help="of everything, in turns (%(default)s)")
     arguments = parser.parse_args()
+    if sys.platform != "linux":
+        parser.error("the CPU of processes is read as Linux tells it; run this on Linux")
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             results = runner.run(_measure(arguments))

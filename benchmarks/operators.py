@@ -66,15 +66,15 @@ async def measure(peers: Sequence[Peer], objects: int, repetitions: int) -> dict
             try:
                 await cluster.install(Widget)
                 for repetition in range(1, repetitions + 1):
-                    for peer in peers:
+                    for peer in peers if repetition % 2 else reversed(peers):
                         run = await _run(peer, cluster, objects, folder)
                         runs[peer.name].append(run)
                         say(f"  [{repetition}/{repetitions}] {peer.name}: {_told(run)}")
             finally:
                 await cluster.close()
     return {
-        figure: {peer: median(getattr(run, figure) for run in of_peer) for peer, of_peer in runs.items()}
-        for figure in (each.name for each in FIGURES)
+        figure.name: {peer: median(getattr(run, figure.name) for run in of_peer) for peer, of_peer in runs.items()}
+        for figure in FIGURES
     }
 
 
