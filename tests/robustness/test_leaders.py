@@ -35,11 +35,13 @@ class Audit:
     async def kept(self) -> AsyncIterator[None]:
         begin = (await self._client.list(Lease, namespace=self._namespace)).resource_version
         tasks = [asyncio.create_task(self._watch_leases(begin)), asyncio.create_task(self._watch_writes(begin))]
-        yield
-        assert not any(task.done() for task in tasks), tasks
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        try:
+            yield
+            assert not any(task.done() for task in tasks), tasks
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def _watch_leases(self, begin: str) -> None:
         async for event in self._client.watch(Lease, namespace=self._namespace, resource_version=begin):
@@ -56,9 +58,6 @@ class Audit:
         """Who held the Lease when this version was written."""
         before = bisect(self.leases, (version, ""))
         return self.leases[before - 1][1] if before else ""
-
-    def writers_since(self, version: int) -> set[int]:
-        return {process for written, process in self.writes if written > version}
 
     @property
     def now(self) -> int:
@@ -80,13 +79,15 @@ class Candidates:
         await eventually(stands_or_leads, process)
         return process
 
-    async def leader(self, audit: Audit, since: int = 0) -> OperatorProcess:
-        """The one that has written after the version `since`, alone."""
+    async def leader(self, audit: Audit, other_than: OperatorProcess | None = None) -> OperatorProcess:
+        """The one that writes from now on; who was asked for as another may still have writes on their way to us."""
+        now = audit.now
 
         async def check() -> OperatorProcess:
-            writers = audit.writers_since(since)
-            assert len(writers) == 1, writers
-            return next(each for each in self.all if each.pid in writers)
+            assert audit.now > now
+            writer = audit.writes[-1][1]
+            assert other_than is None or writer != other_than.pid
+            return next(each for each in self.all if each.pid == writer)
 
         return await eventually(check)
 
@@ -121,7 +122,7 @@ async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncItera
 async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     async with election(cluster, namespace, tmp_path) as (audit, candidates):
         for misfortune in (killed, halted, stopped, halted):
-            leader = await candidates.leader(audit, audit.now)
+            leader = await candidates.leader(audit)
             await misfortune(leader, audit, candidates)
             await candidates.add()
         identities = candidates.identities()
@@ -139,26 +140,27 @@ async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path:
 async def killed(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
     """Another one takes over when the lease has run out."""
     await leader.kill()
-    assert await candidates.leader(audit, audit.now) is not leader
+    await candidates.leader(audit, other_than=leader)
 
 
 async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
     """Another one takes over; who wakes up finds out before it writes, and ends."""
     leader.halt()
-    while (successor := await candidates.leader(audit, audit.now)) is leader:
-        continue
+    successor = await candidates.leader(audit, other_than=leader)
     leader.wake()
     assert await leader.ended() == 1
     assert "stopping, so that two never lead" in leader.log
-    assert await candidates.leader(audit, audit.now) is successor
+    assert await candidates.leader(audit) is successor
 
 
 async def stopped(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
     """It ends with status 0 and lets go of the Lease, so that another one need not wait for its end."""
     assert await leader.stop() == 0
-    last = audit.now
-    assert await candidates.leader(audit, last) is not leader
-    assert next(holder for version, holder in audit.leases if version > last) == ""
+    await candidates.leader(audit, other_than=leader)
+    identities = candidates.identities()
+    last = max(version for version, process in audit.writes if process == leader.pid)
+    after = (holder for version, holder in audit.leases if version > last)
+    assert next(holder for holder in after if identities.get(holder) != leader.pid) == ""
 
 
 async def stands_or_leads(process: OperatorProcess) -> None:
