@@ -1,13 +1,12 @@
 """The client of one controller: a CachedClient whose writes are watched.
 
-Deletes go through the controller's fuse, writes are told to its detector of hot loops and shown as spans, where there
-are such.
+Deletes go through the controller's fuse, where it has one; writes are told to its detector of hot loops.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -23,32 +22,20 @@ from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
 
-if TYPE_CHECKING:
-    from kubewright.controller.tracing import Tracing
-
 T = TypeVar("T", bound=Object)
 
 
 class GuardedClient(CachedClient):
     """Reads from `cache`, writes as `client` does, and keeps an eye on what it writes."""
 
-    def __init__(
-        self, client: Client, cache: Cache, loops: HotLoops, *, fuse: Fuse | None = None, tracing: Tracing | None = None
-    ) -> None:
+    def __init__(self, client: Client, cache: Cache, loops: HotLoops, fuse: Fuse | None = None) -> None:
         super().__init__(client, cache)
         self._loops = loops
         self._fuse = fuse
-        self._tracing = tracing
 
     async def _write(
         self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
     ) -> T:
-        if self._tracing is None:
-            return await self._watched(kind, method, path, query, body, content_type)
-        with self._tracing.write(kind, method, path):
-            return await self._watched(kind, method, path, query, body, content_type)
-
-    async def _watched(self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str) -> T:
         if query.get("dryRun"):
             return await super()._write(kind, method, path, query, body, content_type)
         attempt = CURRENT.get()
@@ -77,10 +64,7 @@ class GuardedClient(CachedClient):
 
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
         self._pass(f'{kind.__api__.kind} "{ObjectKey(namespace or None, name)}"', options)
-        if self._tracing is None:
-            return await super()._delete(kind, name, namespace, options)
-        with self._tracing.write(kind, "DELETE", self.endpoint(kind).item(name, namespace)):
-            return await super()._delete(kind, name, namespace, options)
+        return await super()._delete(kind, name, namespace, options)
 
     async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
         if self._fuse is not None and "dryRun" not in options:

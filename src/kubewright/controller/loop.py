@@ -45,12 +45,12 @@ from kubewright.controller.outcome import (
     explains_itself,
     unwrapped,
 )
-from kubewright.controller.pause import is_paused
+from kubewright.controller.pause import PAUSED, is_paused
 from kubewright.controller.predicates import Predicate
 from kubewright.controller.queue import LOW_PRIORITY, QueueClosed, WorkQueue
 from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.sources import Subscriber
-from kubewright.controller.tracing import Tracing
+from kubewright.controller.tracing import TracedClient, Tracing
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
@@ -90,9 +90,11 @@ class ControlLoop(Generic[T]):
         self._owns = frozenset(controller.owns)
         self._timeout = controller.timeout.total_seconds() if controller.timeout else None
         self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None
-        self._client = GuardedClient(
-            client, cache, HotLoops(self._clock, self._tell_of_loop), fuse=self._fuse, tracing=tracing
-        )
+        loops = HotLoops(self._clock, self._tell_of_loop)
+        if tracing is None:
+            self._client = GuardedClient(client, cache, loops, self._fuse)
+        else:
+            self._client = TracedClient(client, cache, loops, self._fuse, tracing)
         self._endings: list[Callable[[], None]] = []
         self._causes: dict[Request, list[Cause]] = {}
         self._paused: set[Request] = set()
@@ -137,6 +139,7 @@ class ControlLoop(Generic[T]):
 
     def _listen(self, informer: Informer[Any], handler: EventHandler[Any], predicate: Predicate | None) -> None:
         kind = informer.kind.__api__.kind
+        counts = self._observer.causes(kind)
 
         def hear(event: Event[Any]) -> None:
             try:
@@ -144,6 +147,7 @@ class ControlLoop(Generic[T]):
                     priority = LOW_PRIORITY if event.initial else 0
                     version = event.new.resource_version if event.new is not None else 0
                     for request in handler(event):
+                        counts[event.type] += 1
                         self._note(request, (kind, event.type, event.key, version))
                         self.queue.add(request, priority=priority)
             except Exception:  # noqa: BLE001 - the user's code; other events must not suffer
@@ -159,7 +163,6 @@ class ControlLoop(Generic[T]):
 
     def _note(self, request: Request, cause: Cause) -> None:
         """Keep why `request` is asked for. A reconciler does not see it: it looks at state alone."""
-        self._observer.caused(cause[0], cause[1])
         causes = self._causes.get(request)
         if causes is None:
             self._causes[request] = [cause]
@@ -241,7 +244,7 @@ class ControlLoop(Generic[T]):
     async def _reconcile(self, attempt: Attempt) -> Result | None:
         mine = self.controller
         obj = await self._fetch(attempt.request)
-        if self._rests(attempt.request, obj):
+        if (self._paused or (obj is not None and PAUSED in obj.metadata.annotations)) and self._rests(attempt, obj):
             return None
         deleting = obj is not None and obj.metadata.deletion_timestamp is not None
         if obj is not None and self._fuse is not None:
@@ -255,10 +258,10 @@ class ControlLoop(Generic[T]):
             return None
         return await mine.reconcile(self._context(attempt, obj))
 
-    def _rests(self, request: Request, obj: T | None) -> bool:
+    def _rests(self, attempt: Attempt, obj: T | None) -> bool:
         """Whether the object is paused; the change to that and back is told of."""
-        paused = obj is not None and is_paused(obj)
-        if (paused or self._paused) and paused != (request in self._paused):
+        request, paused = attempt.request, obj is not None and is_paused(obj)
+        if paused != (request in self._paused):
             change = self._paused.add if paused else self._paused.discard
             change(request)
             self._observer.paused(len(self._paused))

@@ -5,6 +5,7 @@ An observer is called on the hot path, from the event loop: it counts, and retur
 
 from __future__ import annotations
 
+from kubewright.cache.entry import EventType
 from kubewright.controller.outcome import Failure, Outcome
 
 
@@ -33,8 +34,9 @@ class ControllerObserver(QueueObserver):
     def failed(self, failure: Failure) -> None:
         """A reconcile ended by an error of this sort. Not told of what is no error: GONE, CONFLICT."""
 
-    def caused(self, kind: str, event: str) -> None:
-        """An event (add, update, delete) of an object of `kind` asked for a reconcile."""
+    def causes(self, kind: str) -> dict[EventType, int]:
+        """How many events of objects of `kind` have asked for reconciles. The controller counts in it."""
+        return {"add": 0, "update": 0, "delete": 0}
 
     def looping(self) -> None:
         """A hot loop was found, or goes on."""

@@ -15,16 +15,25 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from kubewright.cache.cache import Cache
+from kubewright.client.client import Client
+from kubewright.client.rest import JSON, Query
 from kubewright.controller.attempt import Attempt
+from kubewright.controller.fuse import Fuse
+from kubewright.controller.guard import GuardedClient
+from kubewright.controller.hotloop import HotLoops
 from kubewright.controller.outcome import Outcome
 from kubewright.controller.reconcile import Request
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+T = TypeVar("T", bound=Object)
 
 _SCOPE: Final = "kubewright"
 
@@ -91,3 +100,21 @@ class Tracing:
         if attempt.shown_causes:
             attributes["kubewright.causes"] = attempt.shown_causes
         return attributes
+
+
+class TracedClient(GuardedClient):
+    """A GuardedClient whose writes are spans."""
+
+    def __init__(self, client: Client, cache: Cache, loops: HotLoops, fuse: Fuse | None, tracing: Tracing) -> None:
+        super().__init__(client, cache, loops, fuse)
+        self._tracing = tracing
+
+    async def _write(
+        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
+    ) -> T:
+        with self._tracing.write(kind, method, path):
+            return await super()._write(kind, method, path, query, body, content_type)
+
+    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
+        with self._tracing.write(kind, "DELETE", self.endpoint(kind).item(name, namespace)):
+            return await super()._delete(kind, name, namespace, options)

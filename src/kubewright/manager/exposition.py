@@ -118,8 +118,9 @@ def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
         labels=("controller", "kind", "event"),
     )
     for each in controllers:
-        for (kind, event), count in each.causes.items():
-            causes.add_metric((each.name, kind, event), count)
+        for kind, counts in each.events.items():
+            for event, count in counts.items():
+                causes.add_metric((each.name, kind, event), count)
     yield causes
     counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
         "hot_loops": ("Times that a field was found to be written again and again.", lambda each: each.hot_loops),

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from kubewright.cache.entry import EventType
 from kubewright.controller.observer import ControllerObserver
 from kubewright.controller.outcome import Failure, Outcome
 from kubewright.controller.queue import WorkQueue
@@ -68,8 +69,8 @@ class ControllerMetrics(ControllerObserver):
         self.reconcile_seconds = Histogram(_RECONCILE_BUCKETS)
         self.queue_seconds = Histogram(_QUEUE_BUCKETS)
         self.work_seconds = Histogram(_QUEUE_BUCKETS)
-        self.causes: dict[tuple[str, str], int] = {}
-        """By kind and event."""
+        self.events: dict[str, dict[EventType, int]] = {}
+        """That asked for reconciles, by kind."""
         self.hot_loops = self.stopped_deletes = self.paused_objects = 0
 
     def added(self) -> None:
@@ -91,9 +92,8 @@ class ControllerMetrics(ControllerObserver):
     def failed(self, failure: Failure) -> None:
         self.failures[failure] += 1
 
-    def caused(self, kind: str, event: str) -> None:
-        key = (kind, event)
-        self.causes[key] = self.causes.get(key, 0) + 1
+    def causes(self, kind: str) -> dict[EventType, int]:
+        return self.events.setdefault(kind, super().causes(kind))
 
     def looping(self) -> None:
         self.hot_loops += 1

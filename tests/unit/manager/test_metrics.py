@@ -111,8 +111,7 @@ async def test_openmetrics_is_given_to_who_asks_for_it() -> None:
 async def test_what_asks_for_reconciles_and_what_is_held_back_is_counted() -> None:
     metrics = Metrics("web.my.domain")
     counts = metrics.controller("web", 1)
-    counts.caused("Deployment", "update")
-    counts.caused("Deployment", "update")
+    counts.causes("Deployment")["update"] += 2
     counts.looping()
     counts.deletes_stopped()
     counts.paused(3)
