@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from kubewright.http.message import Request, Response
 from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import Gate, Line, between
 from robustness.gizmos import OBJECTS, Gizmos, operator
+from robustness.processes import operator as operator_process
 
 LASTS = 3.0
 """Seconds."""
@@ -145,3 +147,22 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
             await eventually(only_those_that_exist_are_lit)
     expired = {record.getMessage().split(":")[0] for record in caplog.records if "too old" in record.getMessage()}
     assert expired == {"Cannot follow gizmos.kubewright.test", "Cannot follow configmaps"}
+
+
+@pytest.mark.parametrize("fault", [silent, reset, unavailable])
+async def test_an_operator_stops_though_its_server_fails(
+    cluster: Cluster,
+    namespace: str,
+    tmp_path: Path,
+    fault: Callable[[Line, Gate], AbstractAsyncContextManager[None]],
+) -> None:
+    await cluster.install(Gizmo)
+    manager = Manager([reconcile])
+    rules = manager.rbac_rules() + manager.leader_election_rules()
+    async with cluster.service_account(rules, namespace=namespace) as account, between(account) as (far, line, gate):
+        kubeconfig = cluster.kubeconfig(far)
+        async with operator_process("integration.gizmo_operator", kubeconfig, tmp_path / "log") as process:
+            await Gizmos(cluster.client, namespace).populate()
+            async with fault(line, gate):
+                assert await process.stop() == 0
+            assert "Traceback" not in process.log

@@ -162,7 +162,7 @@ class APIError(KubewrightError):
         status: Status | None = None,
     ) -> None:
         self.status = status or Status(self.code, self.reason if reason is None else reason, message, details)
-        super().__init__(self.status.message)
+        super().__init__(self.status.message or f"{self.status.code} {self.status.reason}")
 
     @property
     def causes(self) -> tuple[StatusCause, ...]:

@@ -173,7 +173,7 @@ class LeaderElector:
             async with asyncio.timeout(self._settings.retry_period.total_seconds()):
                 await self._client.update(self.lease)
         except (KubewrightError, TimeoutError) as error:
-            self._log.warning("Lease not released", error=str(error))
+            self._log.warning("Lease not released", error=str(error) or "no answer in time")
         else:
             self._log.info("Lease released")
 
