@@ -12,7 +12,18 @@ from typing import Any, Final, TypeAlias
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.models.codegen.layout import Code, Group, call, flat, followed, lines, literal, quoted, subscript
+from kubewright.models.codegen.layout import (
+    Code,
+    Group,
+    Union,
+    call,
+    declaration,
+    flat,
+    literal,
+    quoted,
+    subscript,
+    union,
+)
 from kubewright.models.codegen.markers import markers_of
 from kubewright.models.codegen.names import on_the_wire
 from kubewright.models.markers import INT_OR_STRING, QUANTITY
@@ -34,24 +45,19 @@ def field_lines(name: str, wire: str, schema: JSONObject, *, required: bool, cla
     nullable = bool(rest.pop("nullable", False))
     base, all_markers = type_of(rest, wire, classes)
     markers = [each for each in all_markers if not flat(each).startswith("Description(")]  # it is a docstring here
-    absent = _absent(base, nullable=nullable)
+    value, admits = _absent(base, nullable=nullable)
     if has_default and _is_own(default, base):
-        value: str = flat(literal(default))
-        admits = " | UnsetType | None" if nullable and not required else " | None" if nullable else ""
-    else:
-        if has_default:
-            markers.append(call("Default", literal(default)))
-        if required and not has_default:
-            value, admits = "", " | None" if nullable else ""
-        else:
-            value, admits = absent
+        value = literal(default)
+        admits = ("UnsetType", "None") if nullable and not required else ("None",) if nullable else ()
+    elif has_default:
+        markers.append(call("Default", literal(default)))
+    elif required:
+        value, admits = "", ("None",) if nullable else ()
     if required and value:
         markers.append(call("Required"))
-    if name_differs := on_the_wire(name) != wire:
+    if on_the_wire(name) != wire:
         value = _named(value, wire)
-    annotation = annotated(followed(base, admits), markers)
-    after = f" = {value}" if value or name_differs else ""
-    return lines(annotation, "    ", f"{name}: ", after)
+    return declaration(name, annotated(union(base, *admits), markers), value)
 
 
 def annotated(base: Code, markers: list[Code]) -> Code:
@@ -88,7 +94,7 @@ def _inside(schema: JSONObject, where: str, classes: Classes) -> Code:
     nullable = rest.pop("nullable", False)
     default = [call("Default", literal(rest.pop("default")))] if "default" in rest else []
     base, markers = type_of(rest, where, classes)
-    return annotated(followed(base, " | None") if nullable else base, [*markers, *default])
+    return annotated(union(base, "None") if nullable else base, [*markers, *default])
 
 
 def _object(rest: JSONObject, where: str, classes: Classes) -> tuple[Code, list[Code]]:
@@ -140,26 +146,28 @@ def _is_own(default: Any, base: Code) -> bool:
     return type(default) in (*kinds.get(text, ()), *((int, str) if text == "IntOrString" else ()))
 
 
-def _absent(base: Code, *, nullable: bool) -> tuple[str, str]:
+def _absent(base: Code, *, nullable: bool) -> tuple[Code, tuple[str, ...]]:
     """The default of a field that may be absent, and what the type admits for it."""
     if nullable:
-        return "UNSET", " | UnsetType | None"
+        return "UNSET", ("UnsetType", "None")
     if isinstance(base, Group) and base.head in ("list[", "dict[") and base.parts[-1] != ("", "Any"):
-        return f"field(default_factory={flat(_bare(base))})", ""
-    return "None", " | None"
+        return call("field", default_factory=_bare(base)), ()
+    return "None", ("None",)
 
 
 def _bare(code: Code) -> Code:
     """A type without the markers in it."""
     if isinstance(code, str):
         return code
+    if isinstance(code, Union):
+        return replace(code, parts=tuple(_bare(each) for each in code.parts))
     if code.head == "Annotated[":
         return _bare(code.parts[0][1])
     return replace(code, parts=tuple((before, _bare(each)) for before, each in code.parts))
 
 
-def _named(value: str, wire: str) -> str:
+def _named(value: Code, wire: str) -> Code:
     """A default, with the field's name on the wire."""
-    if value.startswith("field("):
-        return f"{value[:-1]}, name={quoted(wire)})"
-    return f"field(default={value}, name={quoted(wire)})" if value else f"field(name={quoted(wire)})"
+    if isinstance(value, Group) and value.head == "field(":
+        return replace(value, parts=(*value.parts, ("name=", quoted(wire))))
+    return call("field", default=value or None, name=quoted(wire))

@@ -1,14 +1,14 @@
 """Python source, laid out as the usual formatters lay it out.
 
 What fits into a line stands on one; else each part of a bracket has a line of its own, with a comma after the last.
-That is stable under formatters at any width from 88 columns on.
+Formatters leave that as it is at 88 columns, and at more but for a few long names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from kubewright.machinery.json import is_array, is_object
@@ -25,10 +25,17 @@ class Group:
     tail: str
 
 
-Code: TypeAlias = "str | Group"
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Types with `|` between them."""
+
+    parts: tuple[Code, ...]
 
 
-def call(name: str, *arguments: Code, **options: Code | None) -> Group:
+Code: TypeAlias = "str | Group | Union"
+
+
+def call(name: str, /, *arguments: Code, **options: Code | None) -> Group:
     """`name(...)`; an option that is None is left out."""
     named = ((f"{key}=", value) for key, value in options.items() if value is not None)
     return Group(f"{name}(", (*(("", each) for each in arguments), *named), ")")
@@ -42,9 +49,8 @@ def listed(items: Iterable[Code]) -> Group:
     return Group("[", tuple(("", each) for each in items), "]")
 
 
-def followed(code: Code, text: str) -> Code:
-    """`code`, and `text` right after it."""
-    return code + text if isinstance(code, str) else replace(code, tail=code.tail + text)
+def union(first: Code, *others: Code) -> Code:
+    return Union((first, *others)) if others else first
 
 
 def literal(value: Any) -> Code:
@@ -68,14 +74,45 @@ def flat(code: Code) -> str:
     """`code` on one line."""
     if isinstance(code, str):
         return code
+    if isinstance(code, Union):
+        return " | ".join(flat(each) for each in code.parts)
     return code.head + ", ".join(before + flat(each) for before, each in code.parts) + code.tail
 
 
 def lines(code: Code, indent: str = "", before: str = "", after: str = "") -> list[str]:
     """`code` with what stands before and after it, on as few lines as there may be."""
     line = f"{indent}{before}{flat(code)}{after}"
-    if isinstance(code, str) or not code.parts or len(line) <= _WIDTH:
+    return [line] if len(line) <= _WIDTH else _split(code, indent, before, after)
+
+
+def declaration(name: str, annotation: Code, value: Code) -> list[str]:
+    """A field in a class; `value` is its default, "" for none."""
+    if not value:
+        return lines(annotation, "    ", f"{name}: ")
+    line = f"    {name}: {flat(annotation)} = {flat(value)}"
+    if len(line) <= _WIDTH:
         return [line]
+    start = f"{name}: {flat(annotation)} = "
+    whole = isinstance(annotation, str) or (isinstance(annotation, Group) and annotation.head == "list[")
+    if whole and len(f"    {start}field(") <= _WIDTH:
+        return lines(value, "    ", start)
+    *inner, end = _split(annotation, "    ", f"{name}: ", "")
+    return [*inner, *lines(value, "    ", f"{end.strip()} = ")]
+
+
+def _split(code: Code, indent: str, before: str, after: str) -> list[str]:
+    """`code` on several lines, where it has parts."""
+    if isinstance(code, Union):
+        if before:  # outside of brackets a statement ends with its line
+            return [f"{indent}{before}(", *lines(code, indent + "    "), f"{indent}){after}"]
+        first, *others = code.parts
+        return [
+            *lines(first, indent),
+            *(f"{indent}| {flat(each)}" for each in others[:-1]),
+            f"{indent}| {flat(others[-1])}{after}",
+        ]
+    if isinstance(code, str) or not code.parts:
+        return [f"{indent}{before}{flat(code)}{after}"]
     comma = "" if code.head == "list[" else ","  # with one, the item would be a tuple
     inner = [line for name, each in code.parts for line in lines(each, indent + "    ", name, comma)]
     return [f"{indent}{before}{code.head}", *inner, f"{indent}{code.tail}{after}"]

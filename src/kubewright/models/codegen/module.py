@@ -18,7 +18,7 @@ from kubewright.machinery.json import JSONObject, is_object
 from kubewright.models import markers, meta
 from kubewright.models.codegen import names
 from kubewright.models.codegen.fields import field_lines
-from kubewright.models.codegen.layout import Code, call, docstring, lines, listed, literal, quoted
+from kubewright.models.codegen.layout import Code, call, declaration, docstring, lines, listed, literal, quoted
 from kubewright.models.codegen.markers import markers_of
 from kubewright.models.plural import plural_of
 from kubewright.models.schema import struct_schema
@@ -134,7 +134,7 @@ class _Module:
 
         declared = field_lines(attribute, wire, schema, required=required, classes=nested)
         if of_kind and wire == "status" and held and not schema.keys() & {"required", "default", "nullable"}:
-            declared = [f"    status: {held[0]} = field(default_factory={held[0]})"]
+            declared = declaration("status", held[0], call("field", default_factory=held[0]))
         own = schema.get("type") == "object" and not is_object(schema.get("additionalProperties"))
         if held and own and held[0] not in _shared().values():
             return declared
