@@ -131,7 +131,7 @@ async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: 
 async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, namespace: str) -> None:
     informer = Informer(cluster.client, LateGizmo, namespace=namespace)
     informer.start()
-    with pytest.raises(DeadlineExceeded, match="is its CustomResourceDefinition installed"):
+    with pytest.raises(DeadlineExceeded, match="its CustomResourceDefinition is not installed"):
         await informer.wait_synced(0.3)
     await cluster.install(LateGizmo)
     await informer.wait_synced(30)
