@@ -185,7 +185,7 @@ class Informer(Generic[T]):
         if isinstance(self.last_error, Forbidden):
             return f"{self.resource}: {self.last_error}; grant list and watch on it"
         if isinstance(self.last_error, NotFound):
-            return f"{self.resource}: its CustomResourceDefinition is not installed"
+            return f"{self.resource}: its CustomResourceDefinition is not installed, or does not serve this version"
         return f"{self.resource}: {self.last_error or 'the server has not answered yet'}"
 
     def concerns(self, key: ObjectKey, labels: Mapping[str, str]) -> bool:

@@ -215,7 +215,8 @@ async def test_a_kind_that_comes_later_is_waited_for_while_the_others_work(api: 
         await eventually(lambda: seen)
         assert await readyz(chosen) == (
             500,
-            "[-]caches failed: waiting for laters.example.com: its CustomResourceDefinition is not installed\n"
+            "[-]caches failed: waiting for laters.example.com: its CustomResourceDefinition is not installed, "
+            "or does not serve this version\n"
             "readyz check failed\n",
         )
         document = custom_resource_definition(Later)
