@@ -1,13 +1,17 @@
 """What `CustomResource.validate` finds is what an API server answers, word for word."""
 
+import sys
 from typing import Annotated, Any
 
 import pytest
 
 from kubewright import Client, CustomResource, IntOrString, Model, ObjectMeta, Quantity, field
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client.dynamic import Unstructured
-from kubewright.machinery.errors import Invalid
+from kubewright.machinery.errors import Invalid, ModelError
 from kubewright.machinery.json import JSONObject
+from kubewright.models import codec
+from kubewright.models.crd import custom_resource_definition
 from kubewright.models.markers import (
     Enum,
     ExactlyOneOf,
@@ -131,3 +135,39 @@ async def test_what_has_no_fault_is_accepted(client: Client, namespace: str) -> 
     obj = Judged(metadata=ObjectMeta(name="one", namespace=namespace), spec=JudgedSpec(parts=[Part(name="a")], **spec))
     assert Judged.validate(obj) == []
     assert (await client.create(obj)).spec == obj.spec
+
+
+class Pair(Model):
+    a: str
+    b: str
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Annotated[str, Pattern("(")],
+        Annotated[int, XValidation("self.size() > 1")],
+        Annotated[int, XValidation("self > 'a'")],
+        Annotated[int, XValidation("self > 1", message_expression="self")],
+        Annotated[int, XValidation("self > 1", optional_old_self=True)],
+        Annotated[list[str], XValidation("self.all(a, self.all(b, a.contains(b)))")],
+        list[Annotated[str, Immutable()]],
+        Annotated[list[Pair], ListType("set")],
+        Annotated[Part, XValidation("has(self.nothing)")],
+    ],
+    ids=range(9),
+)
+async def test_a_kind_is_refused_where_an_api_server_refuses_its_crd_and_for_the_same_reason(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, annotation: Any
+) -> None:
+    fields = {"__annotations__": {"x": annotation}, "__module__": __name__}
+    kind = type(CustomResource)("Faulty", (CustomResource,), fields, group="faulty.test", version="v1")
+    with monkeypatch.context() as without_re2:
+        without_re2.setitem(sys.modules, "re2", None)  # nothing is judged then
+        crd = codec.from_dict(CustomResourceDefinition, custom_resource_definition(kind))
+    with pytest.raises(Invalid) as answer:
+        await cluster.client.create(crd, dry_run=True)
+    with pytest.raises(ModelError) as refusal:
+        custom_resource_definition(kind)
+    reasons = [cause.message.partition(" within ")[0] for cause in answer.value.causes]  # after it comes the place
+    assert [reason for reason in reasons if reason not in str(refusal.value)] == []
