@@ -54,7 +54,14 @@ def deployment(replicas: int = 10, *, annotations: dict[str, str] | None = None,
 
 
 def replica_set(
-    name: str, size: int, *, available: int | None = None, desired: int = 10, most: int = 13, age: float = 0, **status: Any
+    name: str,
+    size: int,
+    *,
+    available: int | None = None,
+    desired: int = 10,
+    most: int = 13,
+    age: float = 0,
+    **status: Any,
 ) -> ReplicaSet:
     annotations = {
         "deployment.kubernetes.io/desired-replicas": str(desired),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from kubewright.controlplane import pods
-from unit.controlplane.objects import NOW, ago, pod
+
+from .objects import NOW, ago, pod
 
 
 def order(*found: object) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubewright.controlplane.deployment import replicasets, rollout
-from unit.controlplane.objects import NOW, deployment, replica_set
+
+from .objects import NOW, deployment, replica_set
 
 
 def sizes(found: rollout.Sizes) -> dict[str, int]:

@@ -1,9 +1,9 @@
 """Acts on the graph: deletes what lost its owners, orphans, and finishes foreground deletions.
 
 Guarantees
-    Nothing is deleted unless each of its owners is going, or gone: not seen by any watch, and not found at the API
-    server (or another object has its name). What is deleted is still what was looked at: its uid and resource version
-    are preconditions, and its owners were read from the server.
+    Nothing is deleted unless each of its owners is going, or gone: its deletion was seen, or no watch has seen it and
+    the API server does not find it (or another object has its name). What is deleted is still what was looked at: its
+    uid and resource version are preconditions, and its owners were read from the server.
     A crash loses nothing: the graph is built anew from the objects, and all work follows from the graph.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from datetime import timedelta
 from enum import Enum, auto
 from typing import Final
 
@@ -26,6 +27,10 @@ from kubewright.machinery.errors import Conflict, KubewrightError, NotFound
 from kubewright.models.meta import OwnerReference
 
 _log: Final = logging.getLogger(__name__)
+
+
+_RECHECK: Final = timedelta(seconds=1)
+"""When to look again at what has an owner that no watch has seen yet."""
 
 
 class Standing(Enum):
@@ -105,12 +110,16 @@ class Collector:
             await self._delete(node, live, waiting=Standing.WAITING in standings.values())
         elif gone:
             await self._disown(node, gone)
+        elif any(self._seen(node, owner) is None for owner in owners):
+            self._queue.add(Request(None, node.uid), after=_RECHECK)  # its end would not be seen before its kind is
 
     def _seen(self, node: Node, owner: OwnerReference) -> Standing | None:
         """An owner's standing as the graph has it; None when the API server has to be asked."""
         seen = self._graph.get(owner.uid)
-        if seen is None or seen.kind is None:
+        if seen is None:
             return None
+        if seen.kind is None:
+            return Standing.ABSENT if seen.gone else None
         named = (seen.kind.__api__.kind, seen.key.name) == (owner.kind, owner.name)
         if not named or seen.key.namespace not in (None, node.key.namespace):
             return None  # a reference says who is meant by uid, kind, name and its own namespace: all have to agree

@@ -30,6 +30,8 @@ class Node:
     owners: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
+    gone: bool = False
+    """Its deletion was seen. A uid does not come back."""
     dependents: set[str] = field(default_factory=set[str])
 
     @property
@@ -69,13 +71,16 @@ class Graph:
         self._connect(node, owners)
         return node
 
-    def remove(self, uid: str) -> Node | None:
-        """Take out an object that is gone; what it owned stays, without it."""
+    def remove(self, uid: str, *, gone: bool = True) -> Node | None:
+        """Take out an object that is gone, or with `gone=False` one that can't be seen any more.
+
+        What it owned stays, without it.
+        """
         node = self._nodes.get(uid)
         if node is None:
             return None
         self._connect(node, ())
-        node.kind = None
+        node.kind, node.gone = None, gone
         if not node.dependents:
             del self._nodes[uid]
         return node

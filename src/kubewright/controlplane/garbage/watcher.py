@@ -75,7 +75,7 @@ class GarbageCollector:
             informer = self._informers.pop(gvr)
             await informer.stop()
             for node in self._graph.of_kind(informer.kind.__api__):
-                self._forget(node.uid)
+                self._forget(node.uid, gone=False)
 
     def _watch(self, api: APIResource) -> Informer[PartialObjectMetadata]:
         kind = PartialObjectMetadata.of(api)
@@ -109,13 +109,13 @@ class GarbageCollector:
 
     def _remove(self, event: Event[PartialObjectMetadata]) -> None:
         if event.old is not None:
-            self._forget(event.old.uid)
+            self._forget(event.old.uid, gone=True)
 
-    def _forget(self, uid: str) -> None:
+    def _forget(self, uid: str, *, gone: bool) -> None:
         """What the object owned has one owner less, and owners that wait for it may go on."""
         present = self._graph.get(uid)
         owners = [self._graph.get(each.uid) for each in present.owners] if present else []
-        node = self._graph.remove(uid)
+        node = self._graph.remove(uid, gone=gone)
         for each in [*owners, *(self._graph.dependents(node) if node else [])]:
             if each is not None:
                 self._collector.ask(each)

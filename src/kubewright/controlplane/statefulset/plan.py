@@ -10,7 +10,7 @@ Follows kubernetes/pkg/controller/statefulset/stateful_set_control.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from kubewright.apis.apps.v1 import StatefulSet
@@ -21,13 +21,13 @@ from kubewright.controlplane.statefulset import identity
 from kubewright.machinery.intstr import scaled
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """What is to be done now."""
 
-    create: Sequence[int] = ()
+    create: list[int] = field(default_factory=list[int])
     """Numbers of the pods to make."""
-    delete: Sequence[Pod] = ()
+    delete: list[Pod] = field(default_factory=list[Pod])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,149 @@
+"""What a Job's pods amount to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kubewright.apis.core.v1 import Pod
+from kubewright.controlplane.job import indexes, policy, progress, tally
+from kubewright.controlplane.job.podtemplate import build_pod
+
+from .objects import NOW, ago, job, pod
+
+
+def worker(name: str, phase: str = "Running", *, index: int | None = None, counted: bool = False, **fields: Any) -> Pod:
+    meta: dict[str, Any] = {} if counted else {"finalizers": [tally.FINALIZER]}
+    if index is not None:
+        meta["annotations"] = {tally.INDEX: str(index)}
+    return pod(name, meta=meta, **({"status": {"phase": phase}} | fields))
+
+
+def ended(name: str, code: int, seconds_ago: float) -> Pod:
+    terminated = {"exitCode": code, "finishedAt": ago(seconds_ago)}
+    status = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    phase = "Failed" if code else "Succeeded"
+    return worker(name, status={"phase": phase, "containerStatuses": [{**status, "state": {"terminated": terminated}}]})
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [(set(), ""), ({0}, "0"), ({0, 1}, "0,1"), ({0, 1, 2, 5}, "0-2,5"), ({3, 4, 5, 6}, "3-6")]
+)
+def test_indexes_are_written_as_runs_and_read_again(numbers: set[int], text: str) -> None:
+    assert indexes.text_of(numbers) == text
+    assert indexes.parse(text) == numbers
+
+
+def test_no_more_pods_work_than_there_is_work_left() -> None:
+    asked = job(completions=5, parallelism=3, status={"succeeded": 4})
+    assert tally.Tally.of(asked, []).wanted(asked) == 1
+
+
+def test_a_queue_of_work_gets_no_new_pods_after_the_first_success() -> None:
+    queue = job(completions=None, parallelism=3)
+    found = tally.Tally.of(queue, [worker("a", "Succeeded"), worker("b")])
+    assert found.wanted(queue) == 1
+    assert not found.is_complete(queue)
+    assert tally.Tally.of(queue, [worker("a", "Succeeded")]).is_complete(queue)
+
+
+def test_a_pod_is_counted_once_whatever_step_its_counting_has_reached() -> None:
+    done = worker("a", "Succeeded")
+    noted = job(status={"uncountedTerminatedPods": {"succeeded": ["a"]}})
+    counted = job(status={"succeeded": 1})
+    free = worker("a", "Succeeded", counted=True)
+    for asked, present in ((job(), done), (noted, done), (noted, free), (counted, free)):
+        assert tally.Tally.of(asked, [present]).succeeded == 1
+
+
+def test_what_was_noted_and_let_go_is_counted_by_the_next_reconcile() -> None:
+    """The process died between letting the pods go and writing the counts."""
+    asked = job(completions=3, status={"succeeded": 1, "uncountedTerminatedPods": {"succeeded": ["a", "b"]}})
+    status = progress.counted(asked, asked.status, still_held={"b"})
+    assert status.succeeded == 2
+    assert status.uncounted_terminated_pods is not None
+    assert status.uncounted_terminated_pods.succeeded == ["b"]
+
+
+def test_an_index_counts_once_however_many_pods_succeeded_on_it() -> None:
+    asked = job(completionMode="Indexed", completions=3, status={"completedIndexes": "0"})
+    found = tally.Tally.of(asked, [worker("a", "Succeeded", index=1), worker("b", "Succeeded", index=1)])
+    assert found.succeeded_indexes == {0, 1}
+    assert found.free_indexes(asked, [], 5) == [2]
+
+
+def test_a_second_pod_of_an_index_is_surplus() -> None:
+    asked = job(completionMode="Indexed", completions=3, parallelism=3)
+    present = [worker("a", index=0), worker("b", index=0), worker("c", index=7)]
+    spare = tally.surplus(asked, tally.Tally.of(asked, present), NOW)
+    assert [each.metadata.name for each in spare] == ["b", "c"]
+
+
+def test_a_suspended_job_gives_up_its_pods() -> None:
+    asked = job(suspend=True, parallelism=2, completions=2)
+    present = [worker("a"), worker("b")]
+    assert len(tally.surplus(asked, tally.Tally.of(asked, present), NOW)) == 2
+
+
+def test_each_failure_in_a_row_doubles_the_wait() -> None:
+    failures = [ended("a", 1, 30), ended("b", 1, 5)]
+    assert tally.wait_after_failures(job(), failures[1:], NOW) == timedelta(seconds=5)
+    assert tally.wait_after_failures(job(), failures, NOW) == timedelta(seconds=15)
+    assert tally.wait_after_failures(job(), [*failures, ended("c", 0, 1)], NOW) == timedelta(0)
+
+
+def test_a_job_fails_when_more_pods_failed_than_its_limit() -> None:
+    asked = job(backoffLimit=1)
+    present = [worker("a", "Failed"), worker("b", "Failed")]
+    one = progress.verdict(asked, present[:1], tally.Tally.of(asked, present[:1]), NOW)
+    two = progress.verdict(asked, present, tally.Tally.of(asked, present), NOW)
+    assert one is None
+    assert two is not None
+    assert two.reason == "BackoffLimitExceeded"
+
+
+def test_a_job_fails_when_its_time_is_over() -> None:
+    asked = job(activeDeadlineSeconds=10, status={"startTime": ago(10)})
+    found = progress.verdict(asked, [], tally.Tally.of(asked, []), NOW)
+    assert found is not None
+    assert found.reason == "DeadlineExceeded"
+
+
+def test_a_decision_once_made_is_kept() -> None:
+    condition = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded", "message": "m"}
+    asked = job(status={"conditions": [condition]})
+    found = progress.verdict(asked, [], tally.Tally.of(asked, []), NOW)
+    assert found == progress.End(False, "DeadlineExceeded", "m")
+
+
+def test_a_failure_policy_ignores_or_fails_by_exit_code() -> None:
+    rules = [
+        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}},
+        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1]}},
+    ]
+    asked = job(podFailurePolicy={"rules": rules})
+    assert policy.verdict(asked, ended("a", 7, 1)) == policy.Verdict(False, "")
+    assert policy.verdict(asked, ended("a", 1, 1)) == policy.Verdict(True, "")
+    fault = policy.verdict(asked, ended("a", 42, 1)).fault
+    assert fault == "Container c for pod d/a failed with exit code 42 matching FailJob rule at index 1"
+
+
+def test_a_success_policy_is_content_with_less() -> None:
+    rules = [{"succeededIndexes": "0,1"}, {"succeededCount": 3}]
+    asked = job(completionMode="Indexed", completions=5, successPolicy={"rules": rules})
+    assert policy.success(asked, {0}) == ""
+    assert policy.success(asked, {0, 1}) == "Matched rules at index 0"
+    assert policy.success(asked, {2, 3, 4}) == "Matched rules at index 1"
+
+
+def test_the_pod_of_an_index_leaves_the_template_as_it_is() -> None:
+    asked = job(completionMode="Indexed")
+    made = build_pod(asked, 3)
+    assert made.metadata.generate_name == "work-3-"
+    assert made.metadata.finalizers == [tally.FINALIZER]
+    assert made.spec.hostname == "work-3"
+    assert made.spec.containers[0].env[0].name == "JOB_COMPLETION_INDEX"
+    assert not asked.spec.template.spec.containers[0].env
+    assert not asked.spec.template.metadata.finalizers

@@ -1,0 +1,175 @@
+"""Where the scheduler puts pods, and what the simulated kubelet says of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kubewright.apis.core.v1 import Pod, PodStatus
+from kubewright.controller import Request
+from kubewright.controlplane.nodes.addresses import PodAddresses
+from kubewright.controlplane.nodes.outcome import ANNOTATION, Outcome, outcome_of
+from kubewright.controlplane.nodes.placement import Placement
+from kubewright.controlplane.nodes.podstatus import status_of
+from kubewright.controlplane.nodes.scheduler import refusal
+
+from .objects import NOW, node, pod
+
+
+def wants(**term: Any) -> Pod:
+    required = {"nodeSelectorTerms": [term]}
+    return pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+
+
+def test_a_node_selector_has_to_match_as_a_whole() -> None:
+    asking = pod(nodeSelector={"disk": "ssd", "zone": "a"})
+    assert refusal(asking, node(labels={"disk": "ssd"})) == "node(s) didn't match Pod's node affinity/selector"
+    assert refusal(asking, node(labels={"disk": "ssd", "zone": "a"})) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "matches"),
+    [
+        ("In", ["4", "8"], True),
+        ("In", ["2"], False),
+        ("NotIn", ["2"], True),
+        ("Exists", [], True),
+        ("DoesNotExist", [], False),
+        ("Gt", ["3"], True),
+        ("Lt", ["3"], False),
+        ("Gt", ["many"], False),
+    ],
+)
+def test_required_affinity_is_kept(operator: str, values: list[str], matches: bool) -> None:
+    asking = wants(matchExpressions=[{"key": "cores", "operator": operator, "values": values}])
+    assert (refusal(asking, node(labels={"cores": "4"})) is None) is matches
+
+
+def test_affinity_can_name_the_node() -> None:
+    asking = wants(matchFields=[{"key": "metadata.name", "operator": "In", "values": ["n"]}])
+    assert refusal(asking, node("n")) is None
+    assert refusal(asking, node("m")) is not None
+
+
+def test_a_taint_refuses_pods_that_do_not_tolerate_it() -> None:
+    tainted = node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+    assert refusal(pod(), tainted) == "node(s) had untolerated taint(s)"
+    assert refusal(pod(tolerations=[{"key": "k", "operator": "Equal", "value": "v"}]), tainted) is None
+    assert refusal(pod(tolerations=[{"key": "k", "value": "other"}]), tainted) is not None
+    assert refusal(pod(tolerations=[{"operator": "Exists"}]), tainted) is None
+    soft = node(taints=[{"key": "k", "effect": "PreferNoSchedule"}])
+    assert refusal(pod(), soft) is None
+
+
+def test_a_node_that_is_cordoned_takes_no_pods() -> None:
+    assert refusal(pod(), node(unschedulable=True)) == "node(s) were unschedulable"
+
+
+def test_pods_are_counted_where_they_are() -> None:
+    placement = Placement()
+    placement.seed([pod("a", nodeName="n"), pod("b", nodeName="n"), pod("c")])
+    assert placement.on("n") == 2
+    placement.see(pod("a", nodeName="n", status={"phase": "Succeeded"}))
+    placement.put(Request("d", "b"), "m")
+    placement.put(Request("d", "b"), "m")
+    assert (placement.on("n"), placement.on("m")) == (0, 1)
+
+
+def test_a_pod_keeps_its_address_while_it_lives_and_no_other_gets_it() -> None:
+    addresses = PodAddresses()
+    addresses.seed([pod("a", status={"phase": "Running", "podIP": "10.244.0.1"})])
+    kept, fresh = Request("d", "a"), Request("d", "b")
+    assert addresses.of(kept, "10.244.0.1") == "10.244.0.1"
+    first = addresses.of(fresh, None)
+    assert first != "10.244.0.1"
+    assert addresses.of(fresh, None) == first
+    addresses.release(fresh)
+    assert addresses.of(Request("d", "c"), None) not in ("10.244.0.1", first)
+
+
+def test_pods_on_the_hosts_network_take_no_address() -> None:
+    addresses = PodAddresses()
+    addresses.seed([pod("host", hostNetwork=True, status={"phase": "Running", "podIP": "10.0.0.1"})])
+    assert addresses.of(Request("d", "host"), None).startswith("10.244.")
+
+
+def test_pods_of_a_job_succeed_and_others_run() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    assert outcome_of(pod(meta={"ownerReferences": [owner]})) is Outcome.SUCCEEDED
+    assert outcome_of(pod()) is Outcome.RUNNING
+
+
+@pytest.mark.parametrize("asked", list(Outcome))
+def test_the_annotation_decides_what_a_pod_comes_to(asked: Outcome) -> None:
+    assert outcome_of(pod(meta={"annotations": {ANNOTATION: asked.value}})) is asked
+
+
+def test_what_has_ended_stays_so() -> None:
+    over = pod(meta={"annotations": {ANNOTATION: "Running"}}, status={"phase": "Failed"})
+    assert outcome_of(over) is Outcome.FAILED
+
+
+def report(found: Pod, outcome: Outcome = Outcome.RUNNING) -> PodStatus:
+    return status_of(found, outcome, "10.0.0.1", "10.244.0.1", NOW)
+
+
+def ready(status: PodStatus) -> tuple[str, str | None]:
+    return next((each.status, each.reason) for each in status.conditions if each.type == "Ready")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "phase", "readiness", "address"),
+    [
+        (Outcome.PENDING, "Pending", ("False", "ContainersNotReady"), None),
+        (Outcome.NOT_READY, "Running", ("False", "ContainersNotReady"), "10.244.0.1"),
+        (Outcome.RUNNING, "Running", ("True", None), "10.244.0.1"),
+        (Outcome.SUCCEEDED, "Succeeded", ("False", "PodCompleted"), "10.244.0.1"),
+        (Outcome.FAILED, "Failed", ("False", "PodFailed"), "10.244.0.1"),
+    ],
+)
+def test_the_status_says_what_a_pod_came_to(
+    outcome: Outcome, phase: str, readiness: tuple[str, str | None], address: str | None
+) -> None:
+    status = report(pod(), outcome)
+    assert (status.phase, ready(status), status.pod_ip) == (phase, readiness, address)
+
+
+def test_a_failed_container_has_an_exit_code() -> None:
+    [container] = report(pod(), Outcome.FAILED).container_statuses
+    assert container.state is not None
+    assert container.state.terminated is not None
+    assert container.state.terminated.exit_code == 1
+
+
+def test_a_readiness_gate_holds_a_pod_back() -> None:
+    gated = pod(readinessGates=[{"conditionType": "example.com/gate"}])
+    assert ready(report(gated)) == ("False", "ReadinessGatesNotReady")
+    gated.status.conditions = pod(
+        status={"conditions": [{"type": "example.com/gate", "status": "True"}]}
+    ).status.conditions
+    assert ready(report(gated)) == ("True", None)
+
+
+def test_init_containers_have_ended_but_sidecars_run() -> None:
+    inits = [{"name": "once", "image": "i"}, {"name": "beside", "image": "i", "restartPolicy": "Always"}]
+    once, beside = report(pod(initContainers=inits)).init_container_statuses
+    assert once.state is not None
+    assert once.state.terminated is not None
+    assert beside.state is not None
+    assert beside.state.running is not None
+
+
+def test_a_second_report_of_the_same_changes_nothing() -> None:
+    found = pod()
+    found.status = report(found)
+    assert status_of(found, Outcome.RUNNING, "10.0.0.1", "10.244.0.1", NOW + timedelta(hours=1)) == found.status
+
+
+def test_a_container_whose_image_changed_was_restarted() -> None:
+    found = pod()
+    found.status = report(found)
+    found.spec.containers[0].image = "nginx:2"
+    [container] = report(found).container_statuses
+    assert (container.image, container.restart_count) == ("nginx:2", 1)
