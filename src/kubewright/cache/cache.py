@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -85,6 +85,10 @@ class Cache:
         """The informer of `kind`, if it has been asked for."""
         informer = self._informers.get(kind)  # so it is held, unless its class was made at run time
         return cast("Informer[T] | None", informer or self._informers.get(_identity(kind)))
+
+    def __iter__(self) -> Iterator[Informer[Any]]:
+        """The informers that there are now."""
+        return iter(list(self._informers.values()))
 
     def informers(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
         """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""

@@ -84,6 +84,11 @@ class Store(Generic[T]):
         """Of a namespace, or of all."""
         return self._entries.keys() if namespace is None else self._by_namespace.get(namespace, ())
 
+    @property
+    def size(self) -> int:
+        """Bytes of all documents; what is beside each is about half a kilobyte more. Counted each time."""
+        return sum(len(entry.data) for entry in self._entries.values())
+
     def get(self, key: ObjectKey) -> Entry[T] | None:
         return self._entries.get(key)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from kubewright.controller.outcome import Failure
 
 if TYPE_CHECKING:
+    from kubewright.cache.informer import Informer
     from kubewright.manager.metrics import ControllerMetrics, Histogram, Metrics
 
 
@@ -19,6 +20,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     yield from _reconciles(controllers)
     yield from _queues(controllers)
     yield from _own(controllers)
+    yield from _caches(list(metrics.cache or ()))
     requests = CounterMetricFamily(
         "rest_client_requests", "Number of HTTP requests, by status code, method and host.",
         labels=("code", "method", "host"),
@@ -135,6 +137,27 @@ def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
     for each in controllers:
         paused.add_metric((each.name,), each.paused_objects)
     yield paused
+
+
+def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
+    gauges: dict[str, tuple[str, Callable[[Informer[Any]], int]]] = {
+        "objects": ("Objects in the cache.", lambda each: len(each.store)),
+        "bytes": ("Bytes of the objects in the cache, as JSON.", lambda each: each.store.size),
+        "synced": ("1 once the first list is complete.", lambda each: int(each.synced)),
+    }
+    for name, (text, value_of) in gauges.items():
+        gauge = GaugeMetricFamily(f"kubewright_cache_{name}", text, labels=("resource",))
+        for resource, values in _by_resource(informers, value_of).items():
+            gauge.add_metric((resource,), min(values) if name == "synced" else sum(values))
+        yield gauge
+
+
+def _by_resource(informers: list[Informer[Any]], value_of: Callable[[Informer[Any]], int]) -> dict[str, list[int]]:
+    """One resource can have several informers: of its versions, and of its metadata alone."""
+    values: dict[str, list[int]] = {}
+    for each in informers:
+        values.setdefault(each.resource, []).append(value_of(each))
+    return values
 
 
 def _in_hand(each: ControllerMetrics) -> list[float]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
+    from kubewright.cache.cache import Cache
+
 _QUEUE_BUCKETS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
 _RECONCILE_BUCKETS: Final = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
@@ -115,6 +117,8 @@ class Metrics:
         self.leading: bool | None = None
         """None without an election."""
         self.certificates_read = 0
+        self.cache: Cache | None = None
+        """Looked at when metrics are asked for."""
 
     @cached_property
     def registry(self) -> CollectorRegistry:

@@ -157,6 +157,7 @@ class Run:
         """The loops of all controllers, listening to caches that are complete."""
         cache = Cache(writer, namespace=self._manager.namespace, scopes=self._scopes())
         self.client = CachedClient(writer, cache)
+        self._manager.metrics.cache = cache
         loops = [self._loop(each, self.client, cache, events) for each in self._manager.controllers]
         for loop in loops:
             loop.start()

@@ -156,6 +156,9 @@ async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work
     status, text = await get(running.metrics_port, "/metrics")
     assert status == 200
     assert 'controller_runtime_reconcile_total{controller="configmap",result="success"}' in text
+    assert 'kubewright_cache_objects{resource="secrets"} 1.0' in text
+    (size,) = [line for line in text.splitlines() if line.startswith('kubewright_cache_bytes{resource="secrets"}')]
+    assert 200 < float(size.partition(" ")[2]) < 5000
     await stopped(running, task)
     with pytest.raises(ConnectionFailed):
         await get(running.health_port, "/healthz")
