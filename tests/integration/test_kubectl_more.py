@@ -34,11 +34,11 @@ metadata: {name: s}
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: gadgets.more.example}
+metadata: {name: sprockets.more.example}
 spec:
   group: more.example
   scope: Namespaced
-  names: {plural: gadgets, kind: Gadget}
+  names: {plural: sprockets, kind: Sprocket}
   versions:
   - name: v1
     served: true
@@ -46,7 +46,7 @@ spec:
     schema:
       openAPIV3Schema:
         type: object
-        description: Gadget is a thing.
+        description: Sprocket is a thing.
         properties:
           spec:
             type: object
@@ -120,14 +120,14 @@ async def test_columns_sorting_and_templates(kubectl: Kubectl) -> None:
 async def test_explain_a_custom_resource_to_its_depth(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEFINITION)
     try:
-        await kubectl("wait", "--for=condition=Established", "crd/gadgets.more.example")
-        whole = await eventually(explained, kubectl, "gadget")
-        assert "Gadget is a thing." in whole
+        await kubectl("wait", "--for=condition=Established", "crd/sprockets.more.example")
+        whole = await eventually(explained, kubectl, "sprocket")
+        assert "Sprocket is a thing." in whole
         assert "Standard object's metadata." in whole
-        assert "size\t<integer>" in await kubectl("explain", "gadgets.spec", "--recursive")
-        assert "In metres." in await kubectl("explain", "gadgets.spec.parts.size")
+        assert "size\t<integer>" in await kubectl("explain", "sprockets.spec", "--recursive")
+        assert "In metres." in await kubectl("explain", "sprockets.spec.parts.size")
     finally:
-        await kubectl("delete", "crd", "gadgets.more.example")
+        await kubectl("delete", "crd", "sprockets.more.example")
 
 
 async def explained(kubectl: Kubectl, what: str) -> str:
