@@ -24,7 +24,8 @@ async def test_our_controllers_do_the_same_on_a_real_api_server(target: str) -> 
     if target != "real":
         pytest.skip("needs the real API server: --target=real")
     async with RealControlPlane(controllers=False) as real:
-        options = ControlPlaneOptions(ca=(real.config.ca or b"").decode())
+        assert isinstance(real.config.ca, bytes)
+        options = ControlPlaneOptions(ca=real.config.ca.decode())
         plane = ControlPlane(HTTPTransport(real.config), options)
         running = asyncio.create_task(plane.run())
         await plane.wait_ready()

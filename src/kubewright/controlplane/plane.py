@@ -33,6 +33,7 @@ from kubewright.controlplane.storage import provisioner
 from kubewright.controlplane.storage.claims import claim_controller
 from kubewright.controlplane.storage.volumes import volume_controller
 from kubewright.controlplane.ttl import ttl_after_finished_controller
+from kubewright.controlplane.unwarned import Unwarned
 from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
@@ -92,6 +93,7 @@ class ControlPlane:
                 raise ConfigError(f'there is no controller "{name}" to switch off; there are: {", ".join(NAMES)}')
         self._clock = clock or SystemClock()
         transport = _Unwarned(transport)
+        transport = Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
         self._nodes = node.addresses(self._options.nodes) if self._runs(KUBELET) else {}
         self._manager = Manager(
