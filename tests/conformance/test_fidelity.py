@@ -82,3 +82,64 @@ async def test_nobody_owns_what_the_server_gives(api: API) -> None:
     assert made["spec"] == {"finalizers": ["kubernetes"]}
     [entry] = made["metadata"]["managedFields"]
     assert entry["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}}
+
+
+async def fault_of_applying(api: API, ns: str, spec: dict[str, Any], **metadata: Any) -> str:
+    """What is said of a Deployment with this spec that is applied."""
+    target = f"{ns.replace('/api/v1', '/apis/apps/v1')}/deployments/d?fieldManager=me"
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", **metadata}, "spec": spec}
+    return (await api.patch(target, body, "apply")).expect(500).message
+
+
+def pods_of(*containers: Any) -> dict[str, Any]:
+    return {"template": {"spec": {"containers": list(containers)}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({"bogus": 1}, ".spec.bogus: field not declared in schema"),
+        (
+            pods_of({"name": "a", "bogus": 1}),
+            '.spec.template.spec.containers[name="a"].bogus: field not declared in schema',
+        ),
+        (
+            pods_of({"name": "a", "ports": [{"containerPort": "80"}]}),
+            '.spec.template.spec.containers[name="a"].ports[containerPort="80",protocol="TCP"].containerPort: '
+            "expected numeric (int or float), got string",
+        ),
+        (
+            pods_of({"name": "a", "command": ["x", 1]}),
+            '.spec.template.spec.containers[name="a"].command[1]: expected string, got '
+            "&value.valueUnstructured{Value:1}",
+        ),
+        ({"replicas": "3"}, ".spec.replicas: expected numeric (int or float), got string"),
+        ({"paused": "x"}, ".spec.paused: expected boolean, got &{x}"),
+        ({"template": []}, ".spec.template: expected map, got &{[]}"),
+        (
+            {"template": {"spec": {"containers": {"a": 1}}}},
+            ".spec.template.spec.containers: expected list, got &{map[a:1]}",
+        ),
+        (
+            pods_of("a"),
+            ".spec.template.spec.containers: element 0: associative list with keys may not have non-map elements",
+        ),
+    ],
+)
+async def test_what_cannot_be_applied_is_told_by_its_path(api: API, ns: str, spec: dict[str, Any], fault: str) -> None:
+    whole = f"failed to create typed patch object ({ns.rpartition('/')[2]}/d; apps/v1, Kind=Deployment): {fault}"
+    assert await fault_of_applying(api, ns, spec, namespace=ns.rpartition("/")[2]) == whole
+
+
+async def test_all_that_cannot_be_applied_is_told_together(api: API, ns: str) -> None:
+    said = await fault_of_applying(api, ns, {"replicas": "3"}, labels={"a": 1})
+    assert "errors:\n  " in said
+    assert ".spec.replicas: expected numeric (int or float), got string" in said
+    assert ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:1}" in said
+
+
+async def test_a_container_that_is_applied_without_a_name_is_invalid(api: API, ns: str) -> None:
+    target = f"{ns}/pods/p?fieldManager=me"
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"image": "x"}]}}
+    answer = (await api.patch(target, body, "apply")).expect(422)
+    assert ("FieldValueRequired", "spec.containers[0].name", "Required value") in answer.causes

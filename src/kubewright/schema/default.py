@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from kubewright.machinery.json import is_array, is_object
-from kubewright.schema.node import NO_DEFAULT, ZEROES, Node
+from kubewright.schema.node import NO_DEFAULT, Node, fallback
 
 Defaulter: TypeAlias = Callable[[Any], None]
 
@@ -52,7 +52,7 @@ class _Compiler:
             self._needed[id(node)] = True  # for a schema that contains itself
             below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
             known = any(
-                _fallback(each) is not NO_DEFAULT or not each.nullable or self._is_needed(each) for each in below
+                fallback(each) is not NO_DEFAULT or not each.nullable or self._is_needed(each) for each in below
             )
             self._needed[id(node)] = known
         return known
@@ -73,14 +73,14 @@ class _Compiler:
         known = self._structs.get(id(node.properties))
         if known is not None:
             return known
-        fallbacks = [(key, _fallback(child)) for key, child in node.properties.items()]
-        absent = [(key, fallback) for key, fallback in fallbacks if fallback is not NO_DEFAULT]
+        fallbacks = [(key, fallback(child)) for key, child in node.properties.items()]
+        absent = [(key, value) for key, value in fallbacks if value is not NO_DEFAULT]
         children: list[tuple[str, Defaulter]] = []
 
         def default(value: Any) -> None:
-            for key, fallback in absent:
+            for key, missing in absent:
                 if key not in value:
-                    value[key] = copied(fallback)
+                    value[key] = copied(missing)
             for key, walk in children:
                 if key in value:
                     walk(value[key])
@@ -99,9 +99,9 @@ class _Compiler:
             if value.__class__ is dict:
                 if None in value.values():
                     _settle_nulls(value, node)
-                for key, fallback in absent:
+                for key, missing in absent:
                     if key not in value:
-                        value[key] = copied(fallback)
+                        value[key] = copied(missing)
                 for key, item in value.items():
                     if (item.__class__ is dict or item.__class__ is list) and (walk := children.get(key, values)):
                         walk(item)
@@ -113,13 +113,6 @@ class _Compiler:
                         items(value[index])
 
         return default
-
-
-def _fallback(node: Node) -> object:
-    """What stands where nothing was said: the default, or the zero that Go writes in any case."""
-    if node.default is NO_DEFAULT and node.zero == "written":
-        return ZEROES[node.type]
-    return node.default
 
 
 def _settle_nulls(value: dict[str, Any], node: Node) -> None:

@@ -93,6 +93,13 @@ class Node:
         return self.properties.get(key, self.values)
 
 
+def fallback(node: Node) -> object:
+    """What stands where nothing was said: the default, or the zero that Go writes in any case; else NO_DEFAULT."""
+    if node.default is NO_DEFAULT and node.zero == "written":
+        return ZEROES[node.type]
+    return node.default
+
+
 class Components:
     """The nodes of built-in kinds, each component built once."""
 

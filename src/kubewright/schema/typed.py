@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.json import JSONArray, JSONObject, compact, equal, is_array, is_object
 from kubewright.schema.fieldset import SELF, Tree, is_member, with_member
-from kubewright.schema.node import NO_DEFAULT, Node
+from kubewright.schema.node import NO_DEFAULT, Node, fallback
 
 _LEAF: Final[Tree] = {}
 _ABSENT: Final = object()
@@ -116,7 +116,7 @@ def _element(item: Any, node: Node) -> str:
     for key in sorted(node.list_keys):
         value = item.get(key, _ABSENT)
         if value is _ABSENT and node.items is not None and key in node.items.properties:
-            value = node.items.properties[key].default
+            value = fallback(node.items.properties[key])
         if value is not _ABSENT and value is not NO_DEFAULT:
             keys[key] = value
     return f"k:{compact(keys)}" if keys else ""

@@ -10,6 +10,7 @@ from kubewright.apiserver.registry.resource import Resource
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
+from kubewright.schema.declared import undeclared
 
 
 class Nonconforming(BadRequest):
@@ -22,24 +23,34 @@ class Nonconforming(BadRequest):
         self.why = why
 
 
+def refuse_undeclared(resource: Resource, config: JSONObject) -> None:
+    """Raises InternalError, as a real API server does, for what is to be applied and the schema does not declare."""
+    faults = undeclared(config, resource.schema.root)
+    if faults:
+        why = faults[0] if len(faults) == 1 else "\n  ".join(("errors:", *faults))
+        raise InternalError(f"failed to create typed patch object ({_named(resource, config)}): {why}", reason="")
+
+
 def conform_applied(resource: Resource, config: JSONObject) -> None:
     """Bring what is to be applied into canonical form, in place; it gets no defaults: those nobody asked for.
 
-    Raises InternalError, as a real API server does, for a field that the schema does not know or cannot read.
+    Raises InternalError, as a real API server does, for values that cannot be read as their types.
     """
     try:
-        unknown = resource.schema.prune(config)
+        resource.schema.prune(config)
     except DecodeError as error:
-        raise _not_typed(resource, config, str(error)) from error
-    if unknown:
-        raise _not_typed(resource, config, f".{unknown[0]}: field not declared in schema")
+        why = f"unable to convert unstructured object to {_kind(resource)}: {error}"
+        whole = _named(resource, config)
+        raise InternalError(f"failed to convert new object ({whole}) to proper version: {why}", reason="") from error
 
 
-def _not_typed(resource: Resource, config: JSONObject, why: str) -> InternalError:
+def _named(resource: Resource, config: JSONObject) -> str:
     metadata: JSONObject = config.get("metadata") or {}
-    whole = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    return InternalError(f"failed to create typed patch object ({whole}; {kind}): {why}", reason="")
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_kind(resource)}"
+
+
+def _kind(resource: Resource) -> str:
+    return f"{resource.group}/{resource.version}, Kind={resource.kind}"
 
 
 def conform(resource: Resource, obj: JSONObject, options: WriteOptions) -> None:

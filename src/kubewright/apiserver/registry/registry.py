@@ -14,7 +14,7 @@ from functools import partial
 
 from kubewright.apiserver.admission.attributes import AdmissionPlugin, Attributes, Operation
 from kubewright.apiserver.registry import metadata as meta
-from kubewright.apiserver.registry.conform import conform, conform_applied
+from kubewright.apiserver.registry.conform import conform, conform_applied, refuse_undeclared
 from kubewright.apiserver.registry.deletion import Deletion, Fate, is_kept
 from kubewright.apiserver.registry.failures import (
     already_exists,
@@ -182,6 +182,7 @@ class Registry:
         Raises Conflict, naming managers and fields, when others own what would change and `force` is not set.
         """
         options = options or WriteOptions()
+        refuse_undeclared(self.resource, config)
         fields = ownership.wanted(config, self.resource.schema)
         conform_applied(self.resource, config)
         meta.metadata_of(config).setdefault("name", name)
