@@ -375,3 +375,34 @@ async def test_a_pod_that_no_longer_matches_is_let_go_and_replaced(space: Space)
         return len(owned) == 2 and not owned[name]
 
     await until(replaced)
+
+
+async def test_a_node_that_is_created_becomes_ready_and_takes_pods(space: Space) -> None:
+    taint = {"key": "example.com/for", "value": "this-test", "effect": "NoSchedule"}
+    made = {"metadata": {"name": f"node-{space.core.rpartition('-')[2]}"}, "spec": {"taints": [taint]}}
+    name = made["metadata"]["name"]
+    (await space.api.post("/api/v1/nodes", made)).expect(201)
+    try:
+
+        async def ready() -> bool:
+            status = (await space.api.get(f"/api/v1/nodes/{name}")).json["status"]
+            return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", []))
+
+        await until(ready)
+        template = {
+            "nodeSelector": {"example.com/name": name},
+            "tolerations": [{"key": "example.com/for", "operator": "Exists"}],
+            "containers": [{"name": "c", "image": "nginx:1"}],
+        }
+        await space.api.post(f"{space.core}/pods", {"metadata": {"name": "p"}, "spec": template})
+        label = {"metadata": {"labels": {"example.com/name": name}}}
+        (await space.api.patch(f"/api/v1/nodes/{name}", label)).expect(200)
+
+        async def runs() -> bool:
+            found = (await space.api.get(f"{space.core}/pods/p")).json
+            return bool(found["status"].get("phase") == "Running" and found["spec"]["nodeName"] == name)
+
+        await until(runs)
+    finally:
+        await space.api.delete(f"{space.core}/pods/p")
+        await space.api.delete(f"/api/v1/nodes/{name}")

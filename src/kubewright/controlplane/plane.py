@@ -21,8 +21,8 @@ from kubewright.controlplane.endpointslice import endpointslice_controller
 from kubewright.controlplane.garbage.watcher import GarbageCollector
 from kubewright.controlplane.job.controller import job_controller
 from kubewright.controlplane.namespace import namespace_controller
-from kubewright.controlplane.nodes import node
 from kubewright.controlplane.nodes.kubelet import kubelet
+from kubewright.controlplane.nodes.node import node_controller, register
 from kubewright.controlplane.nodes.scheduler import scheduler
 from kubewright.controlplane.podgarbage import pod_garbage_controller
 from kubewright.controlplane.replicaset import replicaset_controller
@@ -73,7 +73,7 @@ class ControlPlaneOptions:
     disabled: Collection[str] = ()
     """Names of controllers that do not run."""
     nodes: int = 2
-    """How many simulated nodes there are."""
+    """How many simulated nodes there are from the start."""
     ca: str = ""
     """The cluster's CA in PEM, published to every namespace."""
     version: str = "v1.36.1"
@@ -95,7 +95,6 @@ class ControlPlane:
         transport = _Unwarned(transport)
         transport = Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
-        self._nodes = node.addresses(self._options.nodes) if self._runs(KUBELET) else {}
         self._manager = Manager(
             self._controllers(),
             name="kube-controller-manager",
@@ -140,14 +139,15 @@ class ControlPlane:
             "statefulset-controller": [statefulset_controller(live, clock)],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
-            KUBELET: [kubelet(clock, self._nodes)],
+            KUBELET: [kubelet(clock), node_controller(self._options.version, clock)],
             PROVISIONER: [provisioner.provisioner()],
         }
         return [each for name, controllers in known.items() if self._runs(name) for each in controllers]
 
     async def _register(self) -> None:
         """What a cluster has from the start: nodes, and a default class of volumes."""
-        await node.register(self._client, self._nodes, self._options.version, self._clock.now())
+        if self._runs(KUBELET):
+            await register(self._client, self._options.nodes)
         if self._runs(PROVISIONER):
             await provisioner.register_default_class(self._client)
 

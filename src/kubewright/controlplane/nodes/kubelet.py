@@ -5,9 +5,13 @@ Follows https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and kw
 
 from __future__ import annotations
 
-from kubewright.apis.core.v1 import Pod
-from kubewright.controller import Context, Controller, controller
+from collections.abc import Iterable
+
+from kubewright.apis.core.v1 import Node, Pod
+from kubewright.cache.lister import Lister
+from kubewright.controller import Context, Controller, Request, Watch, controller
 from kubewright.controlplane.nodes.addresses import PodAddresses
+from kubewright.controlplane.nodes.node import address_of
 from kubewright.controlplane.nodes.outcome import ANNOTATION, Outcome, outcome_of
 from kubewright.controlplane.nodes.podstatus import status_of
 from kubewright.controlplane.pods import is_finished
@@ -18,10 +22,8 @@ from kubewright.machinery.errors import NotFound
 class Kubelet:
     """Runs the pods of all simulated nodes, in appearance."""
 
-    def __init__(self, clock: Clock, addresses: dict[str, str]) -> None:
-        """`addresses`: each simulated node's name and its IP. Pods on other nodes are left alone."""
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._nodes = addresses
         self._ips = PodAddresses()
 
     async def reconcile(self, ctx: Context[Pod]) -> None:
@@ -29,7 +31,7 @@ class Kubelet:
             self._ips.release(ctx.request)
             return
         pod = ctx.object
-        host = self._nodes.get(pod.spec.node_name or "")
+        host = await _host(ctx) if pod.spec.node_name else None
         if host is None:
             return
         if pod.metadata.deletion_timestamp is not None:
@@ -69,6 +71,20 @@ class Kubelet:
         return self._ips.of(ctx.request, ctx.object.status.pod_ip)
 
 
-def kubelet(clock: Clock, addresses: dict[str, str]) -> Controller[Pod]:
-    """The controller named `kubelet`, for the nodes in `addresses`."""
-    return controller(Pod, name="kubelet", deleted=True, workers=4)(Kubelet(clock, addresses))
+async def _host(ctx: Context[Pod]) -> str | None:
+    """The IP of the pod's node, when that is there and ready."""
+    try:
+        return address_of(await ctx.get(Node, ctx.object.spec.node_name or ""))
+    except NotFound:
+        return None
+
+
+def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
+    here = (pod for pod in pods.list() if pod.spec.node_name == node.metadata.name)
+    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in here]
+
+
+def kubelet(clock: Clock) -> Controller[Pod]:
+    """The half of `kubelet` that looks at pods, of every node."""
+    declare = controller(Pod, name="kubelet", watches=[Watch(Node, map=_pods_on)], deleted=True, workers=4)
+    return declare(Kubelet(clock))
