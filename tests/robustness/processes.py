@@ -47,6 +47,11 @@ class OperatorProcess:
         """Its exit status, once it has one."""
         return self._process.returncode
 
+    async def works(self) -> None:
+        """Raises AssertionError as long as it does not."""
+        assert self.status is None, self.log
+        assert '"Working"' in self.log
+
     def halt(self) -> None:
         """Give it no more time, as when a machine is paused."""
         self._process.send_signal(signal.SIGSTOP)

@@ -18,6 +18,8 @@ from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import Gate, Line, between
 from robustness.gizmos import OBJECTS, Gizmos, operator
 from robustness.processes import operator as operator_process
+from webserver_operator.controller import reconcile as reconcile_webserver
+from webserver_operator.types import WebServer
 
 LASTS = 3.0
 """Seconds."""
@@ -156,13 +158,13 @@ async def test_an_operator_stops_though_its_server_fails(
     tmp_path: Path,
     fault: Callable[[Line, Gate], AbstractAsyncContextManager[None]],
 ) -> None:
-    await cluster.install(Gizmo)
-    manager = Manager([reconcile])
+    await cluster.install(WebServer)
+    manager = Manager([reconcile_webserver])
     rules = manager.rbac_rules() + manager.leader_election_rules()
     async with cluster.service_account(rules, namespace=namespace) as account, between(account) as (far, line, gate):
-        kubeconfig = cluster.kubeconfig(far)
-        async with operator_process("integration.gizmo_operator", kubeconfig, tmp_path / "log") as process:
-            await Gizmos(cluster.client, namespace).populate()
+        kubeconfig, log = cluster.kubeconfig(far), tmp_path / "log"
+        async with operator_process("webserver_operator.main", kubeconfig, log, ["--leader-elect"]) as process:
+            await eventually(process.works)
             async with fault(line, gate):
-                assert await process.stop() == 0
+                assert await process.stop() == 0, process.log
             assert "Traceback" not in process.log
