@@ -143,3 +143,11 @@ async def test_a_container_that_is_applied_without_a_name_is_invalid(api: API, n
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"image": "x"}]}}
     answer = (await api.patch(target, body, "apply")).expect(422)
     assert ("FieldValueRequired", "spec.containers[0].name", "Required value") in answer.causes
+
+
+async def test_what_is_applied_may_leave_out_the_name_of_what_is_there(api: API, ns: str) -> None:
+    target, body = f"{ns}/configmaps/a?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}}
+    answer = (await api.patch(target, body, "apply")).expect(400)
+    assert answer.message == "the name of the object (a based on URL) was undeterminable: name must be provided"
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
+    assert (await api.patch(target, body, "apply")).expect(200).json["data"] == {"k": "v"}

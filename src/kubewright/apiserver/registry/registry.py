@@ -185,7 +185,8 @@ class Registry:
         refuse_undeclared(self.resource, config)
         fields = ownership.wanted(config, self.resource.schema)
         conform_applied(self.resource, config)
-        meta.metadata_of(config).setdefault("name", name)
+        if self.has(name, namespace):
+            meta.metadata_of(config).setdefault("name", name)
         self.address(config, name, namespace)
         if not subresource and not self.has(name, namespace):
             obj = self._merge_applied(None, config, fields, subresource, options)
