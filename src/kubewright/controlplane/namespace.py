@@ -22,7 +22,8 @@ from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import APIError, MethodNotAllowed, NotFound
 
 FINALIZER: Final = "kubernetes"
-_AGAIN: Final = timedelta(milliseconds=250)
+_SOON: Final = timedelta(milliseconds=250)
+_LATE: Final = timedelta(seconds=5)
 _NEEDED: Final = frozenset({"delete", "list"})
 
 
@@ -46,7 +47,12 @@ class NamespaceReconciler:
             await ctx.client.update(namespace, subresource="finalize")
             return None
         await self._report(ctx, failures, left, finalizers)
-        return Result(requeue_after=_AGAIN)
+        return Result(requeue_after=self._pause(namespace))
+
+    def _pause(self, namespace: Namespace) -> timedelta:
+        """Until the next look: the longer it has taken so far, the longer. Each look asks for every kind."""
+        since = namespace.metadata.deletion_timestamp or self._clock.now()
+        return min(max((self._clock.now() - since) / 4, _SOON), _LATE)
 
     async def _empty(self, name: str) -> tuple[list[str], Counter[str], Counter[str]]:
         """Delete all that is there. Gives what failed, what is left by resource, and the finalizers that hold it."""

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.apis.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from kubewright.apis.batch.v1 import Job
-from kubewright.apis.core.v1 import ConfigMap, Event, Node, Pod
+from kubewright.apis.core.v1 import ConfigMap, Event, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.apiserver.server import APIServer
 from kubewright.client.client import Client
 from kubewright.client.dynamic import Unstructured
@@ -158,6 +158,35 @@ async def test_a_pod_whose_annotation_makes_no_sense_waits_and_an_event_says_why
             return (await client.get(Pod, "p", namespace="default")).status.phase == "Running"
 
         await until(runs)
+
+
+async def test_claims_of_a_stateful_set_go_with_its_pods_when_it_says_so() -> None:
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    async with server() as (transport, client), running(transport):
+        wanted = workload(
+            StatefulSet, volumeClaimTemplates=[claim], persistentVolumeClaimRetentionPolicy=policy, serviceName="web"
+        )
+        await client.create(wanted)
+
+        async def ready(count: int) -> bool:
+            found = await client.get(StatefulSet, "web", namespace="default")
+            claims = {each.metadata.name: each.status.phase for each in await client.list(PersistentVolumeClaim)}
+            all_bound = claims == {f"data-web-{number}": "Bound" for number in range(count)}
+            return (found.status.ready_replicas or 0) == count and all_bound
+
+        await until(lambda: ready(2))
+        smaller = MergePatch({"spec": {"replicas": 1}})
+        await client.patch(StatefulSet, smaller, name="web", namespace="default")
+        await until(lambda: ready(1))
+        await eventually(_volumes, client, 1)
+
+
+async def _volumes(client: Client, count: int) -> None:
+    assert len(await client.list(PersistentVolume)) == count
 
 
 async def test_a_job_whose_pods_fail_fails() -> None:
