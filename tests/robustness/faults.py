@@ -17,12 +17,17 @@ _HOP_BY_HOP = {"connection", "content-length", "host", "transfer-encoding"}
 
 
 class Gate:
-    """Passes requests on to the API server of a config; those for which `answer` gives a response it answers itself."""
+    """Passes requests on to the API server of a config.
+
+    Those for which `answer` gives a response it answers itself. Those for which `loses` holds it passes on, but not
+    their answers.
+    """
 
     def __init__(self, config: Config) -> None:
         self._client = HTTPClient(config.server, ssl=client_context(config, None))
         self._server = Server(self._handle)
         self.answer: Callable[[Request], Response | None] = lambda _: None
+        self.loses: Callable[[Request], bool] = lambda _: False
         self.requests = 0
 
     async def start(self) -> int:
@@ -41,6 +46,9 @@ class Gate:
             return answered
         passed = Request(request.method, request.target, _end_to_end(request.headers), request.body)
         response = await self._client.send(passed, stream="watch=true" in request.query)
+        if self.loses(request):
+            await response.aclose()
+            return Response(504)
         return Response(response.status, _end_to_end(response.headers), response.body)
 
 

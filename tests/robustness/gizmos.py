@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from integration.gizmo_operator import Gizmo, GizmoSpec
-from kubewright import Client, Config, Controller, Manager, ObjectMeta
+from kubewright import Client, Config, Controller, Manager, NotFound, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
 from kubewright.testing import eventually
@@ -39,7 +41,8 @@ class Gizmos:
         self.wanted.pop(name)
 
     async def damage(self, name: str) -> None:
-        await self._client.delete(ConfigMap, f"{name}-0", namespace=self.namespace)
+        with suppress(NotFound):  # it has not been made yet
+            await self._client.delete(ConfigMap, f"{name}-0", namespace=self.namespace)
 
     async def shake(self) -> None:
         """Something of everything: create, change, delete, damage, and delete what comes again."""

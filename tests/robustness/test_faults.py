@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -25,7 +26,12 @@ LASTS = 3.0
 """Seconds."""
 
 
-def failing(code: int, reason: str, headers: dict[str, str], methods: set[str]) -> Callable[[Request], Response | None]:
+READS, WRITES = {"GET"}, {"POST", "PUT", "PATCH", "DELETE"}
+
+
+def failing(
+    code: int, reason: str, headers: dict[str, str], methods: set[str] = READS | WRITES
+) -> Callable[[Request], Response | None]:
     body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"%s","code":%d}' % (reason.encode(), code)
 
     def answer(request: Request) -> Response | None:
@@ -36,12 +42,9 @@ def failing(code: int, reason: str, headers: dict[str, str], methods: set[str]) 
     return answer
 
 
-READS, WRITES = {"GET"}, {"POST", "PUT", "PATCH", "DELETE"}
-
-
 @asynccontextmanager
 async def answering(line: Line, gate: Gate, code: int, reason: str, headers: dict[str, str]) -> AsyncIterator[None]:
-    gate.answer = failing(code, reason, headers, READS | WRITES)
+    gate.answer = failing(code, reason, headers)
     line.cut()
     yield
     gate.answer = lambda _: None
@@ -116,6 +119,36 @@ async def test_a_server_that_fails_for_a_while_is_not_stormed_and_nothing_is_mis
             tried = max(line.connections - before[0], gate.requests - before[1])
         assert tried <= most
         await gizmos.converge()
+
+
+async def test_whatever_fails_at_random_under_load_the_world_is_right_in_the_end(
+    cluster: Cluster, namespace: str
+) -> None:
+    chance = random.Random(20261120)
+    answers = [
+        failing(500, "InternalError", {}),
+        failing(503, "ServiceUnavailable", {}),
+        failing(429, "TooManyRequests", {"retry-after": "1"}),
+        failing(409, "Conflict", {}),
+        failing(410, "Expired", {}),
+    ]
+    await cluster.install(Gizmo)
+    gizmos = Gizmos(cluster.client, namespace)
+    async with (
+        cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account,
+        between(account) as (far, line, gate),
+        running(operator(far, [reconcile])),
+    ):
+        gate.answer = lambda request: chance.choice(answers)(request) if chance.random() < 0.1 else None
+        gate.loses = lambda _: chance.random() < 0.1
+        for _ in range(4):
+            for number in range(OBJECTS):
+                await gizmos.create(f"g-{number}", chance.randint(0, 3))
+            await gizmos.shake()
+            line.cut()
+            await asyncio.sleep(0.5)
+            await gizmos.clear()
+        await gizmos.populate()
 
 
 async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
