@@ -45,19 +45,20 @@ class Later(CustomResource, group="example.com", version="v1"):
 
 
 async def until(cut: asyncio.Event, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """`body`, until it ends or `cut` is set."""
     ending = asyncio.create_task(cut.wait())
+    chunk: asyncio.Future[bytes | None] | None = None
     try:
         while True:
-            chunk = asyncio.ensure_future(anext(body))
+            chunk = asyncio.ensure_future(anext(body, None))
             await asyncio.wait({chunk, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if not chunk.done():
-                chunk.cancel()
+            if not chunk.done() or (data := chunk.result()) is None:
                 return
-            yield chunk.result()
-    except StopAsyncIteration:
-        return
+            yield data
     finally:
         ending.cancel()
+        if chunk is not None:
+            chunk.cancel()
 
 
 class API:
