@@ -241,9 +241,14 @@ async def test_servers_that_cannot_be_trusted_or_reached_are_told(cluster: Clust
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     unreachable = cluster.kubeconfig(replace(cluster.config, server=f"https://{address}"))
-    assert await failure_aside("install", kubeconfig=unreachable) == f"cannot connect to {address}: Connection refused"
+    assert await failure_aside("install", kubeconfig=unreachable) == (
+        f"cannot connect to {address}: Connection refused; is the API server up, and does the kubeconfig have its "
+        "address and certificate authority?"
+    )
     stranger = cluster.kubeconfig(replace(cluster.config, token="wrong", client_cert=None, client_key=None))
-    assert "Unauthorized" in await failure_aside("install", kubeconfig=stranger)
+    assert await failure_aside("install", kubeconfig=stranger) == (
+        "the API server does not accept our credentials (Unauthorized): look at the user of the kubeconfig's context"
+    )
 
 
 @pytest.fixture

@@ -41,7 +41,9 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KubewrightError as error:
-            raise click.ClickException(str(error)) from error
+            from kubewright.manager.program import explained  # help, and wrong command lines, need not wait for it
+
+            raise click.ClickException(explained(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubewright.client.config import Config
 from kubewright.controller.log import get_logger
-from kubewright.machinery.errors import ConfigError, KubewrightError
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
 from kubewright.manager import logs
 from kubewright.manager.certificates import Certificate
 
@@ -36,7 +36,7 @@ def run_program(manager: Manager, arguments: Sequence[str] | None = None) -> Non
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_run(manager))
     except KubewrightError as error:
-        log.error("Cannot go on", error=str(error))
+        log.error("Cannot go on", error=explained(error))
         sys.exit(1)
 
 
@@ -138,3 +138,12 @@ def _boolean(text: str) -> bool:
     if text.lower() in ("false", "0", "f"):
         return False
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def explained(error: KubewrightError) -> str:
+    """What went wrong in one line, and where to look when it is the way to the API server."""
+    if isinstance(error, Unauthorized):
+        return f"the API server does not accept our credentials ({error}): look at the user of the kubeconfig's context"
+    if isinstance(error, ConnectionFailed):
+        return f"{error}; is the API server up, and does the kubeconfig have its address and certificate authority?"
+    return str(error)
