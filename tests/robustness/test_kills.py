@@ -18,7 +18,7 @@ from robustness.processes import operator
 from webserver_operator.controller import reconcile
 from webserver_operator.types import WebServer, WebServerSpec
 
-pytestmark = pytest.mark.xdist_group("node port 30010")
+pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(300)]
 
 OBJECTS = 100
 KILLS = 50
