@@ -69,16 +69,20 @@ class Gizmos:
     async def _check(self) -> None:
         gizmos = await self._client.list(Gizmo, namespace=self.namespace)
         parts = {gizmo.metadata.name: gizmo.status.parts if gizmo.status else None for gizmo in gizmos}
-        assert parts == self.wanted
+        assert parts == self.wanted, f"{parts}, wanted: {self.wanted}"
         uids = {gizmo.metadata.name: gizmo.metadata.uid for gizmo in gizmos}
         present = {
             each.metadata.name: [owner.uid for owner in each.metadata.owner_references]
             for each in await self._client.list(ConfigMap, namespace=self.namespace)
             if each.metadata.name != "kube-root-ca.crt"
         }
-        assert present == {
-            f"{name}-{number}": [uids[name]] for name, parts in self.wanted.items() for number in range(parts)
+        wanted = {f"{name}-{number}": [uids[name]] for name, parts in self.wanted.items() for number in range(parts)}
+        differing = {
+            name: (present.get(name), wanted.get(name))
+            for name in present.keys() | wanted.keys()
+            if present.get(name) != wanted.get(name)
         }
+        assert not differing, f"present and wanted: {differing}"
 
 
 def operator(config: Config, controllers: list[Controller[Gizmo]]) -> Manager:
