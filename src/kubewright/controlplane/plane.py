@@ -63,8 +63,6 @@ NAMES: Final = (
 )
 """All controllers, by the names by which they are switched off."""
 
-USER: Final = "system:kube-controller-manager"
-
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneOptions:

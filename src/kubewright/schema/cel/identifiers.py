@@ -8,31 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_RESERVED: Final = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+from kubewright.schema.cel.lexer import RESERVED
+
+_RESERVED: Final = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _MEANINGS: Final = {name: text for text, name in _ESCAPES.items()} | {f"__{word}__": word for word in _RESERVED}
 
