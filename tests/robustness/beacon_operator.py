@@ -1,6 +1,11 @@
-"""An operator that never rests: it writes its process's number into the ConfigMap of each Beacon, again and again."""
+"""An operator that never rests: it writes its process's number into the ConfigMap of each Beacon, again and again.
 
+Told to by SIGUSR1, it halts where everything that it has sent has left it: what is on its way, no client can call back.
+"""
+
+import asyncio
 import os
+import signal
 from datetime import timedelta
 from time import monotonic_ns
 
@@ -11,6 +16,8 @@ ELECTION = LeaderElection(
     lease_duration=timedelta(seconds=4), renew_deadline=timedelta(seconds=3), retry_period=timedelta(seconds=0.5)
 )
 
+halting = asyncio.Event()
+
 
 class Beacon(CustomResource, group="robustness.test", version="v1"):
     """Beacon is lit by whoever leads."""
@@ -18,6 +25,10 @@ class Beacon(CustomResource, group="robustness.test", version="v1"):
 
 @controller(Beacon, owns=[ConfigMap], workers=4)
 async def reconcile(ctx: Context[Beacon]) -> Result:
+    if halting.is_set():
+        halting.clear()
+        # A timer (0 would not be one) runs at the beginning of a turn of the loop; what it wrote is sent at the end.
+        asyncio.get_running_loop().call_later(0.001, os.kill, os.getpid(), signal.SIGSTOP)
     said = {"process": str(os.getpid()), "moment": str(monotonic_ns())}
     await ctx.apply(ConfigMap(metadata=ObjectMeta(name=ctx.object.metadata.name), data=said))
     return Result(requeue_after=timedelta(milliseconds=20))
@@ -26,4 +37,5 @@ async def reconcile(ctx: Context[Beacon]) -> Result:
 manager = Manager([reconcile], name="beacon-operator", leader_election=ELECTION)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, lambda *_: halting.set())
     manager.main()

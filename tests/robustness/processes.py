@@ -52,9 +52,11 @@ class OperatorProcess:
         assert self.status is None, self.log
         assert '"Working"' in self.log
 
-    def halt(self) -> None:
-        """Give it no more time, as when a machine is paused."""
-        self._process.send_signal(signal.SIGSTOP)
+    async def halt(self) -> None:
+        """Give it no more time, as when a machine is paused, from a moment on that it chooses when it gets SIGUSR1."""
+        self._process.send_signal(signal.SIGUSR1)
+        stopped = await asyncio.to_thread(os.waitid, os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+        assert stopped is not None
 
     def wake(self) -> None:
         self._process.send_signal(signal.SIGCONT)

@@ -145,7 +145,7 @@ async def killed(leader: OperatorProcess, audit: Audit, candidates: Candidates) 
 
 async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
     """Another one takes over; who wakes up finds out before it writes, and ends."""
-    leader.halt()
+    await leader.halt()
     successor = await candidates.leader(audit, other_than=leader)
     leader.wake()
     assert await leader.ended() == 1
