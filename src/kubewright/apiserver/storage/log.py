@@ -39,6 +39,8 @@ _DROP_SUPERSEDED = """
 DELETE FROM log WHERE revision < (SELECT max(revision) FROM log)
 AND (data IS NULL OR revision NOT IN (SELECT max(revision) FROM log GROUP BY resource, key))
 """
+_START = "INSERT OR IGNORE INTO log VALUES (?, '', '', NULL, x'')"
+"""Where a process starts, kept before it gives out the first revision: its commits may all be lost."""
 _LOST_AT_MOST = 1_000_000
 """Revisions that are left out after a process that did not close its log."""
 
@@ -63,12 +65,15 @@ class SQLiteLog:
 
     def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
         database = self._database
-        (last,) = database.execute("SELECT coalesce(max(revision), 1) FROM log").fetchone()
+        (last,) = database.execute("SELECT max(revision) FROM log").fetchone()
         (closed,) = database.execute("PRAGMA user_version").fetchone()
-        if last > 1 and not closed:
+        if last is None:
+            last = 1
+        elif not closed:
             last += _LOST_AT_MOST
         database.execute("PRAGMA user_version = 0")
         with database:
+            database.execute(_START, (last,))
             self._drop_superseded()
         kept: dict[str, dict[str, Entry]] = {}
         rows = database.execute("SELECT revision, resource, key, data, selectors FROM log WHERE data IS NOT NULL")

@@ -15,6 +15,13 @@ from kubewright.machinery.errors import ConfigError, Gone
 from .conftest import put
 
 
+def leave(folder: Path, copy: Path) -> None:
+    """Put into `copy` what a process that is killed now leaves in `folder`."""
+    copy.mkdir()
+    for file in folder.glob("log.db*"):
+        (copy / file.name).write_bytes(file.read_bytes())
+
+
 async def test_a_store_comes_back_with_its_objects_and_its_revision(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path))
     put(store, "ns/a", b"1", app="web")
@@ -63,9 +70,7 @@ async def test_what_was_flushed_is_there_though_the_process_dies(tmp_path: Path)
     store = Store(log=SQLiteLog(tmp_path / "live"))
     put(store, "a", b"1")
     await store.flush()
-    (tmp_path / "copy").mkdir()
-    for file in (tmp_path / "live").glob("log.db*"):
-        (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+    leave(tmp_path / "live", tmp_path / "copy")
     again = Store(log=SQLiteLog(tmp_path / "copy"))
     entry = again.get("pods", "a")
     assert entry is not None
@@ -78,9 +83,7 @@ async def test_a_watch_from_a_commit_that_died_with_the_process_is_told_to_start
     store = Store(log=SQLiteLog(tmp_path / "live"))
     put(store, "a")
     await store.flush()
-    (tmp_path / "copy").mkdir()
-    for file in (tmp_path / "live").glob("log.db*"):
-        (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+    leave(tmp_path / "live", tmp_path / "copy")
     put(store, "lost")
     lost = store.revision
     again = Store(log=SQLiteLog(tmp_path / "copy"))
@@ -89,6 +92,26 @@ async def test_a_watch_from_a_commit_that_died_with_the_process_is_told_to_start
         again.watch("pods", lost)
     await again.close()
     await store.close()
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["in a folder with objects", "in a new folder"])
+async def test_a_process_that_dies_before_anything_it_did_is_kept_leaves_its_revisions_to_nobody(
+    tmp_path: Path, kept: bool
+) -> None:
+    first = Store(log=SQLiteLog(tmp_path / "first"))
+    if kept:
+        put(first, "a")
+        await first.flush()
+    leave(tmp_path / "first", tmp_path / "second")
+    second = Store(log=SQLiteLog(tmp_path / "second"))
+    leave(tmp_path / "second", tmp_path / "third")
+    put(second, "lost")
+    third = Store(log=SQLiteLog(tmp_path / "third"))
+    assert third.revision > second.revision
+    with pytest.raises(Gone):
+        third.watch("pods", second.revision)
+    for store in (first, second, third):
+        await store.close()
 
 
 async def test_a_log_does_not_grow_with_what_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
