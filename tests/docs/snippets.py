@@ -1,0 +1,58 @@
+"""The programs that the pages show.
+
+The Python blocks of a page of `docs` are one module, in their order: what one defines the next ones use. Elsewhere, in
+the README, each block is a program by itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    page
+    for pattern in ("*.md", "docs/**/*.md", "designs/*.md", "examples/*/*.md")
+    for page in ROOT.glob(pattern)
+    if ".venv" not in page.parts
+)
+
+
+def by_name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+class Program(NamedTuple):
+    """A module that a page shows."""
+
+    name: str
+    page: Path
+    source: str
+
+    @property
+    def tests(self) -> list[str]:
+        """The names of the tests in it."""
+        body = ast.parse(self.source).body
+        return [each.name for each in body if isinstance(each, ast.AsyncFunctionDef) and each.name.startswith("test_")]
+
+
+def programs() -> list[Program]:
+    """The programs of all pages."""
+    return [each for page in PAGES for each in _programs(page)]
+
+
+def _programs(page: Path) -> list[Program]:
+    text = page.read_text()
+    found = list(re.finditer(r"^```python\n(.*?)^```", text, flags=re.S | re.M))
+    name = re.sub(r"\W+", "_", str(page.relative_to(ROOT).with_suffix(""))).lower()
+    if page.is_relative_to(ROOT / "docs"):
+        # A line of the module is the line of the page that it is from: what checkers say is found there.
+        lines = [""] * (text.count("\n") + 1)
+        for block in found:
+            start = text.count("\n", 0, block.start(1))
+            code = block[1].splitlines()
+            lines[start : start + len(code)] = code
+        return [Program(name, page, "\n".join(lines))] if found else []
+    return [Program(f"{name}_{number}", page, block[1]) for number, block in enumerate(found, 1)]

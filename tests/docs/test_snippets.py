@@ -1,0 +1,72 @@
+"""The programs in the pages: both type checkers accept them strictly, they load, and the tests among them hold."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from docs.snippets import ROOT, Program, programs
+from kubewright.testing import Cluster
+
+PROGRAMS = programs()
+WITH_TESTS = [(program, name) for program in PROGRAMS for name in program.tests]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs as files."""
+    folder = tmp_path_factory.mktemp("pages")
+    for each in PROGRAMS:
+        (folder / f"{each.name}.py").write_text(each.source)
+    settings = {
+        "include": ["."],
+        "extraPaths": [str(ROOT / "src"), str(ROOT / "examples/webserver-operator/src")],
+        "pythonVersion": "3.11",
+        "typeCheckingMode": "strict",
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    (folder / "mypy.ini").write_text(
+        f"[mypy]\nstrict = true\npython_version = 3.11\nmypy_path = {':'.join(settings['extraPaths'])}\n"
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["mypy", "--config-file", "mypy.ini", "."], ["pyright", "--project", ".", "--pythonpath", sys.executable]],
+    ids=["mypy", "pyright"],
+)
+def test_the_checker_accepts_them_strictly(command: list[str], folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def loaded(program: Program, folder: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(program.name, folder / f"{program.name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[program.name] = module  # where the annotations of its models are looked up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_it_loads(program: Program, folder: Path) -> None:
+    loaded(program, folder)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), WITH_TESTS, ids=[f"{program.name}-{name}" for program, name in WITH_TESTS]
+)
+async def test_what_it_tests_holds(program: Program, name: str, folder: Path, cluster: Cluster, namespace: str) -> None:
+    test = getattr(loaded(program, folder), name)
+    fixtures = {"cluster": cluster, "namespace": namespace}
+    await test(**{each: fixtures[each] for each in inspect.signature(test).parameters})
