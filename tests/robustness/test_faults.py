@@ -180,8 +180,9 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
             line.come_up()
             await gizmos.converge()
             await eventually(only_those_that_exist_are_lit)
-    expired = {record.getMessage().split(":")[0] for record in caplog.records if "too old" in record.getMessage()}
-    assert expired == {"Cannot follow gizmos.kubewright.test", "Cannot follow configmaps"}
+    fields = [record.__dict__["fields"] for record in caplog.records]
+    expired = {each["resource"] for each in fields if "too old" in each["error"]}
+    assert expired == {"gizmos.kubewright.test", "configmaps"}
 
 
 @pytest.mark.parametrize("fault", [silent, reset, unavailable])

@@ -14,7 +14,6 @@ Not guaranteed
 from __future__ import annotations
 
 import builtins
-import logging
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -26,11 +25,12 @@ from kubewright.client.client import Client
 from kubewright.client.lists import Fields, Labels, ObjectList
 from kubewright.client.rest import JSON, Query
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
-_log = logging.getLogger("kubewright.cache")
+_log = get_logger("kubewright.cache")
 
 
 class CachedClient(Client):
@@ -101,10 +101,10 @@ class CachedClient(Client):
             return True
         writes.give_up(key)
         _log.warning(
-            "The cache of %s has not seen a write of ours after %g s; reading from the server (%s)",
-            informer.resource,
-            self._patience,
-            informer.last_error or "the watch is up",
+            "The cache has not seen a write of ours in time: reading from the server",
+            resource=informer.resource,
+            seconds=self._patience,
+            error=str(informer.last_error or "") or None,
         )
         return False
 

@@ -14,7 +14,6 @@ Follows client-go's tools/cache SharedIndexInformer.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -31,13 +30,14 @@ from kubewright.client.client import Client
 from kubewright.client.lists import Fields, Labels, label_selector, selection
 from kubewright.machinery.clock import Timer
 from kubewright.machinery.errors import DeadlineExceeded, Forbidden, NotFound, StatusDetails
+from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
 Handler: TypeAlias = Callable[[Event[T]], None]
 
-_log = logging.getLogger("kubewright.cache")
+_log = get_logger("kubewright.cache")
 
 
 class Registration:
@@ -268,7 +268,7 @@ class Informer(Generic[T]):
         try:
             handler(event)
         except Exception:  # noqa: BLE001 - one handler's fault must not keep the event from the others, or end the watch
-            _log.exception("A handler failed on the %s of %s %s", event.type, self.kind.__api__.kind, event.key)
+            _log.exception("A handler failed", event=event.type, kind=self.kind.__api__.kind, object=str(event.key))
 
     def _schedule_resync(self) -> None:
         if self._resync is not None:

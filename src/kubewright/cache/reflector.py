@@ -39,6 +39,7 @@ from kubewright.machinery.errors import (
     Invalid,
     KubewrightError,
 )
+from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -54,7 +55,7 @@ SLACK: Final = 30.0
 
 PAGE_SIZE: Final = 500
 
-_log = logging.getLogger("kubewright.cache")
+_log = get_logger("kubewright.cache")
 
 
 class Change(NamedTuple, Generic[T]):
@@ -120,7 +121,7 @@ class Reflector(Generic[T]):
             except KubewrightError as error:
                 failure = error
             except Exception as error:  # noqa: BLE001 - a watch that ends would leave everyone who relies on it blind
-                _log.exception("Following %s failed unexpectedly", self._endpoint.resource)
+                _log.exception("A watch failed unexpectedly", resource=self._endpoint.resource)
                 failure = error
             await self._recover(failure, self._clock.monotonic() - started)
 
@@ -132,7 +133,9 @@ class Reflector(Generic[T]):
             except (BadRequest, Invalid) as error:
                 if self._version is not None:
                     raise
-                _log.info("%s is listed in pages: the server streams no lists (%s)", self._endpoint.resource, error)
+                _log.info(
+                    "Listed in pages: the server streams no lists", resource=self._endpoint.resource, error=str(error)
+                )
                 self._streams_lists = False
             else:
                 return
@@ -148,7 +151,13 @@ class Reflector(Generic[T]):
         if failure is not None:
             self._sink.failed(failure)
             level = logging.WARNING if delay else logging.INFO
-            _log.log(level, "Cannot follow %s: %s; trying again in %.1f s", self._endpoint.resource, failure, delay)
+            _log.log(
+                level,
+                "Cannot follow a kind: trying again",
+                resource=self._endpoint.resource,
+                error=str(failure),
+                seconds=round(delay, 1),
+            )
         await self._clock.sleep(delay)
 
     async def _list(self) -> None:
@@ -239,7 +248,7 @@ class Reflector(Generic[T]):
         try:
             entry = self._decoder.decode(raw)
         except DecodeError as error:
-            _log.warning("Skipping an object of %s that can't be read: %s", self._endpoint.resource, error)
+            _log.warning("Object skipped: it cannot be read", resource=self._endpoint.resource, error=str(error))
             return None
         known = self._sink.known(entry.key)
         if known is not None and known.resource_version == entry.resource_version and known.uid == entry.uid:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from kubewright.cache.entry import Entry, ObjectKey
 from kubewright.machinery.errors import DecodeError
+from kubewright.machinery.log import get_logger
 from kubewright.machinery.selectors import LabelSelector
 from kubewright.models import Object
 
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Object)
 IndexFunction: TypeAlias = Callable[[T], Iterable[str]]
 """The values under which an object is found. Is given an object of its own."""
 
-_log = logging.getLogger("kubewright.cache")
+_log = get_logger("kubewright.cache")
 
 
 class Index:
@@ -158,7 +158,7 @@ class Store(Generic[T]):
         """Say that this version of an object is no good, once."""
         if entry.key not in self._reported:
             self._reported.add(entry.key)
-            _log.warning("Skipping an object that is not of its kind: %s", error)
+            _log.warning("Object skipped: not of its kind", error=str(error))
 
     def _index(self, entry: Entry[T]) -> None:
         for name, function in self._indexers.items():
@@ -168,7 +168,9 @@ class Store(Generic[T]):
             except DecodeError as error:
                 self.report(entry, error)
             except Exception:  # noqa: BLE001 - one object that a user's function can't take must not stop the rest
-                _log.exception("Index function %r failed on %s %s", name, entry.kind.__api__.kind, entry.key)
+                _log.exception(
+                    "An index function failed", index=name, kind=entry.kind.__api__.kind, object=str(entry.key)
+                )
             self._indexes[name].put(entry.key, values)
 
 

@@ -6,7 +6,6 @@ A credential that the server refuses (401) is fetched anew once: a token may hav
 from __future__ import annotations
 
 import base64
-import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,8 +15,9 @@ from kubewright.client.config import Config
 from kubewright.client.tls import KeyPair
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.log import get_logger
 
-_logger = logging.getLogger("kubewright.client")
+_log = get_logger("kubewright.client")
 
 _TOKEN_FILE_PERIOD = timedelta(minutes=1)
 """How long a token file is believed, as in client-go; a kubelet renews one at 80 % of its life."""
@@ -102,7 +102,9 @@ class TokenFile:
             token = self._path.read_text().strip()
         except OSError as error:
             if self._credential is not None:
-                _logger.warning("token file %s: %s; going on with the last token", self._path, error.strerror)
+                _log.warning(
+                    "Token file not read: going on with the last token", file=str(self._path), error=error.strerror
+                )
                 return self._credential
             raise ConfigError(f"token file {self._path}: {error.strerror}") from error
         if not token:

@@ -5,15 +5,16 @@ Source: https://kubernetes.io/blog/2020/09/03/warnings/ and RFC 7234, section 5.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from kubewright.machinery.log import get_logger
+
 WarningHandler: TypeAlias = Callable[[str], None]
 """Is called with the text of each warning."""
 
-_log = logging.getLogger("kubewright.client")
+_log = get_logger("kubewright.client")
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -39,4 +40,4 @@ class LogOnce:
         if len(self._seen) >= self._LIMIT:
             self._seen.clear()
         self._seen.add(text)
-        _log.warning("Warning from the API server: %s", text)
+        _log.warning("Warning from the API server", warning=text)

@@ -9,11 +9,11 @@ from kubewright.client.client import Propagation
 from kubewright.client.lists import Labels, ObjectList
 from kubewright.client.patch import MergePatch, Patch
 from kubewright.controller.events import EventRecorder
-from kubewright.controller.log import StructuredLogger
 from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.reconcile import Request
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.log import StructuredLogger
 from kubewright.machinery.patch import create_merge_patch
 from kubewright.models import Object, Struct
 from kubewright.models.values import plain

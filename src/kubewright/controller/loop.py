@@ -35,7 +35,6 @@ from kubewright.controller.handlers import (
     enqueue_owner,
 )
 from kubewright.controller.hotloop import HotLoop, HotLoops
-from kubewright.controller.log import StructuredLogger, get_logger
 from kubewright.controller.observer import ControllerObserver
 from kubewright.controller.outcome import (
     Failure,
@@ -53,6 +52,7 @@ from kubewright.controller.sources import Subscriber
 from kubewright.controller.tracing import TracedClient, Tracing
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import NotFound
+from kubewright.machinery.log import StructuredLogger, get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)

@@ -18,11 +18,11 @@ from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
 from kubewright.cache.lister import Lister
-from kubewright.controller.log import get_logger
 from kubewright.controller.queue import LOW_PRIORITY
 from kubewright.controller.reconcile import Request
 from kubewright.machinery.clock import Clock, Timer
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.log import get_logger
 
 
 class Enqueue(Protocol):

@@ -7,7 +7,6 @@ half a request, a client that does not read.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -21,8 +20,9 @@ from kubewright.http.message import Handler, Request, Response
 from kubewright.http.request_parser import Limits, Refused, RequestParser
 from kubewright.http.stream import PipeBroken
 from kubewright.http.tls import peer_of, trim_buffer
+from kubewright.machinery.log import get_logger
 
-_logger = logging.getLogger("kubewright.http")
+_log = get_logger("kubewright.http")
 
 _PIPELINE = 16
 """Requests of one connection that may wait for their turn; with more, reading stops."""
@@ -130,7 +130,7 @@ class ServerConnection(asyncio.Protocol):
             self._arrival.set_result(None)
 
     def _refuse(self, refusal: Refused) -> None:
-        _logger.info("refused a request of %s: %d, %s", self._peer.address, refusal.status, refusal)
+        _log.info("Request refused", peer=self._peer.address, status=refusal.status, error=str(refusal))
         self._finishing = True
         self._enqueue(refusal)
 
@@ -157,8 +157,8 @@ class ServerConnection(asyncio.Protocol):
                     self._write_whole("", refusal, _own_lines(refusal))
                     await self._linger()
                 await self._answer(entry)
-        except Exception:
-            _logger.exception("the connection of %s failed", self._peer.address)
+        except Exception:  # noqa: BLE001 - nobody awaits this task; its client must not wait for ever
+            _log.exception("A connection failed", peer=self._peer.address)
             self._transport.abort()
         finally:
             # What is still to be flushed may take as long as a client may not read.
@@ -195,10 +195,10 @@ class ServerConnection(asyncio.Protocol):
         except asyncio.CancelledError:
             if self.ended.cancelling():
                 raise
-            _logger.exception("%s %s: the handler was cancelled from within", request.method, request.target)
+            _log.exception("The handler was cancelled from within", method=request.method, target=request.target)
             response, own = _failed()
-        except Exception:
-            _logger.exception("%s %s: the handler failed", request.method, request.target)
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets a 500
+            _log.exception("The handler failed", method=request.method, target=request.target)
             response, own = _failed()
         if isinstance(response.body, bytes):
             self._write_whole(request.method, response, own)
@@ -253,11 +253,13 @@ class ServerConnection(asyncio.Protocol):
                 raise
             self.ended.uncancel()  # the server closes: to the client it is an orderly end
         except PipeBroken as error:
-            _logger.warning("%s %s: cut %s: %s", request.method, request.target, self._peer.address, error)
+            _log.warning(
+                "Stream cut", method=request.method, target=request.target, peer=self._peer.address, error=str(error)
+            )
             self._transport.abort()
             return
-        except Exception:
-            _logger.exception("%s %s: the stream failed", request.method, request.target)
+        except Exception:  # noqa: BLE001 - whatever it is, the client must see that the answer was cut
+            _log.exception("The stream failed", method=request.method, target=request.target)
             self._transport.abort()
             return
         finally:

@@ -23,10 +23,10 @@ from kubewright.apis.core.v1 import ObjectReference
 from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
-from kubewright.controller.log import get_logger
 from kubewright.machinery import time
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import KubewrightError, NotFound
+from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 from kubewright.models.meta import MicroTime, ObjectMeta
 

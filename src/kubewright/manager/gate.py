@@ -18,10 +18,10 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from kubewright.client.client import Client
-from kubewright.controller.log import get_logger
 from kubewright.http.message import Handler, Request, Response
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import KubewrightError
+from kubewright.machinery.log import get_logger
 from kubewright.models.rbac import PolicyRule
 
 METRICS_AUTH_RULES: Final = (

@@ -30,10 +30,10 @@ from typing import Final
 from kubewright.apis.coordination.v1 import Lease, LeaseSpec
 from kubewright.client.client import Client
 from kubewright.client.transport import Transport
-from kubewright.controller.log import get_logger
 from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import AlreadyExists, ConfigError, Conflict, KubewrightError, LeadershipLost, NotFound
+from kubewright.machinery.log import get_logger
 from kubewright.models.meta import MicroTime, ObjectMeta
 from kubewright.models.rbac import PolicyRule
 

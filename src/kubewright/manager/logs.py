@@ -1,6 +1,6 @@
 """Logs of a program: lines for people on a terminal, JSON for machines elsewhere.
 
-Messages are constant and what varies is in keys (`kubewright.controller.log`). A record of another logger, which has no
+Messages are constant and what varies is in keys (`kubewright.machinery.log`). A record of another logger, which has no
 keys, is shown with its message formatted as usual; in JSON its `template` is what is constant of it.
 """
 
@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import msgspec
+
+from kubewright.machinery.log import Message
 
 LogFormat: TypeAlias = Literal["console", "json"]
 
@@ -47,9 +49,8 @@ class ConsoleFormatter(logging.Formatter):
         colour = _COLOURS.get(record.levelname) if self._colours else None
         if colour:
             level = f"{colour}{level}{_RESET}"
-        keys = "".join(f" {key}={_shown(value)}" for key, value in _fields(record).items() if value is not None)
         name = record.name.removeprefix("kubewright.")
-        line = f"{moment:%H:%M:%S}.{int(record.msecs):03d} {level} {name}  {record.getMessage()} {keys}".rstrip()
+        line = f"{moment:%H:%M:%S}.{int(record.msecs):03d} {level} {name}  {record.getMessage()}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
@@ -63,7 +64,7 @@ class JSONFormatter(logging.Formatter):
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "msg": record.getMessage(),
+            "msg": record.msg.text if isinstance(record.msg, Message) else record.getMessage(),
         }
         if record.args:
             line["template"] = record.msg
@@ -76,8 +77,3 @@ class JSONFormatter(logging.Formatter):
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     fields: dict[str, object] = getattr(record, "fields", None) or {}
     return fields
-
-
-def _shown(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return msgspec.json.encode(text).decode() if not text or " " in text or '"' in text or "\n" in text else text

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubewright.client.config import Config
-from kubewright.controller.log import get_logger
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
+from kubewright.machinery.log import get_logger
 from kubewright.manager import logs
 from kubewright.manager.certificates import Certificate
 

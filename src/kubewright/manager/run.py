@@ -18,11 +18,11 @@ from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.transport import HTTPTransport, Transport
 from kubewright.controller.controller import Controller
-from kubewright.controller.log import get_logger
 from kubewright.controller.loop import ControlLoop
 from kubewright.controller.rbac import READ
 from kubewright.controller.tracing import Tracing
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.log import get_logger
 from kubewright.manager.gate import METRICS_AUTH_RULES, Gate
 from kubewright.manager.leader import LEASE_RULE, Fence, LeaderElection, LeaderElector, identity
 from kubewright.manager.preflight import described, missing_kinds, missing_permissions, not_served

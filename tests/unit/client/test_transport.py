@@ -154,7 +154,7 @@ class TestCredentials:
         await clock.advance(61)
         await transport.send(GET)
         assert server.requests[1].headers["authorization"] == "Bearer one"
-        assert f"token file {file}: No such file or directory" in caplog.text
+        assert f'file={file} error="No such file or directory"' in caplog.text
         await transport.close()
 
     async def test_a_token_file_that_never_was_there_is_an_error(self, tmp_path: Path) -> None:

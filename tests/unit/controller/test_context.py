@@ -194,5 +194,5 @@ async def test_a_line_of_the_log_says_which_object_it_is_about(
         ctx.log.info("Seen", size=3)
 
     await within(shop, work)
-    line = next(each for each in caplog.records if each.getMessage() == "Seen")
+    line = next(each for each in caplog.records if each.msg == "Seen")
     assert line.fields == {"controller": "configmap", "namespace": "default", "name": "web", "size": 3}  # type: ignore[attr-defined]

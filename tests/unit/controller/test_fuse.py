@@ -47,7 +47,7 @@ async def test_deletes_above_the_limit_are_not_sent_and_the_message_says_what_to
     await shop.create(config_map("web"))
     assert await left(shop) == 3
     (line,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert line.getMessage() == "Deletes stopped"
+    assert line.msg == "Deletes stopped"
     assert line.__dict__["fields"]["error"] == (
         'Secret "default/s5" not deleted: controller configmap asked for more than 5 deletes within 60 s, and deletes '
         'nothing more. If they are meant, put the annotation kubewright.dev/allow-deletes: "true" on the object that '
@@ -105,7 +105,7 @@ async def test_many_deletes_at_once_in_a_task_group_blow_it_once(
     await shop.run(sweep)
     await shop.create(config_map("web"))
     assert await left(shop) >= 5
-    assert [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR] == ["Deletes stopped"]
+    assert [each.msg for each in caplog.records if each.levelno == logging.ERROR] == ["Deletes stopped"]
 
 
 async def test_a_deletion_of_a_collection_counts_as_many_as_there_are(shop: Workshop) -> None:

@@ -21,7 +21,7 @@ ours = Predicate(lambda event: event.key.name.startswith("web"))
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     """The warnings of hot loops: their keys."""
-    return [each.__dict__["fields"] for each in caplog.records if each.getMessage().startswith("Hot loop")]
+    return [each.__dict__["fields"] for each in caplog.records if each.msg.startswith("Hot loop")]
 
 
 async def test_a_field_that_another_keeps_undoing_is_named_with_its_values_and_who_it_is(

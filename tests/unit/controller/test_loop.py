@@ -25,7 +25,7 @@ ours = Predicate(lambda event: event.key.namespace == NAMESPACE and event.key.na
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
+    return [each.msg for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 async def test_what_exists_at_the_start_and_what_comes_later_is_reconciled(shop: Workshop) -> None:
@@ -185,7 +185,7 @@ async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backo
     await clock.advance(100)
     assert tries == [(0, 1), (1, 2), (3, 3), (7, 4)]
     assert errors(caplog) == ["Reconcile failed"] * 3
-    line: Any = next(each for each in caplog.records if each.getMessage() == "Reconcile failed")
+    line: Any = next(each for each in caplog.records if each.msg == "Reconcile failed")
     assert line.fields["error"] == "OSError: the cloud is down"
     assert line.fields["name"] == "web"
     assert line.fields["causes"] == "ConfigMap default/web add"
@@ -210,7 +210,7 @@ async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
     await shop.create(config_map("good"))
     assert seen == ["bad", "good"]
     assert shop.told.failures == [Failure.MISTAKE]
-    (line,) = [each for each in caplog.records if each.getMessage() == "Reconcile failed"]
+    (line,) = [each for each in caplog.records if each.msg == "Reconcile failed"]
     assert line.exc_info is not None
 
 
@@ -261,7 +261,7 @@ async def test_conflicts_that_do_not_end_are_warned_of(
     await shop.run(reconcile)
     await shop.create(config_map("web"))
     await clock.advance(1)
-    warned = [each for each in caplog.records if each.getMessage() == "Object changed meanwhile"]
+    warned = [each for each in caplog.records if each.msg == "Object changed meanwhile"]
     assert warned[0].fields["attempt"] == 6  # type: ignore[attr-defined]
 
 

@@ -50,7 +50,7 @@ async def test_a_paused_object_is_left_alone_whatever_asks_for_it(
     await pause(shop, None)
     await shop.admin.get(Secret, "child", namespace=NAMESPACE)
     assert shop.told.paused_now == 0
-    said = [each.getMessage() for each in caplog.records if each.getMessage() in ("Paused", "Resumed")]
+    said = [each.msg for each in caplog.records if each.msg in ("Paused", "Resumed")]
     assert said == ["Paused", "Resumed"]
 
 

@@ -85,7 +85,7 @@ async def test_a_poll_that_fails_is_told_and_the_next_one_finds_what_changed(
     seen.clear()
     await shop.clock.advance(30)
     (line,) = [each for each in caplog.records if each.levelno == logging.WARNING]
-    assert (line.getMessage(), line.__dict__["fields"]["error"]) == ("Poll failed", "OSError: the cloud is down")
+    assert (line.msg, line.__dict__["fields"]["error"]) == ("Poll failed", "OSError: the cloud is down")
     await shop.clock.advance(60)
     assert seen == ["web"]
 
@@ -177,7 +177,7 @@ async def test_a_request_is_given_up_after_its_attempts_until_something_changes(
     await shop.create(config_map("web"))
     await shop.clock.advance(3600)
     assert tries == [(1, False), (2, False), (3, True)]
-    messages = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    messages = [each.msg for each in caplog.records if each.levelno == logging.ERROR]
     assert messages == ["Reconcile failed", "Reconcile failed", "Reconcile failed for good"]
     assert shop.told.failures == [Failure.ERROR] * 3
     await shop.admin.patch(ConfigMap, MergePatch({"data": {"a": "1"}}), name="web", namespace=NAMESPACE)

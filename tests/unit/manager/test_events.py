@@ -125,7 +125,7 @@ async def test_a_flood_is_bounded_and_what_was_dropped_is_told(
         await clock.advance(0)
     await clock.advance(0)
     assert len(written(server)) == events.BACKLOG
-    (line,) = [each for each in caplog.records if "dropped" in each.getMessage()]
+    (line,) = [each for each in caplog.records if "dropped" in each.msg]
     assert line.fields == {"count": 7}  # type: ignore[attr-defined]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kubewright
-from kubewright.controller.log import get_logger
+from kubewright.machinery.log import get_logger
 from kubewright.manager import logs
 
 LEVELS = ("debug", "info", "warning", "error", "exception", "log")
@@ -50,6 +50,12 @@ def test_a_line_for_people_shows_keys_behind_the_message() -> None:
     line = out.getvalue()
     assert line.endswith('WARNING controller.web  Port is taken  port=30010 by="Service other"\n')
     assert "\033" not in line
+
+
+def test_a_formatter_that_knows_no_keys_shows_them_behind_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    get_logger("kubewright.controller.web").warning("Port is taken", port=30010, by="Service other")
+    assert 'Port is taken  port=30010 by="Service other"' in caplog.text
+    assert caplog.records[0].msg == "Port is taken"
 
 
 def test_a_traceback_follows_where_there_is_one() -> None:
@@ -102,9 +108,9 @@ def is_constant(message: ast.expr) -> bool:
     return isinstance(message, ast.Constant) and "%" not in str(message.value)
 
 
-@pytest.mark.parametrize("package", ["controller", "manager"])
+@pytest.mark.parametrize("package", ["http", "client", "cache", "controller", "manager"])
 def test_messages_of_our_own_are_constant(package: str) -> None:
     folder = Path(kubewright.__file__).parent / package
     found = [(file.name, each) for file in folder.glob("*.py") for each in messages(file.read_text())]
-    assert len(found) > 5
+    assert found
     assert [f"{name}: {ast.unparse(each)}" for name, each in found if not is_constant(each)] == []

@@ -247,7 +247,7 @@ async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_r
     await api.grant("operator", rules)
     task = await started(running)
     (line,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert line.getMessage() == "Rights are missing"
+    assert line.msg == "Rights are missing"
     missing = str(line.__dict__["fields"]["error"])
     assert missing.startswith("RBAC: not allowed to create events.events.k8s.io, patch events.events.k8s.io: apply")
     await create(api, "web")
@@ -264,7 +264,7 @@ async def test_the_rules_that_a_manager_asks_for_are_enough(
     await create(api, "web")
     await eventually(lambda: work.ended)
     await stopped(running, task)
-    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
+    assert [each.msg for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 async def test_a_server_that_cannot_be_reached_is_an_error_at_once(work: Work) -> None:

@@ -151,7 +151,7 @@ async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, cap
     )
     await api.grant("User", "operator", manager.rbac_rules())
     async with running(manager):
-        (line,) = [each for each in caplog.records if each.getMessage() == "Rights are missing"]
+        (line,) = [each for each in caplog.records if each.msg == "Rights are missing"]
     assert line.__dict__["fields"]["error"].startswith(
         "RBAC: not allowed to create tokenreviews.authentication.k8s.io, create "
         "subjectaccessreviews.authorization.k8s.io: apply the role"
