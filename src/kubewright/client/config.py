@@ -50,8 +50,8 @@ class Impersonation:
 class Config:
     """Address of an API server, and the credentials to use there. Change one with `dataclasses.replace`.
 
-    Certificates and keys are PEM: bytes, or the path of a file that is read when a transport is made, and not
-    again. Of several credentials the first of `exec`, `token_file`, `token`, `username` is sent; a client certificate
+    Certificates and keys are PEM: bytes, or the path of a file, which may be renewed: new connections use what it holds
+    by then. Of several credentials the first of `exec`, `token_file`, `token`, `username` is sent; a client certificate
     goes with any of them.
     """
 

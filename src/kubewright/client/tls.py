@@ -1,5 +1,8 @@
 """TLS as a client of an API server: whom to trust, and what to show.
 
+Files of certificates and keys may be renewed while we run: each new connection uses what they hold then. Files that
+cannot be used, as between the writing of a certificate and that of its key, leave in use what they held before.
+
 Certificates are checked as Go's clients check them: chain, dates and name. What Python 3.13 asks for beyond that (RFC
 5280 to the letter) is left out, since cluster CAs made by widespread tools do not have it.
 """
@@ -13,9 +16,39 @@ from pathlib import Path
 
 from kubewright.client.config import Config
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.log import get_logger
 
 KeyPair = tuple[bytes | Path, bytes | Path]
 """Certificate and private key, in PEM."""
+
+_log = get_logger("kubewright.client")
+
+
+class ClientTLS:
+    """The contexts of connections to `config`'s server that show `pair`. ConfigError names what cannot be used."""
+
+    def __init__(self, config: Config, pair: KeyPair | None) -> None:
+        self._config = config
+        self._pair = pair
+        self._files = [each for each in (config.ca, *(pair or ())) if isinstance(each, Path)]
+        self._state = self._look()
+        self._context = client_context(config, pair)
+
+    def context(self) -> ssl.SSLContext:
+        """The context for a new connection: another one than before when the files hold something else."""
+        state = self._look()
+        if state != self._state:
+            try:
+                self._context = client_context(self._config, self._pair)
+            except ConfigError as error:
+                _log.warning("Certificates not read anew: going on with the last ones", error=str(error))
+            else:
+                self._state = state
+                _log.info("Certificates read anew", files=", ".join(map(str, self._files)))
+        return self._context
+
+    def _look(self) -> list[tuple[int, int, int] | None]:
+        return [_state(each) for each in self._files]
 
 
 def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
@@ -32,6 +65,15 @@ def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
     if pair is not None:
         _show(context, *pair)
     return context
+
+
+def _state(file: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is written anew, or another one is put in its place."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None  # reading it will say why
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _trust(context: ssl.SSLContext, ca: bytes | Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
+from ssl import SSLContext
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from kubewright.client.auth import Credential, credentials_of, pair_of
 from kubewright.client.config import Config, Impersonation
 from kubewright.client.retry import delay_after_answer, delay_after_loss
-from kubewright.client.tls import KeyPair, client_context
+from kubewright.client.tls import ClientTLS, KeyPair
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.proxy import proxy_for
@@ -53,8 +54,9 @@ class HTTPTransport:
     """Sends requests to the server of a `Config`: with its credentials, and again where Kubernetes asks for that.
 
     A request is sent again after 429 with Retry-After, and if it is idempotent after a 5xx with Retry-After and after
-    a connection that failed; all within `timeout`. After 401 credentials are renewed, once. A stream that has begun is
-    never begun again. `observer` is told of every sending.
+    a connection that failed; all within `timeout`. After 401 credentials are renewed, once: a token, or a client
+    certificate whose files have changed. A stream that has begun is never begun again. `observer` is told of every
+    sending.
     """
 
     def __init__(self, config: Config, *, observer: Observer | None = None, clock: Clock | None = None) -> None:
@@ -65,6 +67,9 @@ class HTTPTransport:
         self._pair = pair_of(config)
         self._credentials = credentials_of(config, self._pair, self._clock)
         self._base = urlsplit(config.server).path.rstrip("/")
+        self._tls = self._secure()
+        self._context: SSLContext | None = None
+        """Of the first connections of the present client: later ones may have a newer one."""
         self._client = self._connect()
         self._retired: HTTPClient | None = None
 
@@ -74,7 +79,7 @@ class HTTPTransport:
         attempt, renewed = 0, False
         while True:
             attempt += 1
-            credential = await self._credentials.get()
+            credential, client = await self._credentials.get(), self._client
             left = timeout if stream or attempt == 1 else until - self._clock.monotonic()
             try:
                 response = await self._send_once(request, credential, left, stream)
@@ -83,7 +88,7 @@ class HTTPTransport:
                 if delay is None or self._clock.monotonic() + delay >= until:
                     raise
             else:
-                if response.status == 401 and not renewed and await self._credentials.renew(credential):
+                if response.status == 401 and not renewed and await self._renew(credential, client):
                     renewed, delay = True, 0.0
                 else:
                     delay = delay_after_answer(request, response, attempt)
@@ -115,11 +120,23 @@ class HTTPTransport:
             if self._observer is not None:
                 self._observer(code, request.method, self._client.where)
 
+    async def _renew(self, refused: Credential, client: HTTPClient) -> bool:
+        """Whether there is another way to say who we are than the one in which `client` was refused."""
+        if await self._credentials.renew(refused):
+            return True
+        if client is self._client and self._tls is not None and self._tls.context() is not self._context:
+            await self._reconnect()
+        return client is not self._client
+
+    def _secure(self) -> ClientTLS | None:
+        return ClientTLS(self._config, self._pair) if self._config.server.startswith("https:") else None
+
     def _connect(self) -> HTTPClient:
         config = self._config
+        self._context = self._tls.context() if self._tls is not None else None
         return HTTPClient(
             config.server,
-            ssl=client_context(config, self._pair) if config.server.startswith("https:") else None,
+            ssl=self._tls.context if self._tls is not None else None,
             server_name=config.tls_server_name,
             proxy=config.proxy_url or proxy_for(config.server, os.environ),
             headers=_impersonation(config.impersonate),
@@ -127,8 +144,13 @@ class HTTPTransport:
         )
 
     async def _change_pair(self, pair: KeyPair | None) -> None:
-        """Use another client certificate: on new connections. What is under way may end, until the next change."""
+        """Use another client certificate: on new connections."""
         self._pair = pair
+        self._tls = self._secure()
+        await self._reconnect()
+
+    async def _reconnect(self) -> None:
+        """Leave all connections. What is under way may end, until the next time."""
         oldest, self._retired, self._client = self._retired, self._client, self._connect()
         if oldest is not None:
             await oldest.close()

@@ -17,7 +17,7 @@ import os
 import socket
 import ssl as tls
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from kubewright.http import wire
@@ -32,18 +32,19 @@ _PORTS = {"http": 80, "https": 443}
 class HTTPClient:
     """Sends requests to the server at `base_url`, `http[s]://host:port`. Its bound `send` is a `Handler`.
 
-    `ssl` is required for https. `server_name` is the name that the server's certificate must have, when it is not that
-    of the URL. `proxy` is the URL of an HTTP proxy, used for both schemes by CONNECT. `headers` are lines that go with
-    every request; the same name may come several times. `timeout` and `connect_timeout` are in seconds, the latter for
-    TCP, proxy and TLS together. At most `max_connections` whole requests are on their way at a time, others wait;
-    streams come on top. A connection that was idle for `idle_timeout` seconds is closed.
+    `ssl` is required for https: a context, or what gives the one for each new connection. `server_name` is the name
+    that the server's certificate must have, when it is not that of the URL. `proxy` is the URL of an HTTP proxy, used
+    for both schemes by CONNECT. `headers` are lines that go with every request; the same name may come several times.
+    `timeout` and `connect_timeout` are in seconds, the latter for TCP, proxy and TLS together. At most
+    `max_connections` whole requests are on their way at a time, others wait; streams come on top. A connection that was
+    idle for `idle_timeout` seconds is closed.
     """
 
     def __init__(
         self,
         base_url: str,
         *,
-        ssl: tls.SSLContext | None = None,
+        ssl: tls.SSLContext | Callable[[], tls.SSLContext] | None = None,
         server_name: str | None = None,
         proxy: str | None = None,
         headers: Sequence[tuple[str, str]] = (),
@@ -191,19 +192,18 @@ class HTTPClient:
     async def _dial(self) -> ClientConnection:
         loop = asyncio.get_running_loop()
         connection = ClientConnection(self.where, self._rest, self._forget)
-        name = self._server_name if self._ssl else None
+        ssl = self._ssl() if callable(self._ssl) else self._ssl
+        name = self._server_name if ssl else None
         if self._proxy is None:
-            await loop.create_connection(
-                lambda: connection, self._host, self._port, ssl=self._ssl, server_hostname=name
-            )
+            await loop.create_connection(lambda: connection, self._host, self._port, ssl=ssl, server_hostname=name)
             return connection
         tunnel = await self._proxy.tunnel(self.where)
-        if self._ssl is None:
+        if ssl is None:
             tunnel.set_protocol(connection)
             connection.connection_made(tunnel)
             tunnel.resume_reading()
             return connection
-        secured = await loop.start_tls(tunnel, connection, self._ssl, server_hostname=name)
+        secured = await loop.start_tls(tunnel, connection, ssl, server_hostname=name)
         assert secured is not None
         connection.connection_made(secured)
         return connection

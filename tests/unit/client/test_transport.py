@@ -379,6 +379,13 @@ class TestSendingAgain:
         await transport.close()
 
 
+def issue(ca: trustme.CA, name: str, cert: Path, key: Path) -> None:
+    """Write a new certificate for `name`."""
+    leaf = ca.issue_cert("x", common_name=name)
+    cert.write_bytes(b"".join(each.bytes() for each in leaf.cert_chain_pems))
+    leaf.private_key_pem.write_to_path(str(key))
+
+
 class TestTLSMaterial:
     def test_what_cannot_be_used_is_named(self, tmp_path: Path, ca: trustme.CA) -> None:
         leaf, other = ca.issue_cert("x"), ca.issue_cert("y")
@@ -396,6 +403,58 @@ class TestTLSMaterial:
         for message, fields in wrong.items():
             with pytest.raises(ConfigError, match=message):
                 HTTPTransport(Config("https://127.0.0.1:1", **fields))  # type: ignore[arg-type]
+
+    async def test_a_ca_file_that_is_renewed_is_trusted_from_then_on(
+        self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "ca.crt"
+        trustme.CA().cert_pem.write_to_path(str(file))
+        transport = HTTPTransport(replace(await serve(Recorder()), ca=file), clock=Hurried())
+        with pytest.raises(ConnectionFailed, match="not trusted"):
+            await transport.send(GET)
+        ca.cert_pem.write_to_path(str(file))
+        assert (await transport.send(GET)).status == 200
+        await transport.close()
+
+    async def test_client_certificate_files_that_are_renewed_are_shown_when_the_old_one_is_refused(
+        self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
+    ) -> None:
+        accepted = "alice"
+
+        async def handler(request: Request) -> Response:
+            await asyncio.sleep(0.01)
+            return Response(200 if request.peer and request.peer.common_name == accepted else 401)
+
+        cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+        issue(ca, "alice", cert, key)
+        transport = HTTPTransport(replace(await serve(handler), client_cert=cert, client_key=key))
+
+        async def codes() -> list[int]:
+            return [each.status for each in await asyncio.gather(*(transport.send(GET) for _ in range(5)))]
+
+        assert await codes() == [200] * 5
+        issue(ca, "bob", cert, key)
+        assert await codes() == [200] * 5, "the old one is still good where it was shown"
+        accepted = "bob"
+        assert await codes() == [200] * 5
+        accepted = "carol"
+        assert await codes() == [401] * 5, "there is no third yet"
+        await transport.close()
+
+    async def test_files_that_do_not_match_leave_the_last_good_ones_in_use(
+        self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
+    ) -> None:
+        server = Recorder(*(Response(200, {}, Pipe()) for _ in range(3)))
+        cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+        issue(ca, "alice", cert, key)
+        transport = HTTPTransport(replace(await serve(server), client_cert=cert, client_key=key))
+        await transport.send(GET, stream=True)  # each stream has its own connection
+        issue(ca, "bob", cert, tmp_path / "not there yet")
+        await transport.send(GET, stream=True)
+        issue(ca, "bob", cert, key)
+        await transport.send(GET, stream=True)
+        assert [each.peer and each.peer.common_name for each in server.requests] == ["alice", "alice", "bob"]
+        await transport.close()
 
     async def test_an_insecure_client_trusts_anybody(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
         transport = HTTPTransport(replace(await serve(Recorder()), ca=None, insecure_skip_tls_verify=True))
