@@ -5,7 +5,8 @@ from typing import Annotated
 
 import pytest
 
-from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
+from kubewright.apis.core.v1 import ConfigMap, Container, ContainerPort, PodSpec, PodTemplateSpec
 from kubewright.client import (
     Bookmark,
     Client,
@@ -15,13 +16,22 @@ from kubewright.client import (
     RESTMapper,
     StrategicPatch,
     Unstructured,
+    extract,
     wait_for,
     wait_until_gone,
 )
-from kubewright.machinery.errors import AlreadyExists, BadRequest, ConfigError, Conflict, Invalid, NotFound
-from kubewright.models import CustomResource, Model, field
+from kubewright.machinery.errors import (
+    AlreadyExists,
+    BadRequest,
+    ConfigError,
+    Conflict,
+    DecodeError,
+    Invalid,
+    NotFound,
+)
+from kubewright.models import CustomResource, Model, codec, field
 from kubewright.models.markers import Minimum
-from kubewright.models.meta import ObjectMeta
+from kubewright.models.meta import LabelSelector, ObjectMeta
 from kubewright.testing.cluster import Cluster
 from kubewright.testing.waiting import eventually
 
@@ -319,3 +329,62 @@ async def test_a_finalizer_holds_an_object_until_it_is_removed(client: Client, n
             await client.get(ConfigMap, "a", namespace=namespace)
 
     await eventually(gone)
+
+
+async def test_what_a_manager_applied_is_extracted_changed_and_applied_again(client: Client, namespace: str) -> None:
+    web = Container(
+        name="web", image="nginx:1", ports=[ContainerPort(container_port=80), ContainerPort(container_port=81)]
+    )
+    mine = Deployment(
+        metadata=ObjectMeta(name="d", namespace=namespace, labels={"app": "d"}, finalizers=["client.test/a"]),
+        spec=DeploymentSpec(
+            replicas=0,
+            selector=LabelSelector(match_labels={"app": "d"}),
+            template=PodTemplateSpec(
+                metadata=ObjectMeta(labels={"app": "d"}), spec=PodSpec(containers=[web], node_selector={"a": "b"})
+            ),
+        ),
+    )
+    await client.apply(mine, field_manager="one")
+    sidecar = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "side:1"}]}}}}
+    read = await client.patch(mine, StrategicPatch({"metadata": {"labels": {"other": "x"}}, **sidecar}))
+    part = extract(read, "one")
+    for port in mine.spec.template.spec.containers[0].ports:
+        port.protocol = "TCP"  # it is one of the keys of the list
+    assert codec.to_dict(part) == codec.to_dict(mine)
+    part.spec.min_ready_seconds = 7
+    applied = await client.apply(part, field_manager="one")
+    assert applied.spec.min_ready_seconds == 7
+    assert applied.metadata.labels == {"app": "d", "other": "x"}
+    assert {each.name for each in applied.spec.template.spec.containers} == {"web", "side"}
+    await client.patch(applied, MergePatch({"metadata": {"finalizers": None}}))
+
+
+@pytest.mark.usefixtures("gadgets")
+async def test_what_was_applied_to_the_status_is_extracted_from_there(client: Client, namespace: str) -> None:
+    metadata = ObjectMeta(name="g", namespace=namespace)
+    await client.apply(Gadget(metadata=metadata, spec=GadgetSpec(size=3, colour="red")))
+    status = Gadget(metadata=metadata, status=GadgetStatus(size=3))
+    read = await client.apply(status, subresource="status")
+    part = extract(read, client.field_manager, subresource="status")
+    assert (part.spec.colour, part.status.size) == (None, 3)
+    assert extract(read, client.field_manager).spec.colour == "red"
+    nothing = extract(read, "nobody")
+    assert (nothing.metadata, nothing.spec) == (metadata, GadgetSpec())
+
+
+async def test_extracting_what_the_class_cannot_hold_says_what_to_do(client: Client, namespace: str) -> None:
+    mapper = RESTMapper(client)
+    kind = await mapper.kind("apps/v1", "Deployment")
+    labels = {"matchLabels": {"a": "b"}}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    metadata = ObjectMeta(name="d", namespace=namespace)
+    made = kind(metadata=metadata, content={"spec": {"selector": labels, "template": template, "replicas": 0}})
+    await client.create(made)
+    await client.apply(kind(metadata=metadata, content={"spec": {"replicas": 0}}), field_manager="scaler")
+    with pytest.raises(DecodeError, match=r"selector.*'scaler' does not own it.*Unstructured"):
+        extract(await client.get(Deployment, "d", namespace=namespace), "scaler")
+    part = extract(await client.get(kind, "d", namespace=namespace), "scaler")
+    assert part.content == {"spec": {"replicas": 0}}
+    with pytest.raises(ConfigError, match=r"no metadata\.managedFields"):
+        extract(part, "scaler")

@@ -7,25 +7,17 @@ server removes it; a field that another one set to the same value must be sent, 
 Errs on the side of sending: what can't be told for certain counts as a change. So it goes for a value that the server
 stores in another spelling than the one stated (`1` for `1000m`), and for defaults inside lists that it treats as one
 value.
-
-Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/ and
-sigs.k8s.io/structured-merge-diff (FieldsV1: `f:` a field, `k:` an item by its keys, `v:` an item of a set).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-import msgspec
-
+from kubewright.machinery.fieldsv1 import SELF, Owned, entry_of, is_item, keys_of
 from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object
 
 _IDENTITY: Final = frozenset({"name", "namespace"})
 """Of metadata: they say which object is meant, and nobody owns them."""
-
-_Owned: TypeAlias = dict[str, Any]
-"""A FieldsV1 tree; a field without fields below it is an empty one."""
 
 
 def would_change(desired: JSONObject, live: JSONObject, manager: str, subresource: str | None = None) -> bool:
@@ -34,9 +26,10 @@ def would_change(desired: JSONObject, live: JSONObject, manager: str, subresourc
     `live` has its managedFields. `desired` has what the request counts for: no status, or with `subresource="status"`
     nothing else.
     """
-    owned = _owned_by(manager, desired.get("apiVersion"), subresource or "", live)
-    if owned is None:
+    entry = entry_of(live, manager, subresource)
+    if entry is None or "fieldsV1" not in entry or entry.get("apiVersion") != desired.get("apiVersion"):
         return True
+    owned: Owned = entry["fieldsV1"]
     stated = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata")}
     metadata = {key: value for key, value in desired.get("metadata", {}).items() if key not in _IDENTITY}
     if metadata:
@@ -44,18 +37,7 @@ def would_change(desired: JSONObject, live: JSONObject, manager: str, subresourc
     return not _holds_fields(stated, live, owned, frozenset())
 
 
-def _owned_by(manager: str, api_version: str | None, subresource: str, live: JSONObject) -> _Owned | None:
-    for entry in live.get("metadata", {}).get("managedFields", ()):
-        if (
-            entry.get("manager") == manager
-            and entry.get("operation") == "Apply"
-            and entry.get("subresource", "") == subresource
-        ):
-            return entry.get("fieldsV1") if entry.get("apiVersion") == api_version else None
-    return None
-
-
-def _holds(stated: object, live: object, owned: _Owned) -> bool:
+def _holds(stated: object, live: object, owned: Owned) -> bool:
     if not owned:
         return equal(stated, live)
     if is_object(stated):
@@ -63,28 +45,28 @@ def _holds(stated: object, live: object, owned: _Owned) -> bool:
     return is_array(stated) and is_array(live) and _holds_items(stated, live, owned)
 
 
-def _holds_fields(stated: JSONObject, live: JSONObject, owned: _Owned, keys: frozenset[str]) -> bool:
+def _holds_fields(stated: JSONObject, live: JSONObject, owned: Owned, keys: frozenset[str]) -> bool:
     """`keys` are the fields by which the item of a list is known: the server fills those in that have a default."""
     for name, value in stated.items():
         below = owned.get("f:" + name)
         if below is None or name not in live or not _holds(value, live[name], below):
             return False
-    unstated = len(owned) - len(stated) - ("." in owned)
+    unstated = len(owned) - len(stated) - (SELF in owned)
     return unstated == 0 or unstated == sum(f"f:{key}" in owned and key not in stated for key in keys)
 
 
-def _holds_items(stated: JSONArray, live: JSONArray, owned: _Owned) -> bool:
+def _holds_items(stated: JSONArray, live: JSONArray, owned: Owned) -> bool:
     """Each item that is stated is there and ours, in the order stated, and no other is ours."""
-    unmatched = {path: _parsed(path) for path in owned if path != "."}
+    unmatched = {path: keys_of(path) for path in owned if path != SELF}
     if len(stated) != len(unmatched):
         return False
     last = -1
     for item in stated:
-        path = next((path for path, known in unmatched.items() if _is_item(item, path, known)), None)
+        path = next((path for path, known in unmatched.items() if is_item(item, path, known)), None)
         if path is None:
             return False
         known, below = unmatched.pop(path), owned[path]
-        place = next((index for index, each in enumerate(live) if _is_item(each, path, known)), -1)
+        place = next((index for index, each in enumerate(live) if is_item(each, path, known)), -1)
         if place <= last:
             return False
         last = place
@@ -94,16 +76,3 @@ def _holds_items(stated: JSONArray, live: JSONArray, owned: _Owned) -> bool:
         elif not equal(item, live[place]):
             return False
     return True
-
-
-def _is_item(item: object, path: str, known: Any) -> bool:
-    """Whether `item` is the one that `path` names. A key that the item leaves out is one that has a default."""
-    if path.startswith("v:"):
-        return equal(item, known)
-    return is_object(item) and all(key not in item or item[key] == value for key, value in known.items())
-
-
-@lru_cache(maxsize=4096)
-def _parsed(path: str) -> Any:
-    """What is behind `k:` or `v:`. The paths of a kind are few and recur."""
-    return msgspec.json.decode(path[2:])

@@ -5,13 +5,15 @@ client      Client: every verb, typed                        reader      what Cl
 lists       ObjectList, selectors                            patch       MergePatch, StrategicPatch, JSONPatch
 watch       events of one stream                             wait        wait_for, wait_until_gone
 mapper      RESTMapper: which kinds a server has             dynamic     Unstructured, PartialObjectMetadata
-rest        requests in terms of paths and bytes             subresource scale, eviction, token
+extract     of an object, what one manager applied           subresource scale, eviction, token
+rest        requests in terms of paths and bytes
 """
 
 from kubewright.client.client import Client as Client
 from kubewright.client.config import Config as Config
 from kubewright.client.dynamic import PartialObjectMetadata as PartialObjectMetadata
 from kubewright.client.dynamic import Unstructured as Unstructured
+from kubewright.client.extract import extract as extract
 from kubewright.client.lists import ObjectList as ObjectList
 from kubewright.client.mapper import RESTMapper as RESTMapper
 from kubewright.client.patch import JSONPatch as JSONPatch
