@@ -172,7 +172,7 @@ def test_a_folder_without_a_project_is_told(tmp_path: Path, command: str) -> Non
         pytest.param(
             "thing:manager",
             "\nimport nowhere",
-            "thing.py, line 2: ModuleNotFoundError: No module named 'nowhere' (on import of \"thing:manager\")",
+            "thing.py, line 2: ModuleNotFoundError: No module named 'nowhere' (on import of \"thing\")",
             id="import fails",
         ),
         pytest.param("thing:manager", "manager =", "thing.py, line 1: SyntaxError: invalid syntax", id="no Python"),

@@ -14,7 +14,7 @@ from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.wait import wait_for
 from kubewright.models import codec
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models.crd import custom_resource_definitions
 
 
 @click.command("install")
@@ -31,8 +31,8 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
 async def _install(project: Project, config: Config) -> None:
     client = Client(config, user_agent="kubewright-cli", field_manager="kubewright-cli")
     try:
-        for kind in project.kinds:
-            desired = codec.from_dict(CustomResourceDefinition, custom_resource_definition(kind))
+        for definition in custom_resource_definitions(project.kinds):
+            desired = codec.from_dict(CustomResourceDefinition, definition)
             applied = await client.apply(desired)
             await wait_for(client, CustomResourceDefinition, applied.metadata.name, is_established, timeout=30)
             click.echo(f"customresourcedefinition.apiextensions.k8s.io/{applied.metadata.name} is served")

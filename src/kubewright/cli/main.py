@@ -1,26 +1,39 @@
 """The command line's entry: finds the command, and tells errors in one line.
 
-Exit status: 0 done; 1 it failed, and a line on standard error says why and what to do; 2 the command line is wrong.
+Exit status: 0 done; 1 it failed, or what was asked about does not hold, and a line on standard error says why and what
+to do; 2 the command line is wrong.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 import click
+from click.exceptions import NoSuchCommand
 
 from kubewright.machinery.errors import KubewrightError
 
-_COMMANDS: Final = {
-    "up": "Start an embedded control plane.",
-    "run": "Run the operator of this project.",
-    "install": "Install the CRDs of this project.",
-    "uninstall": "Remove the CRDs of this project, and every object of their kinds.",
-    "generate": "Write CRDs and RBAC from the program.",
+_SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Write manifests": {
+        "generate": "Write CRDs and RBAC from the program.",
+    },
+    "Work on it": {
+        "up": "Start an embedded control plane.",
+        "install": "Install the CRDs of this project.",
+        "run": "Run the operator of this project.",
+        "uninstall": "Remove the CRDs of this project, and every object of their kinds.",
+    },
+    "Help": {
+        "completion": "Print the completion script of a shell.",
+    },
 }
 """Each is a module of `kubewright.cli` with a click command `command`. Imported when it is run: help stays quick."""
+
+_COMMANDS: Final = {name: text for section in _SECTIONS.values() for name, text in section.items()}
 
 
 class _Commands(click.Group):
@@ -33,9 +46,19 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"kubewright.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            raise NoSuchCommand(name, possibilities=_COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        widest = max(map(len, _COMMANDS))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in commands.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -47,8 +70,10 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--no-color", is_flag=True, help="Print no colours; the same as NO_COLOR=1 in the environment.")
 @click.version_option(package_name="kubewright", message="kubewright %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context, no_color: bool) -> None:
     """Build, test and run Kubernetes operators in Python.
 
     \b
@@ -58,6 +83,8 @@ def cli() -> None:
       kubewright run                its operator, against the same cluster
       kubewright generate           its CRDs and RBAC as files
     """
+    if no_color or os.environ.get("NO_COLOR"):
+        context.color = False
 
 
 def main() -> None:

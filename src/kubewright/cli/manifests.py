@@ -13,7 +13,7 @@ from kubewright.cli.project import Project
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import rbac
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models.crd import custom_resource_definitions
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -21,9 +21,9 @@ _RBAC = "rbac.authorization.k8s.io"
 def manifests(project: Project) -> Iterator[tuple[Path, str]]:
     """Each file's path, and what is in it."""
     crd, folder = project.root / "config" / "crd" / "bases", project.root / "config" / "rbac"
-    for kind in project.kinds:
-        api = kind.__api__
-        yield crd / f"{api.group}_{api.plural}.yaml", yaml.dump(custom_resource_definition(kind))
+    for definition in custom_resource_definitions(project.kinds):
+        spec = definition["spec"]
+        yield crd / f"{spec['group']}_{spec['names']['plural']}.yaml", yaml.dump(definition)
     account = f"{project.name}-controller-manager"
     namespace = f"{project.name}-system"
     manager, election = f"{project.name}-manager-role", f"{project.name}-leader-election-role"

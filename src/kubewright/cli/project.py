@@ -1,17 +1,24 @@
-"""The project that a command works on: its pyproject.toml, and the program that it names.
+"""The project that a command works on: its pyproject.toml, the program that it names, and the kinds of its API.
 
-[tool.kubewright]
-manager = "webserver_operator.main:manager"
+    [tool.kubewright]
+    manager = "webserver_operator.main:manager"
+
+The kinds are those in the modules of the package `api` beside the program's module (`webserver_operator.api`), in all
+their versions and with or without a controller. Without that package they are those that its controllers are for.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import inspect
+import pkgutil
 import sys
 import tomllib
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
@@ -25,6 +32,8 @@ class Project:
     root: Path
     name: str
     manager: Manager
+    kinds: list[type[CustomResource]]
+    """The kinds of its API, in each of their versions; in the order of kinds and versions."""
 
     @classmethod
     def load(cls, start: Path | None = None) -> Project:
@@ -41,13 +50,13 @@ class Project:
                 'add manager = "package.module:variable"'
             )
         name = str(document.get("project", {}).get("name", root.name))
-        return cls(root, name, _load_manager(root, settings["manager"]))
-
-    @property
-    def kinds(self) -> list[type[CustomResource]]:
-        """The custom resources that the project's controllers are for, in the order of their names."""
-        kinds = {each.kind for each in self.manager.controllers if issubclass(each.kind, CustomResource)}
-        return sorted(kinds, key=lambda kind: kind.__api__.kind)
+        reference = settings["manager"]
+        manager = _load_manager(root, reference)
+        kinds = _kinds_of_api(root, reference)
+        if kinds is None:
+            kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
+        in_order = sorted(kinds, key=lambda kind: (kind.__api__.kind, kind.__api__.group, kind.__api__.version))
+        return cls(root, name, manager, in_order)
 
 
 def _find_root(start: Path) -> Path:
@@ -70,22 +79,46 @@ def _load_manager(root: Path, reference: str) -> Manager:
         if folder.is_dir() and str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     try:
-        module = importlib.import_module(module_name)
+        module = _import(root, module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise _import_failed(root, reference, error) from error
         raise ConfigError(
             f'{root / "pyproject.toml"}: there is no module "{module_name}" (tool.kubewright.manager)'
         ) from error
-    except Exception as error:
-        raise _import_failed(root, reference, error) from error
     found = getattr(module, variable or "manager", None)
     if not isinstance(found, Manager):
         raise ConfigError(f'"{reference}" (tool.kubewright.manager) is not a Manager, but {type(found).__name__}')
     return found
 
 
-def _import_failed(root: Path, reference: str, error: Exception) -> ConfigError:
+def _kinds_of_api(root: Path, reference: str) -> set[type[CustomResource]] | None:
+    """Those that are declared in the package `api` beside the manager's module; None where there is no such package."""
+    parent = reference.partition(":")[0].rpartition(".")[0]
+    package = f"{parent}.api"
+    if not parent or importlib.util.find_spec(package) is None:
+        return None
+    modules = [_import(root, package)]
+    modules += (_import(root, found.name) for found in pkgutil.walk_packages(modules[0].__path__, f"{package}."))
+    return {
+        each
+        for module in modules
+        for _, each in inspect.getmembers(module, inspect.isclass)
+        if issubclass(each, CustomResource) and each.__module__ == module.__name__
+    }
+
+
+def _import(root: Path, name: str) -> ModuleType:
+    """The module of that name. Raises ModuleNotFoundError when there is none, and ConfigError when it fails."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise _import_failed(root, name, error) from error
+    except Exception as error:
+        raise _import_failed(root, name, error) from error
+
+
+def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
     """What went wrong, and where in the project: a traceback would show more of this command than of the program."""
     if isinstance(error, SyntaxError):
         file, line, what = error.filename, error.lineno, error.msg
@@ -93,4 +126,4 @@ def _import_failed(root: Path, reference: str, error: Exception) -> ConfigError:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
         file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, str(error)
-    return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{reference}")')
+    return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{module}")')

@@ -26,8 +26,7 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
 async def _uninstall(project: Project, config: Config) -> None:
     client = Client(config, user_agent="kubewright-cli")
     try:
-        for kind in project.kinds:
-            name = f"{kind.__api__.plural}.{kind.__api__.group}"
+        for name in sorted({f"{kind.__api__.plural}.{kind.__api__.group}" for kind in project.kinds}):
             try:
                 await client.delete(CustomResourceDefinition, name)
                 click.echo(f"customresourcedefinition.apiextensions.k8s.io/{name} deleted")

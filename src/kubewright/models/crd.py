@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kubewright.machinery.errors import ModelError
@@ -40,6 +41,14 @@ def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
             "versions": [_version(cls) for cls in sorted(classes, key=lambda cls: cls.__api__.version)],
         },
     }
+
+
+def custom_resource_definitions(classes: Iterable[type[CustomResource]]) -> list[JSONObject]:
+    """A CRD for each kind among `classes`, of all its versions, in the order of their names. Raises ModelError."""
+    kinds: dict[tuple[str, str], list[type[CustomResource]]] = {}
+    for cls in classes:
+        kinds.setdefault((cls.__api__.group, cls.__api__.kind), []).append(cls)
+    return [custom_resource_definition(*kinds[kind]) for kind in sorted(kinds)]
 
 
 def _metadata(name: str, classes: tuple[type[CustomResource], ...]) -> JSONObject:

@@ -17,7 +17,7 @@ from kubewright.client.config import Config
 from kubewright.client.kubeconfig import write
 from kubewright.machinery.errors import NotFound
 from kubewright.models import CustomResource, codec
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models.crd import custom_resource_definitions
 from kubewright.models.meta import ObjectMeta
 from kubewright.models.rbac import PolicyRule, cluster_role
 from kubewright.testing.waiting import eventually
@@ -44,11 +44,11 @@ class Cluster:
         return path
 
     async def install(self, *kinds: type[CustomResource]) -> None:
-        """Apply the CRDs of `kinds`, and wait until they are served."""
-        for kind in kinds:
-            document = custom_resource_definition(kind)
+        """Apply the CRDs of `kinds`, and wait until they are served. Of a kind in several versions, give all."""
+        for document in custom_resource_definitions(kinds):
             crd = await self.client.apply(codec.from_dict(CustomResourceDefinition, document))
             await eventually(self._established, crd.metadata.name)
+        for kind in kinds:
             await eventually(self.client.list, kind)
 
     async def _established(self, name: str) -> None:
