@@ -24,9 +24,9 @@ def manifests(project: Project) -> Iterator[tuple[Path, str]]:
     for definition in custom_resource_definitions(project.kinds):
         spec = definition["spec"]
         yield crd / f"{spec['group']}_{spec['names']['plural']}.yaml", yaml.dump(definition)
-    account = f"{project.name}-controller-manager"
-    namespace = f"{project.name}-system"
-    manager, election = f"{project.name}-manager-role", f"{project.name}-leader-election-role"
+    account = f"{project.settings.name}-controller-manager"
+    namespace = f"{project.settings.name}-system"
+    manager, election = f"{project.settings.name}-manager-role", f"{project.settings.name}-leader-election-role"
     subjects = [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
     yield folder / "service_account.yaml", yaml.dump(_document("v1", "ServiceAccount", account, namespace))
     yield folder / "role.yaml", yaml.dump(rbac.cluster_role(manager, project.manager.rbac_rules()))
@@ -34,7 +34,7 @@ def manifests(project: Project) -> Iterator[tuple[Path, str]]:
     rules = project.manager.leader_election_rules()
     yield folder / "leader_election_role.yaml", yaml.dump(rbac.role(election, namespace, rules))
     yield folder / "leader_election_role_binding.yaml", yaml.dump(_binding("Role", election, namespace, subjects))
-    auth, reader = f"{project.name}-metrics-auth-role", f"{project.name}-metrics-reader"
+    auth, reader = f"{project.settings.name}-metrics-auth-role", f"{project.settings.name}-metrics-reader"
     yield folder / "metrics_auth_role.yaml", yaml.dump(rbac.cluster_role(auth, project.manager.metrics_auth_rules()))
     yield folder / "metrics_auth_role_binding.yaml", yaml.dump(_binding("ClusterRole", auth, None, subjects))
     rules = project.manager.metrics_reader_rules()

@@ -1,7 +1,4 @@
-"""The project that a command works on: its pyproject.toml, the program that it names, and the kinds of its API.
-
-    [tool.kubewright]
-    manager = "webserver_operator.main:manager"
+"""The project that a command works on: its settings, the program that they name, and the kinds of its API.
 
 The kinds are those in the modules of the package `api` beside the program's module (`webserver_operator.api`), in all
 their versions and with or without a controller. Without that package they are those that its controllers are for.
@@ -14,7 +11,6 @@ import importlib.util
 import inspect
 import pkgutil
 import sys
-import tomllib
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +18,7 @@ from types import ModuleType
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
+from kubewright.manifests import Manifests, Settings, render
 from kubewright.models import CustomResource
 
 
@@ -30,7 +27,7 @@ class Project:
     """An operator's project."""
 
     root: Path
-    name: str
+    settings: Settings
     manager: Manager
     kinds: list[type[CustomResource]]
     """The kinds of its API, in each of their versions; in the order of kinds and versions."""
@@ -39,24 +36,20 @@ class Project:
     def load(cls, start: Path | None = None) -> Project:
         """The project of the folder `start` (by default the current one) or of the nearest folder above it.
 
-        Raises ConfigError when there is none, or its program can't be imported.
+        Raises ConfigError when there is none, when its settings are wrong, or its program can't be imported.
         """
         root = _find_root((start or Path.cwd()).resolve())
-        document = _read(root / "pyproject.toml")
-        settings = document.get("tool", {}).get("kubewright")
-        if settings is None or not isinstance(settings.get("manager"), str):
-            raise ConfigError(
-                f"{root / 'pyproject.toml'}: [tool.kubewright] names no manager; "
-                'add manager = "package.module:variable"'
-            )
-        name = str(document.get("project", {}).get("name", root.name))
-        reference = settings["manager"]
-        manager = _load_manager(root, reference)
-        kinds = _kinds_of_api(root, reference)
+        settings = Settings.read(root / "pyproject.toml")
+        manager = _load_manager(root, settings.manager)
+        kinds = _kinds_of_api(root, settings.manager)
         if kinds is None:
             kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
         in_order = sorted(kinds, key=lambda kind: (kind.__api__.kind, kind.__api__.group, kind.__api__.version))
-        return cls(root, name, manager, in_order)
+        return cls(root, settings, manager, in_order)
+
+    def manifests(self) -> Manifests:
+        """What a cluster needs to run it."""
+        return render(self.manager, self.kinds, self.settings)
 
 
 def _find_root(start: Path) -> Path:
@@ -64,13 +57,6 @@ def _find_root(start: Path) -> Path:
         if (folder / "pyproject.toml").is_file():
             return folder
     raise ConfigError(f"no pyproject.toml in {start} or above it; run this in the folder of an operator's project")
-
-
-def _read(path: Path) -> dict[str, dict[str, dict[str, str]]]:
-    try:
-        return tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
 
 
 def _load_manager(root: Path, reference: str) -> Manager:

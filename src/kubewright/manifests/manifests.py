@@ -1,0 +1,108 @@
+"""The documents of a deployment: as they stand in `config/`, and as a cluster is given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kubewright.machinery.json import JSONObject
+from kubewright.manager import Manager
+from kubewright.manifests import metrics, rbac, workload
+from kubewright.manifests.names import SHORT, Names
+from kubewright.manifests.program import Program
+from kubewright.manifests.settings import Settings
+from kubewright.models import CustomResource
+
+Folders: TypeAlias = dict[str, dict[str, list[JSONObject]]]
+"""Documents by folder and file, as in `config/`; the file without `.yaml`."""
+
+_MANAGED_BY: Final = "kubewright"
+
+_ORDER: Final = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "Service",
+    "Deployment",
+)
+"""In which kinds are created, and kustomize prints them; others come after these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What a deployment is made of."""
+
+    program: Program
+    settings: Settings
+
+    @property
+    def crds(self) -> list[JSONObject]:
+        """The CustomResourceDefinitions of the project."""
+        return list(self.program.crds)
+
+    def objects(self) -> list[JSONObject]:
+        """What a cluster is given, complete, in the order to create it: what `dist/install.yaml` holds.
+
+        To take it away again, go backwards.
+        """
+        folders = self._folders(Names(self.settings.name_prefix, self.settings.namespace))
+        found = [each for name in self.deployed for file in folders[name].values() for each in file]
+        return sorted(found, key=_place)
+
+    @property
+    def folders(self) -> Folders:
+        """What stands in `config/`, with short names; kustomizations apart."""
+        return self._folders(SHORT)
+
+    @property
+    def deployed(self) -> tuple[str, ...]:
+        """The folders that `config/default` is made of."""
+        chosen = {"prometheus": self.settings.prometheus, "network-policy": self.settings.network_policy}
+        folders = ("crd", "rbac", "manager", "default", "prometheus", "network-policy")
+        return tuple(each for each in folders if chosen.get(each, True))
+
+    def _folders(self, names: Names) -> Folders:
+        program, settings = self.program, self.settings
+        folders: Folders = {
+            "rbac": rbac.documents(program, settings, names),
+            "manager": workload.documents(program, settings, names),
+            "default": {},
+            "prometheus": {},
+            "network-policy": {},
+        }
+        if settings.metrics != "off":
+            folders["default"] = {"metrics_service": [metrics.service(settings, names)]}
+            folders["prometheus"] = {"monitor": [metrics.monitor(settings, names)]}
+            folders["network-policy"] = {"allow-metrics-traffic": [metrics.policy(settings, names)]}
+        for files in folders.values():
+            for documents in files.values():
+                for each in documents:
+                    self._label(each)
+        crds = {f"{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in program.crds}
+        return {"crd": crds, **folders}
+
+    def _label(self, document: JSONObject) -> None:
+        metadata = document["metadata"]
+        own = {"app.kubernetes.io/name": self.settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
+        metadata["labels"] = {**metadata.get("labels", {}), **self.settings.labels, **own}
+        if self.settings.annotations:
+            metadata["annotations"] = dict(self.settings.annotations)
+
+
+def render(manager: Manager, kinds: Iterable[type[CustomResource]], settings: Settings) -> Manifests:
+    """What has to be in a cluster for `manager` to run as `settings` say; `kinds` are the project's own, all versions.
+
+    Raises ModelError for kinds that can't be served.
+    """
+    return Manifests(Program.of(manager, kinds), settings)
+
+
+def _place(document: JSONObject) -> tuple[int, str, str]:
+    kind, metadata = document["kind"], document["metadata"]
+    place = _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+    return place, metadata.get("namespace", ""), metadata["name"]
