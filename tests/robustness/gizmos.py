@@ -59,16 +59,6 @@ class Gizmos:
         found = await self._client.list(Gizmo, namespace=self.namespace)
         self.wanted = {gizmo.metadata.name: gizmo.spec.parts for gizmo in found}
 
-    async def touch(self) -> None:
-        """Have every Gizmo looked at again.
-
-        A server that is killed may lose what it had answered just before (`--data` is written behind). A child that was
-        made then, and was gone before any watch told of it, leaves no event that could lead to its owner.
-        """
-        patch = MergePatch({"metadata": {"annotations": {"kubewright.test/looked-at": "again"}}})
-        for name in self.wanted:
-            await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)
-
     async def clear(self) -> None:
         for name in list(self.wanted):
             await self.delete(name)

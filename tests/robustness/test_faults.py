@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from integration.gizmo_operator import Gizmo, reconcile
+from integration.gizmo_operator import Gizmo, part, reconcile
 from kubewright import Context, Manager, controller
+from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apiserver.options import ServerOptions
+from kubewright.client import MergePatch
 from kubewright.http.message import Request, Response
 from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import Gate, Line, between
@@ -183,6 +185,34 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
     fields = [record.__dict__["fields"] for record in caplog.records]
     expired = {each["resource"] for each in fields if "too old" in each["error"]}
     assert expired == {"gizmos.kubewright.test", "configmaps"}
+
+
+async def test_a_child_that_no_watch_ever_told_of_comes_again_when_it_is_deleted() -> None:
+    @controller(Gizmo, name="keeper", owns=[ConfigMap])
+    async def keep(ctx: Context[Gizmo]) -> None:
+        await ctx.apply(part(ctx.object, 0))
+
+    async with Environment(server=ServerOptions(history=8)) as cluster, cluster.namespace() as namespace:
+        await cluster.install(Gizmo)
+        gizmos = Gizmos(cluster.client, namespace)
+        rules = Manager([keep]).rbac_rules()
+        async with (
+            cluster.service_account(rules, namespace=namespace) as account,
+            between(account) as (far, line, gate),
+            running(operator(far, [keep])),
+        ):
+            await gizmos.create("early", 1)
+            child = await eventually(cluster.client.get, ConfigMap, "early-0", namespace=namespace)
+            fails = failing(503, "ServiceUnavailable", {})
+            gate.answer = lambda request: fails(request) if request.path.endswith("/configmaps") else None
+            line.cut()
+            await gizmos.create("late", 1)
+            await cluster.client.delete(await eventually(cluster.client.get, ConfigMap, "late-0", namespace=namespace))
+            for number in range(16):  # more than the server remembers
+                patch = MergePatch({"data": {"number": str(number)}})
+                await cluster.client.patch(child, patch)
+            gate.answer = lambda _: None
+            await eventually(cluster.client.get, ConfigMap, "late-0", namespace=namespace)
 
 
 @pytest.mark.parametrize("fault", [silent, reset, unavailable])

@@ -40,7 +40,6 @@ async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_
                 server.end(signal.SIGKILL)
                 server = stack.enter_context(up(tmp_path, *arguments))
                 await gizmos.take_stock()
-                await gizmos.touch()
                 await gizmos.converge()
                 await gizmos.clear()
             assert process.status is None

@@ -11,25 +11,23 @@ import builtins
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from kubewright.cache.entry import Entry, ObjectKey
 from kubewright.cache.informer import Informer
 from kubewright.cache.namespaces import EVERYWHERE, Namespaces, each_of
+from kubewright.cache.selection import Selection
 from kubewright.cache.store import IndexFunction
 from kubewright.client.client import Client
 from kubewright.client.dynamic import PartialObjectMetadata, Unstructured
-from kubewright.client.lists import Fields, Labels, ObjectList, label_selector, selector_text
+from kubewright.client.lists import Fields, Labels, ObjectList
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.selectors import FieldSelector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
 _Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
-
-_SELECTABLE: Final = {"metadata.name", "metadata.namespace"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,25 +190,18 @@ class _Matcher:
     ) -> None:
         self._namespace = namespace
         self._owner = owner
-        self._labels = label_selector(labels)
-        self._fields = FieldSelector.parse(selector_text(fields)) if fields is not None else None
-        for requirement in self._fields.requirements if self._fields else ():
-            if requirement.field not in _SELECTABLE:
-                raise ConfigError(
-                    f"{kind.__api__.kind}: a cache cannot select by the field {requirement.field}; "
-                    "give its scope an index, or ask the server with Client.list"
-                )
+        self._selection = Selection(labels, fields)
+        if self._selection.untold:
+            raise ConfigError(
+                f"{kind.__api__.kind}: a cache cannot select by the field {self._selection.untold[0]}; "
+                "give its scope an index, or ask the server with Client.list"
+            )
 
     def __call__(self, entry: Entry[Any]) -> bool:
-        key = entry.key
         return (
-            (self._namespace is None or key.namespace == self._namespace)
-            and (self._labels is None or self._labels.matches(entry.labels))
+            (self._namespace is None or entry.key.namespace == self._namespace)
             and (self._owner is None or any(owner.uid == self._owner for owner in entry.owners))
-            and (
-                self._fields is None
-                or self._fields.matches({"metadata.name": key.name, "metadata.namespace": key.namespace or ""})
-            )
+            and self._selection.has(entry)
         )
 
 

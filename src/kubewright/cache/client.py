@@ -26,7 +26,7 @@ from kubewright.client.lists import Fields, Labels, ObjectList
 from kubewright.client.rest import JSON, Query
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.log import get_logger
-from kubewright.models import Object
+from kubewright.models import Object, codec
 
 T = TypeVar("T", bound=Object)
 
@@ -114,11 +114,17 @@ class CachedClient(Client):
         self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
     ) -> T:
         obj = await super()._write(kind, method, path, query, body, content_type)
-        if not query.get("dryRun"):
-            key = _key(obj)
+        version = _version(obj)
+        if version and not query.get("dryRun"):
+            key, labels = _key(obj), obj.metadata.labels
+            ends = obj.metadata.deletion_timestamp is not None and not obj.metadata.finalizers
             for informer in self.cache.informers(kind):
-                if informer.concerns(key, obj.metadata.labels):
-                    informer.own_writes.wrote(key, _version(obj))
+                if not informer.concerns(key, labels):
+                    continue
+                if ends:
+                    informer.own_writes.deleted(key, obj.metadata.uid, version)
+                else:
+                    informer.own_writes.wrote(key, version, codec.decoded_from(obj))
         return obj
 
     async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
@@ -137,20 +143,20 @@ class CachedClient(Client):
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
         data = await super()._delete(kind, name, namespace, options)
         if "dryRun" not in options:
-            answer = _decode_deletion(data)
-            key = ObjectKey(namespace or None, name)
-            for informer in self.cache.informers(kind):
-                informer.own_writes.deleted(key, answer.uid, answer.version)
+            self._deleted(kind, ObjectKey(namespace or None, name), _decode_deletion(data))
         return data
 
     async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
         data = await super()._delete_all(kind, path, query, options)
         if "dryRun" not in options:
             for each in _decode_deleted_list(data).items or ():
-                key = ObjectKey(each.metadata.namespace or None, each.metadata.name)
-                for informer in self.cache.informers(kind):
-                    informer.own_writes.deleted(key, each.uid, each.version)
+                self._deleted(kind, ObjectKey(each.metadata.namespace or None, each.metadata.name), each)
         return data
+
+    def _deleted(self, kind: type[Object], key: ObjectKey, answer: _Deletion) -> None:
+        for informer in self.cache.informers(kind):
+            if informer.concerns(key, answer.metadata.labels or {}):
+                informer.own_writes.deleted(key, answer.uid, answer.version)
 
 
 class _DeletedMetadata(msgspec.Struct, gc=False, rename="camel"):
@@ -158,6 +164,7 @@ class _DeletedMetadata(msgspec.Struct, gc=False, rename="camel"):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    labels: dict[str, str] | None = None
 
 
 class _Details(msgspec.Struct, gc=False):

@@ -3,7 +3,8 @@
 Guarantees
     Handlers are called in the order of the events, one at a time, from the event loop; never after `stop`.
     When `wait_synced` returns, every handler has been told of each object of the first list.
-    A delete is told, even one that happened while there was no connection.
+    A delete is told, even one that happened while there was no connection. So is the loss of what this process wrote
+    (`own_writes`): as a delete of an object that may never have been told of, or as an update back to what it was.
     A handler that raises is reported, and the others are called all the same.
 Not guaranteed
     Each step between two states: updates are merged while there is no connection.
@@ -18,16 +19,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from kubewright.cache.applied import LastApplied
 from kubewright.cache.entry import Entry, EntryDecoder, Event, EventType, ObjectKey
 from kubewright.cache.lister import Lister
 from kubewright.cache.namespaces import EVERYWHERE, Namespaces, each_of
 from kubewright.cache.reflector import Change, Reflector
+from kubewright.cache.selection import Selection
 from kubewright.cache.store import IndexFunction, Store
 from kubewright.cache.waiting import Waiters
-from kubewright.cache.writes import OwnWrites
+from kubewright.cache.writes import OwnWrites, Write
 from kubewright.client.client import Client
-from kubewright.client.lists import Fields, Labels, label_selector, selection
+from kubewright.client.lists import Fields, Labels, selection
 from kubewright.machinery.clock import Timer
 from kubewright.machinery.errors import DeadlineExceeded, Forbidden, NotFound, StatusDetails
 from kubewright.machinery.log import get_logger
@@ -59,7 +63,12 @@ class _Part(Generic[T]):
         self.synced = False
         self.error: Exception | None = None
         self.known = informer.store.get
+        self.writes_before = 0
+        """How many own writes there were when the last list was asked for."""
         self._informer = informer
+
+    def listing(self) -> None:
+        self.writes_before = self._informer.own_writes.count
 
     def replace(self, entries: Collection[Entry[T]], version: int) -> None:
         self._informer.replace(self, entries, version)
@@ -97,13 +106,13 @@ class Informer(Generic[T]):
         """
         self.kind = kind
         self.store = Store[T](indexers or {})
-        self.own_writes = OwnWrites(self.store)
         self.applied = LastApplied()
         self.resource = client.endpoint(kind).resource
         """As RBAC and messages name it: `deployments.apps`."""
         self.namespaces = each_of(namespace)
         """The namespaces whose objects are held; None is all of them."""
-        self._labels = label_selector(labels)
+        self.own_writes = OwnWrites(self.store, self.namespaces, self._tell_of_lost)
+        self._selection = Selection(labels, fields)
         self._clock = client.clock
         self._handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
         self._waiters = Waiters(client.clock)
@@ -111,7 +120,7 @@ class Informer(Generic[T]):
         self._resync_timer: Timer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = [_Part(self, each) for each in self.namespaces]
-        decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields)
+        self._decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields)
         self._reflectors = [
             Reflector(
                 client,
@@ -119,7 +128,7 @@ class Informer(Generic[T]):
                 part,
                 path=client.endpoint(kind).collection(part.namespace),
                 selection=selection(labels, fields),
-                decoder=decoder,
+                decoder=self._decoder,
             )
             for part in self._parts
         ]
@@ -192,7 +201,7 @@ class Informer(Generic[T]):
         """Whether events of such an object come here, as far as its namespace and labels tell."""
         if self.namespaces != EVERYWHERE and key.namespace not in self.namespaces:
             return False
-        return self._labels is None or self._labels.matches(labels) or self.store.get(key) is not None
+        return self._selection.has_labels(labels) or self.store.get(key) is not None
 
     async def wait_until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
         """Until `condition`, a question to the copy, is true; whether it is, after `timeout` seconds at the latest."""
@@ -221,12 +230,13 @@ class Informer(Generic[T]):
     def replace(self, part: _Part[T], entries: Collection[Entry[T]], version: int) -> None:
         """Take in a whole list: the difference is told as events, deletes first."""
         initial = not part.synced
-        listed = {entry.key for entry in entries}
+        listed = {entry.key: entry for entry in entries}
+        self.own_writes.listed(part.namespace, part.writes_before, listed)
         for key in [key for key in self.store.keys(part.namespace) if key not in listed]:
             self._remove(key, None)
         for entry in entries:
             self._put(entry, initial)
-        self.store.reach(version, part.namespace)
+        self._reach(part, version)
         part.synced = True
         self._synced = self._synced or all(each.synced for each in self._parts)
         self._waiters.changed()
@@ -238,8 +248,13 @@ class Informer(Generic[T]):
                 self._remove(entry.key, entry)
             else:
                 self._put(entry, False)
-        self.store.reach(version, part.namespace)
+            self.own_writes.happened(entry.key, entry.resource_version)
+        self._reach(part, version)
         self._waiters.changed()
+
+    def _reach(self, part: _Part[T], version: int) -> None:
+        self.store.reach(version, part.namespace)
+        self.own_writes.reached(part.namespace, version)
 
     def _put(self, entry: Entry[T], initial: bool) -> None:
         old = self.store.get(entry.key)
@@ -257,6 +272,20 @@ class Informer(Generic[T]):
         if held is not None:
             self.applied.forget(key)
             self._tell(Event("delete", key, last or held, None))
+
+    def _tell_of_lost(self, write: Write) -> None:
+        """Tell of a write of this process that came to nothing, since nothing else does."""
+        held = self.store.get(write.key)
+        if write.deleted_uid:
+            self._tell(Event("delete", write.key, held, None))
+            self._tell(Event("add", write.key, None, held))
+            return
+        written = self._decoder.decode(msgspec.Raw(write.document))
+        if held is not None:
+            self._tell(Event("update", write.key, written, held))
+        elif self._selection.has(written):
+            self.applied.forget(write.key)
+            self._tell(Event("delete", write.key, written, None))
 
     def _tell(self, event: Event[T]) -> None:
         for handlers in list(self._handlers.values()):

@@ -72,6 +72,10 @@ class Sink(Protocol[T]):
         """What is held under a key."""
         ...
 
+    def listing(self) -> None:
+        """A list is about to be asked for."""
+        ...
+
     def replace(self, entries: Collection[Entry[T]], version: int) -> None:
         """This is all there is at a resource version: what else is held is gone."""
         ...
@@ -170,6 +174,7 @@ class Reflector(Generic[T]):
     async def _list_pages(self, limit: int) -> None:
         entries: list[Entry[T]] = []
         version = ""
+        self._sink.listing()
         async for page in raw_pages(
             self._rest, self._path, self._selection, limit=limit, accept=self._endpoint.accept_list
         ):
@@ -189,6 +194,7 @@ class Reflector(Generic[T]):
         self._listing = None
         if self._version is None:
             self._listing = {}
+            self._sink.listing()
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         deadline = self._clock.monotonic() + seconds + SLACK
         stream = self._rest.watch(self._path, query, accept=self._endpoint.accept, silence=SILENCE)

@@ -78,7 +78,9 @@ class Store(Generic[T]):
 
     def version_of(self, namespace: str | None) -> int:
         """All changes of `namespace` up to this resource version are in."""
-        return self.version if namespace is None else self._versions.get(namespace, self.version)
+        if namespace is None or not self._versions:
+            return self.version
+        return self._versions.get(namespace, 0)
 
     def keys(self, namespace: str | None) -> Collection[ObjectKey]:
         """Of a namespace, or of all."""

@@ -58,17 +58,23 @@ def encode_update(obj: Object) -> bytes:
     Fields that the class does not know stay, at every depth. An object that was not decoded from bytes is written as
     `encode` does.
     """
-    source: bytes | None = vars(obj).get(_SOURCE)
-    if source is None:
+    source = decoded_from(obj)
+    if not source:
         return encode(obj)
     cls = type(obj)
     return msgspec.json.encode(merge.changed(_document(cls, source), decode(cls, source), obj))
 
 
+def decoded_from(obj: Object) -> bytes:
+    """The bytes that `obj` was decoded from; none for one that was not."""
+    source: bytes = vars(obj).get(_SOURCE, b"")
+    return source
+
+
 def document(obj: Object) -> JSONObject:
     """The document that `obj` was decoded from, with what its class does not know; what it says if it was not."""
-    source: bytes | None = vars(obj).get(_SOURCE)
-    return to_dict(obj) if source is None else _document(type(obj), source)
+    source = decoded_from(obj)
+    return _document(type(obj), source) if source else to_dict(obj)
 
 
 def to_dict(obj: Object) -> JSONObject:

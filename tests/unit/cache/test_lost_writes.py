@@ -1,0 +1,304 @@
+"""What this process wrote, and what then came to nothing where no watch looked, is told of."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+import pytest
+from tests.unit.scripted import (
+    Call,
+    Server,
+    Stream,
+    Widget,
+    WidgetSpec,
+    added,
+    bookmark,
+    deleted,
+    modified,
+    settle,
+    widget,
+)
+
+from kubewright.cache import Cache, CachedClient, Event, Scope
+from kubewright.client import Client, MergePatch
+from kubewright.machinery.clock import VirtualClock
+from kubewright.models.meta import ObjectMeta
+
+OWNER = {"apiVersion": "example.com/v1", "kind": "Box", "name": "box", "uid": "u1", "controller": True}
+DELETED = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid": "uid-a"}}
+
+
+class Operator:
+    """Reads and writes Widgets, and hears of them."""
+
+    def __init__(self, client: Client, server: Server, scope: Scope) -> None:
+        self._server = server
+        self.cache = Cache(client, scopes={Widget: scope})
+        self.client = CachedClient(client, self.cache)
+        self.events: list[Event[Widget]] = []
+        note = self.events.append
+        self.cache.informer(Widget).add_handler(on_add=note, on_update=note, on_delete=note)
+
+    async def start(self, *documents: dict[str, Any], version: int = 10) -> Stream:
+        self.cache.start()
+        stream = (await self._server.call()).stream()
+        stream.send(*map(added, documents), bookmark(version, ends_list=True))
+        await self.cache.wait_synced()
+        self.events.clear()
+        return stream
+
+    async def write(self, coroutine: Coroutine[Any, Any, Any], answer: dict[str, Any]) -> None:
+        task = asyncio.ensure_future(coroutine)
+        (await self._server.call()).answer(answer)
+        await task
+
+    async def create(self, answer: dict[str, Any]) -> None:
+        metadata = ObjectMeta(name=answer["metadata"]["name"], namespace=answer["metadata"]["namespace"])
+        await self.write(self.client.create(Widget(metadata=metadata, spec=WidgetSpec())), answer)
+
+    async def patch(self, answer: dict[str, Any]) -> None:
+        await self.write(self.client.patch(Widget, MergePatch({}), name="a", namespace="d"), answer)
+
+    async def delete(self, answer: dict[str, Any] = DELETED) -> None:
+        await self.write(self.client.delete(Widget, "a", namespace="d"), answer)
+
+    async def sees_what_it_wrote(self) -> bool:
+        """Whether a read waits for nothing."""
+        read = asyncio.ensure_future(self.client.list(Widget))
+        await settle()
+        read.cancel()
+        return read.done() and not read.cancelled()
+
+    def told(self) -> list[str]:
+        """What it heard since the last time."""
+        lines = [
+            f"{event.type} {event.key.name}: "
+            f"{event.old.resource_version if event.old else None} -> "
+            f"{event.new.resource_version if event.new else None}"
+            for event in self.events
+        ]
+        self.events.clear()
+        return lines
+
+
+@pytest.fixture
+async def operator(client: Client, server: Server) -> AsyncIterator[Operator]:
+    operator = Operator(client, server, Scope())
+    yield operator
+    await operator.cache.stop()
+
+
+async def expire(stream: Stream, server: Server, clock: VirtualClock) -> Call:
+    """The watch cannot go on from where it is; gives the list that is asked for."""
+    stream.end()
+    await clock.advance(10)
+    (await server.call()).fail(410, "Expired")
+    await clock.advance(10)
+    return await server.call()
+
+
+# ---- what was created
+
+
+async def test_a_child_that_was_gone_before_a_watch_could_tell_of_it_is_told_as_deleted(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
+    stream = await operator.start()
+    await operator.create(widget("a", 11, ownerReferences=[OWNER]))
+    stream = (await expire(stream, server, clock)).stream()
+    stream.send(bookmark(4000, ends_list=True))
+    await settle()
+    [event] = operator.events
+    assert event.old is not None
+    assert event.old.controller is not None
+    assert event.old.controller.name == "box"
+    assert event.old.decode().metadata.uid == "uid-a"
+    assert operator.told() == ["delete a: 11 -> None"]
+    assert await operator.sees_what_it_wrote()
+    (await expire(stream, server, clock)).stream().send(bookmark(4001, ends_list=True))
+    await settle()
+    assert operator.told() == [], "once is enough"
+
+
+async def test_so_is_one_of_which_a_watch_should_have_told(server: Server, operator: Operator) -> None:
+    stream = await operator.start()
+    await operator.create(widget("a", 11))
+    stream.send(bookmark(11))
+    await settle()
+    assert operator.told() == ["delete a: 11 -> None"]
+    assert await operator.sees_what_it_wrote()
+
+
+async def test_so_is_one_whose_answer_comes_after_the_list_that_does_not_have_it(
+    server: Server, operator: Operator
+) -> None:
+    await operator.start(version=20)
+    await operator.create(widget("a", 11))
+    assert operator.told() == ["delete a: 11 -> None"]
+
+
+async def test_so_is_one_that_a_server_has_forgotten_which_was_put_back_to_an_older_state(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
+    stream = await operator.start()
+    await operator.create(widget("a", 11))
+    (await expire(stream, server, clock)).stream().send(bookmark(5, ends_list=True))
+    await settle()
+    assert operator.told() == ["delete a: 11 -> None"]
+    assert await operator.sees_what_it_wrote()
+
+
+async def test_a_list_that_was_asked_for_before_the_write_does_not_say_that_it_is_lost(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
+    stream = (await expire(await operator.start(), server, clock)).stream()
+    await operator.create(widget("a", 11))
+    stream.send(bookmark(10, ends_list=True))
+    await settle()
+    assert not await operator.sees_what_it_wrote()
+    stream.send(added(widget("a", 11)))
+    await settle()
+    assert operator.told() == ["add a: None -> 11"]
+    assert await operator.sees_what_it_wrote()
+
+
+async def test_what_a_watch_told_of_is_not_told_again(server: Server, clock: VirtualClock, operator: Operator) -> None:
+    stream = await operator.start()
+    await operator.create(widget("a", 11))
+    stream.send(added(widget("a", 11)), deleted(widget("a", 12)), bookmark(13))
+    await settle()
+    assert operator.told() == ["add a: None -> 11", "delete a: 12 -> None"]
+    (await expire(stream, server, clock)).stream().send(bookmark(14, ends_list=True))
+    await settle()
+    assert operator.told() == []
+
+
+async def test_what_a_list_tells_of_is_not_told_again(server: Server, clock: VirtualClock, operator: Operator) -> None:
+    stream = await operator.start(widget("a", 3))
+    await operator.patch(widget("a", 11))
+    (await expire(stream, server, clock)).stream().send(bookmark(20, ends_list=True))
+    await settle()
+    assert operator.told() == ["delete a: 3 -> None"]
+
+
+async def test_what_this_process_has_deleted_itself_is_not_lost(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
+    stream = await operator.start()
+    await operator.create(widget("a", 11))
+    await operator.delete()
+    (await expire(stream, server, clock)).stream().send(bookmark(20, ends_list=True))
+    await settle()
+    assert operator.told() == []
+    assert await operator.sees_what_it_wrote()
+
+
+async def test_taking_the_last_finalizer_off_is_a_deletion(server: Server, operator: Operator) -> None:
+    going = widget("a", 11, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["example.com/hold"])
+    stream = await operator.start(going, version=11)
+    stream.send(deleted(going | {"metadata": going["metadata"] | {"resourceVersion": "13"}}))
+    await settle()
+    operator.told()
+    await operator.patch(widget("a", 12, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert operator.told() == []
+
+
+# ---- what was changed or deleted
+
+
+async def test_a_change_that_a_server_has_forgotten_is_told_as_one_back(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
+    stream = await operator.start(widget("a", 3))
+    await operator.patch(widget("a", 11))
+    assert not await operator.sees_what_it_wrote()
+    stream = (await expire(stream, server, clock)).stream()
+    stream.send(added(widget("a", 3)), bookmark(4000, ends_list=True))
+    await settle()
+    assert operator.told() == ["update a: 11 -> 3"]
+    assert await operator.sees_what_it_wrote()
+
+
+async def test_a_deletion_that_a_server_has_forgotten_is_told_as_the_object_that_is_there_again(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
+    stream = await operator.start(widget("a", 3))
+    await operator.delete()
+    stream.send(bookmark(11))
+    await settle()
+    assert operator.told() == []
+    assert not await operator.sees_what_it_wrote(), "an answer without a version: it may come yet"
+    (await expire(stream, server, clock)).stream().send(added(widget("a", 3)), bookmark(4000, ends_list=True))
+    await settle()
+    assert operator.told() == ["delete a: 3 -> None", "add a: None -> 3"]
+    assert await operator.sees_what_it_wrote()
+
+
+async def test_a_deletion_whose_answer_has_the_version_from_before_it_is_not_lost(
+    server: Server, operator: Operator
+) -> None:
+    stream = await operator.start(widget("a", 3))
+    await operator.delete(widget("a", 3))
+    assert operator.told() == []
+    assert not await operator.sees_what_it_wrote()
+    stream.send(deleted(widget("a", 11)))
+    await settle()
+    assert operator.told() == ["delete a: 11 -> None"]
+    assert await operator.sees_what_it_wrote()
+
+
+# ---- what an informer does not hold
+
+
+@pytest.mark.parametrize(
+    "scope", [Scope(labels="app=web"), Scope(fields="spec.node=n1"), Scope(fields={"metadata.name": "b"})]
+)
+async def test_what_is_not_selected_is_not_lost(server: Server, client: Client, scope: Scope) -> None:
+    operator = Operator(client, server, scope)
+    stream = await operator.start()
+    await operator.create(widget("a", 11))
+    stream.send(bookmark(11))
+    await settle()
+    assert operator.told() == []
+    await operator.cache.stop()
+
+
+async def test_what_is_selected_and_gone_is_lost(server: Server, client: Client) -> None:
+    operator = Operator(client, server, Scope(labels="app=web", fields="metadata.name!=b"))
+    stream = await operator.start()
+    await operator.create(widget("a", 11, labels={"app": "web"}))
+    stream.send(bookmark(11))
+    await settle()
+    assert operator.told() == ["delete a: 11 -> None"]
+    await operator.cache.stop()
+
+
+async def test_what_a_write_took_out_of_the_selection_is_told_once(
+    server: Server, clock: VirtualClock, client: Client
+) -> None:
+    operator = Operator(client, server, Scope(labels="app=web"))
+    stream = await operator.start(widget("a", 3, labels={"app": "web"}))
+    await operator.patch(widget("a", 11))
+    stream = (await expire(stream, server, clock)).stream()
+    stream.send(bookmark(20, ends_list=True))
+    await settle()
+    assert operator.told() == ["delete a: 3 -> None"]
+    await operator.cache.stop()
+
+
+async def test_each_of_several_namespaces_tells_of_its_own(server: Server, client: Client) -> None:
+    operator = Operator(client, server, Scope(namespace=["d", "e"]))
+    operator.cache.start()
+    calls = [await server.call(), await server.call()]
+    streams = {call.path.split("/")[5]: call.stream() for call in calls}
+    for stream in streams.values():
+        stream.send(bookmark(10, ends_list=True))
+    await operator.cache.wait_synced()
+    await operator.create(widget("a", 11))
+    streams["e"].send(bookmark(20))
+    await settle()
+    assert operator.told() == []
+    streams["d"].send(modified(widget("b", 12)))
+    await settle()
+    assert operator.told() == ["add b: None -> 12", "delete a: 11 -> None"]
+    await operator.cache.stop()
