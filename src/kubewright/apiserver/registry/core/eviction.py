@@ -57,7 +57,8 @@ class Eviction(Action):
         if not _is_ready(pod) and _lets_unready_go(budget):
             return
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-            raise _too_many(f"The disruption budget {name} is still being processed by the server.")
+            cause = f"The disruption budget {name} is still being processed by the server."
+            raise _too_many(cause, retry_after_seconds=_RETRY_SECONDS)
         if status.get("disruptionsAllowed", 0) <= 0:
             needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
             raise _too_many(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
@@ -117,8 +118,8 @@ def _lets_unready_go(budget: JSONObject) -> bool:
     return bool(desired > 0 and status.get("currentHealthy", 0) >= desired)
 
 
-def _too_many(cause: str) -> TooManyRequests:
-    details = StatusDetails(
-        causes=(StatusCause("DisruptionBudget", cause),), retry_after_seconds=_RETRY_SECONDS
-    )  # fmt: skip
+def _too_many(cause: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
+    """A client that is told when to come again does so by itself: so it is told only when waiting helps."""
+    causes = (StatusCause("DisruptionBudget", cause),)
+    details = StatusDetails(causes=causes, retry_after_seconds=retry_after_seconds)
     return TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", details=details)
