@@ -6,6 +6,7 @@ lists       ObjectList, selectors                            patch       MergePa
 watch       events of one stream                             wait        wait_for, wait_until_gone
 mapper      RESTMapper: which kinds a server has             dynamic     Unstructured, PartialObjectMetadata
 extract     of an object, what one manager applied           subresource scale, eviction, token
+logs        pod_logs
 rest        requests in terms of paths and bytes
 """
 
@@ -15,6 +16,7 @@ from kubewright.client.dynamic import PartialObjectMetadata as PartialObjectMeta
 from kubewright.client.dynamic import Unstructured as Unstructured
 from kubewright.client.extract import extract as extract
 from kubewright.client.lists import ObjectList as ObjectList
+from kubewright.client.logs import pod_logs as pod_logs
 from kubewright.client.mapper import RESTMapper as RESTMapper
 from kubewright.client.patch import JSONPatch as JSONPatch
 from kubewright.client.patch import MergePatch as MergePatch

@@ -22,6 +22,7 @@ from kubewright.machinery.errors import APIError, Status, StatusDetails, from_st
 from kubewright.machinery.json import JSONObject
 
 JSON: Final = "application/json"
+ANY: Final = "*/*"
 
 _SHOWN: Final = 500
 """Characters of an answer that is no Status which its error shows."""
@@ -70,11 +71,8 @@ class RESTClient:
         `silence` is the longest wait for more, in seconds; past it the stream is given up with DeadlineExceeded.
         """
         request = self._compose("GET", path, {**query, "watch": "true"}, b"", JSON, accept)
-        response = await self.transport.send(request, timeout=silence, stream=True)
+        response = await self._begin(request, silence)
         try:
-            if response.status >= 300:
-                raise error_of(request, response, await response.read())
-            self._warn(response)
             yield []
             decoder = EventDecoder()
             if isinstance(response.body, bytes):
@@ -86,6 +84,30 @@ class RESTClient:
                     yield events
         finally:
             await response.aclose()
+
+    async def stream(self, path: str, query: Query, *, accept: str) -> AsyncGenerator[bytes, None]:
+        """The body of a good answer, in chunks as they come, however long they take; the APIError of any other."""
+        response = await self._begin(self._compose("GET", path, query, b"", JSON, accept), None)
+        try:
+            if isinstance(response.body, bytes):
+                yield response.body
+                return
+            async for chunk in response.body:
+                yield chunk
+        finally:
+            await response.aclose()
+
+    async def _begin(self, request: Request, silence: float | None) -> Response:
+        """The good answer to a request, whose body is still to come; it is the caller's to close."""
+        response = await self.transport.send(request, timeout=silence, stream=True)
+        try:
+            if response.status >= 300:
+                raise error_of(request, response, await response.read())
+            self._warn(response)
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
 
     def _compose(
         self, method: str, path: str, query: Query | None, body: bytes, content_type: str, accept: str

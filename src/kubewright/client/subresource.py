@@ -33,23 +33,27 @@ class Subresource:
         """Read it, as the kind that it has (`Scale`)."""
         return decode_object(kind, await self._rest.request("GET", self._path))
 
-    async def create(self, body: T) -> T | None:
+    async def create(self, body: T, *, dry_run: bool = False) -> T | None:
         """Ask for what `body` says (`Eviction`, `Binding`, `TokenRequest`): with what the server made of it, or None
         when it only says that it was done.
         """
-        data = await self._rest.request("POST", self._path, self._options, body=encode_object(body))
+        data = await self._rest.request("POST", self._path, self._query(dry_run), body=encode_object(body))
         if msgspec.json.decode(data, type=_Answer).kind == "Status":
             return None
         return decode_object(type(body), data)
 
-    async def update(self, body: T) -> T:
+    async def update(self, body: T, *, dry_run: bool = False) -> T:
         """Replace it. Raises Conflict when the object changed since `body` was read."""
-        data = await self._rest.request("PUT", self._path, self._options, body=encode_object(body, update=True))
+        document = encode_object(body, update=True)
+        data = await self._rest.request("PUT", self._path, self._query(dry_run), body=document)
         return decode_object(type(body), data)
 
-    async def patch(self, kind: type[T], patch: Patch) -> T:
+    async def patch(self, kind: type[T], patch: Patch, *, dry_run: bool = False) -> T:
         """Change it; gives it as it then is."""
         data = await self._rest.request(
-            "PATCH", self._path, self._options, body=patch.encode(), content_type=patch.content_type
+            "PATCH", self._path, self._query(dry_run), body=patch.encode(), content_type=patch.content_type
         )
         return decode_object(kind, data)
+
+    def _query(self, dry_run: bool) -> Query:
+        return {**self._options, "dryRun": "All"} if dry_run else self._options
