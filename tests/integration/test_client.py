@@ -25,6 +25,7 @@ from kubewright.machinery.errors import (
     BadRequest,
     ConfigError,
     Conflict,
+    ConnectionFailed,
     DecodeError,
     Invalid,
     NotFound,
@@ -272,6 +273,13 @@ async def test_an_update_by_a_class_that_knows_less_loses_nothing(client: Client
     old.spec.size = 5
     await client.update(old)
     assert (await client.get(Gadget, "g", namespace=namespace)).spec == GadgetSpec(size=5, colour="red")
+
+
+async def test_a_client_is_closed_where_its_block_ends(cluster: Cluster, namespace: str) -> None:
+    async with Client(cluster.config) as client:
+        await client.create(config_map(namespace))
+    with pytest.raises(ConnectionFailed):
+        await client.get(ConfigMap, "a", namespace=namespace)
 
 
 async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace: str) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, Literal, TypeAlias, TypeVar, overload
+from typing import Final, Literal, Self, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -75,6 +75,13 @@ class Client:
         self.clock: Clock = clock or SystemClock()
         self.field_validation: FieldValidation | None = field_validation
         self._endpoints: dict[type[Object], Endpoint] = {}
+
+    async def __aenter__(self) -> Self:
+        """Closed when the block ends."""
+        return self
+
+    async def __aexit__(self, *ended_by: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Close the connections; what is under way on them fails."""
