@@ -25,10 +25,18 @@ if TYPE_CHECKING:
     from kubewright.cache import Cache as Cache
     from kubewright.cache import Informer as Informer
     from kubewright.cache import Lister as Lister
+    from kubewright.cache import Scope as Scope
     from kubewright.client import Client as Client
     from kubewright.client import Config as Config
+    from kubewright.client import JSONPatch as JSONPatch
+    from kubewright.client import MergePatch as MergePatch
     from kubewright.client import ObjectList as ObjectList
+    from kubewright.client import PartialObjectMetadata as PartialObjectMetadata
+    from kubewright.client import RESTMapper as RESTMapper
+    from kubewright.client import StrategicPatch as StrategicPatch
     from kubewright.client import Unstructured as Unstructured
+    from kubewright.client import wait_for as wait_for
+    from kubewright.client import wait_until_gone as wait_until_gone
     from kubewright.controller import Backoff as Backoff
     from kubewright.controller import Channel as Channel
     from kubewright.controller import Context as Context
@@ -44,26 +52,51 @@ if TYPE_CHECKING:
     from kubewright.controller import controller as controller
     from kubewright.machinery.errors import AlreadyExists as AlreadyExists
     from kubewright.machinery.errors import APIError as APIError
+    from kubewright.machinery.errors import BadRequest as BadRequest
+    from kubewright.machinery.errors import ConfigError as ConfigError
     from kubewright.machinery.errors import Conflict as Conflict
+    from kubewright.machinery.errors import ConnectionFailed as ConnectionFailed
+    from kubewright.machinery.errors import DeadlineExceeded as DeadlineExceeded
+    from kubewright.machinery.errors import DecodeError as DecodeError
+    from kubewright.machinery.errors import Forbidden as Forbidden
+    from kubewright.machinery.errors import Gone as Gone
+    from kubewright.machinery.errors import InternalError as InternalError
     from kubewright.machinery.errors import Invalid as Invalid
     from kubewright.machinery.errors import KubewrightError as KubewrightError
+    from kubewright.machinery.errors import LeadershipLost as LeadershipLost
+    from kubewright.machinery.errors import MethodNotAllowed as MethodNotAllowed
     from kubewright.machinery.errors import ModelError as ModelError
+    from kubewright.machinery.errors import NotAcceptable as NotAcceptable
     from kubewright.machinery.errors import NotFound as NotFound
+    from kubewright.machinery.errors import RequestTooLarge as RequestTooLarge
+    from kubewright.machinery.errors import ServerTimeout as ServerTimeout
+    from kubewright.machinery.errors import ServiceUnavailable as ServiceUnavailable
     from kubewright.machinery.errors import TerminalError as TerminalError
+    from kubewright.machinery.errors import TooManyRequests as TooManyRequests
+    from kubewright.machinery.errors import Unauthorized as Unauthorized
+    from kubewright.machinery.errors import UnsupportedMediaType as UnsupportedMediaType
     from kubewright.manager import LeaderElection as LeaderElection
     from kubewright.manager import Manager as Manager
+    from kubewright.models import UNSET as UNSET
     from kubewright.models import CustomResource as CustomResource
     from kubewright.models import Model as Model
     from kubewright.models import Object as Object
     from kubewright.models import PrintColumn as PrintColumn
     from kubewright.models import Scale as Scale
+    from kubewright.models import UnsetType as UnsetType
     from kubewright.models import field as field
+    from kubewright.models.markers import AtLeastOneOf as AtLeastOneOf
+    from kubewright.models.markers import AtMostOneOf as AtMostOneOf
     from kubewright.models.markers import Default as Default
+    from kubewright.models.markers import Description as Description
     from kubewright.models.markers import EmbeddedResource as EmbeddedResource
     from kubewright.models.markers import Enum as Enum
+    from kubewright.models.markers import ExactlyOneOf as ExactlyOneOf
     from kubewright.models.markers import Example as Example
+    from kubewright.models.markers import ExternalDocs as ExternalDocs
     from kubewright.models.markers import Format as Format
     from kubewright.models.markers import Immutable as Immutable
+    from kubewright.models.markers import Keywords as Keywords
     from kubewright.models.markers import ListMapKey as ListMapKey
     from kubewright.models.markers import ListType as ListType
     from kubewright.models.markers import MapType as MapType
@@ -78,7 +111,10 @@ if TYPE_CHECKING:
     from kubewright.models.markers import MultipleOf as MultipleOf
     from kubewright.models.markers import Pattern as Pattern
     from kubewright.models.markers import PreserveUnknownFields as PreserveUnknownFields
+    from kubewright.models.markers import Required as Required
+    from kubewright.models.markers import Schemaless as Schemaless
     from kubewright.models.markers import Title as Title
+    from kubewright.models.markers import Type as Type
     from kubewright.models.markers import XValidation as XValidation
     from kubewright.models.meta import Condition as Condition
     from kubewright.models.meta import Int32 as Int32
@@ -92,28 +128,37 @@ if TYPE_CHECKING:
     from kubewright.models.meta import Time as Time
     from kubewright.models.meta import owner_reference as owner_reference
     from kubewright.models.meta import set_condition as set_condition
+    from kubewright.models.rbac import PolicyRule as PolicyRule
 
 _EXPORTS: Final[dict[str, str]] = {
-    "kubewright.cache": "Cache Informer Lister",
-    "kubewright.client": "Client Config ObjectList Unstructured",
+    "kubewright.cache": "Cache Informer Lister Scope",
+    "kubewright.client": (
+        "Client Config JSONPatch MergePatch ObjectList PartialObjectMetadata RESTMapper StrategicPatch "
+        "Unstructured wait_for wait_until_gone"
+    ),
     "kubewright.controller": (
         "Backoff Channel Context Controller DeleteFuse Every Polling RateLimit Reconciler Request Result Watch "
         "controller"
     ),
     "kubewright.machinery.errors": (
-        "AlreadyExists APIError Conflict Invalid KubewrightError ModelError NotFound TerminalError"
+        "APIError AlreadyExists BadRequest ConfigError Conflict ConnectionFailed DeadlineExceeded DecodeError "
+        "Forbidden Gone InternalError Invalid KubewrightError LeadershipLost MethodNotAllowed ModelError "
+        "NotAcceptable NotFound RequestTooLarge ServerTimeout ServiceUnavailable TerminalError TooManyRequests "
+        "Unauthorized UnsupportedMediaType"
     ),
     "kubewright.manager": "LeaderElection Manager",
-    "kubewright.models": "CustomResource Model Object PrintColumn Scale field",
+    "kubewright.models": "UNSET CustomResource Model Object PrintColumn Scale UnsetType field",
     "kubewright.models.markers": (
-        "Default EmbeddedResource Enum Example Format Immutable ListMapKey ListType MapType Maximum MaxItems "
-        "MaxLength MaxProperties Minimum MinItems MinLength MinProperties MultipleOf Pattern "
-        "PreserveUnknownFields Title XValidation"
+        "AtLeastOneOf AtMostOneOf Default Description EmbeddedResource Enum ExactlyOneOf Example ExternalDocs "
+        "Format Immutable Keywords ListMapKey ListType MapType MaxItems MaxLength MaxProperties Maximum MinItems "
+        "MinLength MinProperties Minimum MultipleOf Pattern PreserveUnknownFields Required Schemaless Title Type "
+        "XValidation"
     ),
     "kubewright.models.meta": (
         "Condition Int32 Int64 IntOrString LabelSelector MicroTime ObjectMeta OwnerReference Quantity Time "
         "owner_reference set_condition"
     ),
+    "kubewright.models.rbac": "PolicyRule",
 }
 _HOMES: Final = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
