@@ -5,14 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from kubewright.apis.core.v1 import ConfigMap
-from kubewright.controller import Context, controller
-from kubewright.http.client import HTTPClient
-from kubewright.http.message import Request
-from kubewright.manager import Manager
-from kubewright.testing import Cluster, eventually, running
+from docs.scraping import scraped
+from kubewright.testing import Cluster
 
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kubewright.json"
 
@@ -29,36 +23,6 @@ def panels() -> list[dict[str, Any]]:
 
 def queries() -> list[str]:
     return [target["expr"] for panel in panels() for target in panel["targets"]]
-
-
-@controller(ConfigMap)
-async def look(ctx: Context[ConfigMap]) -> None: ...
-
-
-async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
-    """The names that a manager at work shows, each with its labels."""
-    manager = Manager(
-        [look],
-        config=cluster.config,
-        namespace=namespace,
-        health_address="0",
-        metrics_address="127.0.0.1:0",
-        leader_election=True,
-    )
-    async with running(manager):
-
-        async def looked() -> None:
-            assert sum(manager.metrics.controllers["configmap"].outcomes.values()) > 0
-
-        await eventually(looked)
-        client = HTTPClient(f"http://127.0.0.1:{manager.metrics_port}")
-        text = (await (await client.send(Request("GET", "/metrics"))).read()).decode()
-        await client.close()
-    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
-    found: dict[str, set[str]] = {}
-    for each in samples:
-        found.setdefault(each.name, set()).update(each.labels)
-    return found
 
 
 async def test_every_metric_and_label_that_it_asks_for_is_there(cluster: Cluster, namespace: str) -> None:
