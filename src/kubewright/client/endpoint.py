@@ -17,14 +17,17 @@ _AS_METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v
 _needs_no_quoting: Final = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
 """Nearly every name is so; asking costs a fifth of quoting."""
 
+_MANY: Final = 1024
+"""Namespaces whose path is remembered."""
+
 
 class Endpoint:
-    """The URLs of one kind. Made once a kind and client; a path is put together without parsing anything.
+    """The URLs of one kind. Made once a kind and client; a path is what is known of its namespace and a name.
 
     Refuses what could only reach something else: a namespaced object without a namespace, a cluster-scoped one with.
     """
 
-    __slots__ = ("_plural", "_root", "accept", "accept_list", "api", "resource")
+    __slots__ = ("_places", "_plural", "_root", "accept", "accept_list", "api", "resource")
 
     def __init__(self, kind: type[Object]) -> None:
         self.api = kind.__api__
@@ -35,6 +38,7 @@ class Endpoint:
         self.accept_list = _AS_METADATA_LIST if metadata_only else JSON
         self._root = self.api.group_version.path
         self._plural = self.api.plural
+        self._places: dict[str | None, str] = {}
 
     def collection(self, namespace: str | None) -> str:
         """The objects of one namespace, or of all when it is None."""
@@ -42,21 +46,24 @@ class Endpoint:
             return f"{self._root}/{self._plural}"
         if not self.api.namespaced:
             raise ConfigError(f"{self.api.kind} is cluster-scoped: leave out namespace= ({namespace!r} was given)")
-        return f"{self._root}/namespaces/{_segment(namespace)}/{self._plural}"
+        return f"{self._root}/namespaces/{quote(namespace, safe='')}/{self._plural}"
 
     def place(self, namespace: str | None) -> str:
         """Where one object is to be created: like `collection`, but of exactly one namespace when the kind has them."""
-        if self.api.namespaced and not namespace:
-            raise ConfigError(f"{self.api.kind} is namespaced: give namespace=")
-        return self.collection(namespace)
+        place = self._places.get(namespace)
+        if place is None:
+            if self.api.namespaced and not namespace:
+                raise ConfigError(f"{self.api.kind} is namespaced: give namespace=")
+            if len(self._places) >= _MANY:
+                self._places.clear()
+            place = self._places[namespace] = self.collection(namespace)
+        return place
 
     def item(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
         """One object, or a subresource of it."""
         if not name:
             raise ConfigError(f"{self.api.kind}: a name is needed to say which one is meant")
-        path = f"{self.place(namespace)}/{_segment(name)}"
+        place = self._places.get(namespace) or self.place(namespace)
+        path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
 
-
-def _segment(text: str) -> str:
-    return text if _needs_no_quoting(text) else quote(text, safe="")
