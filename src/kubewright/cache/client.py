@@ -23,7 +23,7 @@ from kubewright.cache.entry import ObjectKey
 from kubewright.cache.informer import Informer
 from kubewright.client.client import Client
 from kubewright.client.lists import Fields, Labels, ObjectList
-from kubewright.client.rest import JSON, Query
+from kubewright.client.rest import Query
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object, codec
@@ -110,22 +110,19 @@ class CachedClient(Client):
 
     # ---- writing
 
-    async def _write(
-        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
-    ) -> T:
-        obj = await super()._write(kind, method, path, query, body, content_type)
+    def _written(self, method: str, path: str, obj: Object) -> None:
         version = _version(obj)
-        if version and not query.get("dryRun"):
-            key, labels = _key(obj), obj.metadata.labels
-            ends = obj.metadata.deletion_timestamp is not None and not obj.metadata.finalizers
-            for informer in self.cache.informers(kind):
-                if not informer.concerns(key, labels):
-                    continue
-                if ends:
-                    informer.own_writes.deleted(key, obj.metadata.uid, version)
-                else:
-                    informer.own_writes.wrote(key, version, codec.decoded_from(obj))
-        return obj
+        if not version:
+            return
+        key, labels = _key(obj), obj.metadata.labels
+        ends = obj.metadata.deletion_timestamp is not None and not obj.metadata.finalizers
+        for informer in self.cache.informers(type(obj)):
+            if not informer.concerns(key, labels):
+                continue
+            if ends:
+                informer.own_writes.deleted(key, obj.metadata.uid, version)
+            else:
+                informer.own_writes.wrote(key, version, codec.decoded_from(obj))
 
     async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
         informer = self.cache.find(type(obj))

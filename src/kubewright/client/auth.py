@@ -36,6 +36,10 @@ class Credential:
 class Credentials(Protocol):
     """A source of credentials."""
 
+    def fresh(self) -> Credential | None:
+        """What to send now, where that is known without asking anybody."""
+        ...
+
     async def get(self) -> Credential:
         """What to send now. ConfigError when there is none to be had."""
         ...
@@ -67,6 +71,9 @@ class Static:
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
 
+    def fresh(self) -> Credential:
+        return self._credential
+
     async def get(self) -> Credential:
         return self._credential
 
@@ -87,11 +94,15 @@ class TokenFile:
         self._credential: Credential | None = None
         self._stale_at = 0.0
 
+    def fresh(self) -> Credential | None:
+        return self._credential if self._clock.monotonic() < self._stale_at else None
+
     async def get(self) -> Credential:
-        if self._credential is None or self._clock.monotonic() >= self._stale_at:
-            self._credential = self._read()
+        credential = self.fresh()
+        if credential is None:
+            credential = self._credential = self._read()
             self._stale_at = self._clock.monotonic() + _TOKEN_FILE_PERIOD.total_seconds()
-        return self._credential
+        return credential
 
     async def renew(self, refused: Credential) -> bool:
         self._credential = self._read()

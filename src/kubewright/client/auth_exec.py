@@ -48,23 +48,18 @@ class ExecCredentials:
         self._expires: datetime | None = None
         self._running = asyncio.Lock()
 
+    def fresh(self) -> Credential | None:
+        return None if self._expires is not None and self._clock.now() >= self._expires else self._credential
+
     async def get(self) -> Credential:
-        if self._credential is None or self._expired:
-            async with self._running:
-                if self._credential is None or self._expired:
-                    self._take(await self._run())
-        assert self._credential is not None
-        return self._credential
+        async with self._running:
+            return self.fresh() or self._take(await self._run())
 
     async def renew(self, refused: Credential) -> bool:
         async with self._running:
             if self._credential is refused:
                 self._take(await self._run())
         return self._credential != refused
-
-    @property
-    def _expired(self) -> bool:
-        return self._expires is not None and self._clock.now() >= self._expires
 
     async def _run(self) -> _Status:
         plugin = self._plugin
@@ -110,15 +105,16 @@ class ExecCredentials:
             raise self._error(f"answered in {answer.api_version!r}, but the kubeconfig asks for {asked!r}")
         return answer.status
 
-    def _take(self, status: _Status) -> None:
+    def _take(self, status: _Status) -> Credential:
         cert, key = status.client_certificate_data, status.client_key_data
         if bool(cert) != bool(key):
             raise self._error("gave a client certificate without its key, or a key without its certificate")
         if not status.token and not cert:
             raise self._error("gave neither a token nor a client certificate")
         pair = (cert.encode(), key.encode()) if cert else self._pair
-        self._credential = Credential(f"Bearer {status.token}" if status.token else "", pair)
+        credential = self._credential = Credential(f"Bearer {status.token}" if status.token else "", pair)
         self._expires = status.expiration_timestamp
+        return credential
 
     def _error(self, why: str) -> ConfigError:
         return ConfigError(f"exec plugin {self._plugin.command!r} of the kubeconfig {why}")

@@ -415,7 +415,13 @@ class Client:
         """The way that every write of an object goes."""
         accept = self.endpoint(kind).accept
         data = await self.rest.request(method, path, query, body=body, content_type=content_type, accept=accept)
-        return decode_object(kind, data)
+        obj = decode_object(kind, data)
+        if not query["dryRun"]:
+            self._written(method, path, obj)
+        return obj
+
+    def _written(self, method: str, path: str, obj: Object) -> None:
+        """Told of every write of an object that was made, and of what the object at `path` is since."""
 
     async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
         """The way that every apply goes."""

@@ -56,10 +56,12 @@ class RESTClient:
         """The body of a good answer; the APIError that any other stands for."""
         request = self._compose(method, path, query, body, content_type, accept)
         response = await self.transport.send(request, timeout=timeout)
-        data = await response.read()
+        body = response.body
+        data = body if isinstance(body, bytes) else await response.read()
         if response.status >= 300:
             raise error_of(request, response, data)
-        self._warn(response)
+        if "warning" in response.headers:
+            self._warn(response)
         return data
 
     async def watch(
@@ -120,10 +122,8 @@ class RESTClient:
         return Request(method, path, headers, body)
 
     def _warn(self, response: Response) -> None:
-        header = response.headers.get("warning")
-        if header:
-            for text in parse_warnings(header):
-                self.on_warning(text)
+        for text in parse_warnings(response.headers.get("warning", "")):
+            self.on_warning(text)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from ssl import SSLContext
 from typing import Final, Protocol, TypeAlias
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from kubewright.client.auth import Credential, credentials_of, pair_of
 from kubewright.client.config import Config, Impersonation
@@ -66,7 +66,6 @@ class HTTPTransport:
         self._clock = clock or SystemClock()
         self._pair = pair_of(config)
         self._credentials = credentials_of(config, self._pair, self._clock)
-        self._base = urlsplit(config.server).path.rstrip("/")
         self._tls = self._secure()
         self._context: SSLContext | None = None
         """Of the first connections of the present client: later ones may have a newer one."""
@@ -79,15 +78,24 @@ class HTTPTransport:
         attempt, renewed = 0, False
         while True:
             attempt += 1
-            credential, client = await self._credentials.get(), self._client
+            credential = self._credentials.fresh() or await self._credentials.get()
+            if credential.pair is not self._pair:
+                await self._change_pair(credential.pair)
+            client = self._client
             left = timeout if stream or attempt == 1 else until - self._clock.monotonic()
+            code = "<error>"  # as client-go's metrics have it
             try:
-                response = await self._send_once(request, credential, left, stream)
+                response = await client.send(
+                    request, authorization=credential.authorization, timeout=left, stream=stream
+                )
+                code = str(response.status)
             except ConnectionFailed:
                 delay = delay_after_loss(request, attempt)
                 if delay is None or self._clock.monotonic() + delay >= until:
                     raise
             else:
+                if response.status < 300:
+                    return response
                 if response.status == 401 and not renewed and await self._renew(credential, client):
                     renewed, delay = True, 0.0
                 else:
@@ -95,30 +103,15 @@ class HTTPTransport:
                 if delay is None or self._clock.monotonic() + delay >= until:
                     return response
                 await response.aclose()
+            finally:
+                if self._observer is not None:
+                    self._observer(code, request.method, client.where)
             await self._clock.sleep(delay)
 
     async def close(self) -> None:
         await self._client.close()
         if self._retired is not None:
             await self._retired.close()
-
-    async def _send_once(
-        self, request: Request, credential: Credential, timeout: float | None, stream: bool
-    ) -> Response:
-        if credential.pair is not self._pair:
-            await self._change_pair(credential.pair)
-        headers = request.headers
-        if credential.authorization:
-            headers = {**headers, "authorization": credential.authorization}
-        sent = Request(request.method, self._base + request.target, headers, request.body, fence=request.fence)
-        code = "<error>"  # as client-go's metrics have it
-        try:
-            response = await self._client.send(sent, timeout=timeout, stream=stream)
-            code = str(response.status)
-            return response
-        finally:
-            if self._observer is not None:
-                self._observer(code, request.method, self._client.where)
 
     async def _renew(self, refused: Credential, client: HTTPClient) -> bool:
         """Whether there is another way to say who we are than the one in which `client` was refused."""

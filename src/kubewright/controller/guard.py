@@ -36,20 +36,22 @@ class GuardedClient(CachedClient):
     async def _write(
         self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
     ) -> T:
-        if query.get("dryRun"):
-            return await super()._write(kind, method, path, query, body, content_type)
-        attempt = CURRENT.get()
-        if method == "POST":
-            if attempt is not None:
-                attempt.progressed = True
-            return await super()._write(kind, method, path, query, body, content_type)
         suspect = self._loops.suspect(path)
-        before = await self._before(kind, path, suspect) if suspect is not None else None
+        if suspect is None or query["dryRun"]:
+            return await super()._write(kind, method, path, query, body, content_type)
+        before = await self._before(kind, path, suspect)
         obj = await super()._write(kind, method, path, query, body, content_type)
-        self._loops.wrote(path, obj, attempt)
         if before is not None:
-            self._loops.compare(path, before, obj, attempt)
+            self._loops.compare(path, before, obj, CURRENT.get())
         return obj
+
+    def _written(self, method: str, path: str, obj: Object) -> None:
+        super()._written(method, path, obj)
+        attempt = CURRENT.get()
+        if method != "POST":
+            self._loops.wrote(path, obj, attempt)
+        elif attempt is not None:
+            attempt.progressed = True
 
     async def _before(self, kind: type[T], path: str, suspect: Suspect) -> JSONObject | None:
         """The document at `path` as it is before a write; None when it is not known."""

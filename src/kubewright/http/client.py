@@ -27,10 +27,14 @@ from kubewright.http.proxy import Proxy
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
 _PORTS = {"http": 80, "https": 443}
+_MANY = 64
+"""Sets of headers whose lines are remembered."""
 
 
 class HTTPClient:
-    """Sends requests to the server at `base_url`, `http[s]://host:port`. Its bound `send` is a `Handler`.
+    """Sends requests to the server at `base_url`, `http[s]://host:port[/path]`. Its bound `send` is a `Handler`.
+
+    The path of `base_url` is put before the target of every request.
 
     `ssl` is required for https: a context, or what gives the one for each new connection. `server_name` is the name
     that the server's certificate must have, when it is not that of the URL. `proxy` is the URL of an HTTP proxy, used
@@ -66,7 +70,9 @@ class HTTPClient:
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.where = f"{host}:{self._port}"
         """`host:port`, as in messages."""
+        self._path = parts.path.rstrip("/")
         self._fixed = wire.lines([("host", self.where), *headers])
+        self._lines: dict[tuple[tuple[str, str], ...], str] = {}
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._max_connections = max_connections
@@ -78,8 +84,10 @@ class HTTPClient:
         self._closed = False
         self._emptied = asyncio.Event()
 
-    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        """The response to `request`.
+    async def send(
+        self, request: Request, *, authorization: str = "", timeout: float | None = None, stream: bool = False
+    ) -> Response:
+        """The response to `request`, which is sent with `authorization` as the value of that header.
 
         Whole (`stream` false): the body is bytes, and all of it came within `timeout` seconds (None: the client's).
         Streamed: the body is an iterator of chunks as they come. `timeout` is then the longest silence: before the
@@ -90,17 +98,28 @@ class HTTPClient:
         """
         allowed = timeout or self._timeout
         until = asyncio.get_running_loop().time() + allowed
-        terms = Terms(request, self._head(request), stream, until, allowed, timeout)
-        if stream:
-            return await self._exchange(terms)
-        if self._under_way >= self._max_connections:
-            await self._turn(terms)
-        else:
-            self._under_way += 1
+        terms = Terms(request, self._head(request, authorization), stream, until, allowed, timeout)
+        if not stream:
+            if self._under_way >= self._max_connections:
+                await self._turn(terms)
+            else:
+                self._under_way += 1
         try:
-            return await self._exchange(terms)
+            connection = self._rested()
+            while True:
+                connection = connection or await self._connect(terms)
+                try:
+                    return await connection.exchange(terms)
+                except asyncio.CancelledError:
+                    connection.abort()
+                    raise
+                except ConnectionFailed:
+                    if not connection.reused or connection.answered or request.method not in IDEMPOTENT:
+                        raise
+                    connection = None
         finally:
-            self._pass_turn()
+            if not stream:
+                self._pass_turn()
 
     async def close(self) -> None:
         """Close every connection, streams too. What is under way fails with ConnectionFailed."""
@@ -110,22 +129,22 @@ class HTTPClient:
         if self._open:
             await self._emptied.wait()
 
-    def _head(self, request: Request) -> bytes:
-        first = wire.request_line(request.method, request.target)
-        own = wire.lines(request.headers.items())
+    def _head(self, request: Request, authorization: str) -> bytes:
+        first = wire.request_line(request.method, self._path + request.target)
+        headers = (*request.headers.items(), ("authorization", authorization))
+        own = self._lines.get(headers)
+        if own is None:
+            own = self._remember(headers)
         body = request.body
         length = f"content-length: {len(body)}\r\n" if body or request.method in ("POST", "PUT", "PATCH") else ""
-        return wire.encode(f"{first}{self._fixed}{own}{length}\r\n")
+        return wire.encode(f"{first}{own}{length}\r\n")
 
-    async def _exchange(self, terms: Terms) -> Response:
-        connection = self._rested() or await self._connect(terms)
-        try:
-            return await connection.exchange(terms)
-        except ConnectionFailed:
-            if not connection.reused or connection.answered or terms.request.method not in IDEMPOTENT:
-                raise
-        connection = await self._connect(terms)
-        return await connection.exchange(terms)
+    def _remember(self, headers: tuple[tuple[str, str], ...]) -> str:
+        """The lines of these headers and of those that go with every request. A program's requests have few sets."""
+        if len(self._lines) >= _MANY:
+            self._lines.clear()
+        lines = self._lines[headers] = self._fixed + wire.lines(headers if headers[-1][1] else headers[:-1])
+        return lines
 
     async def _turn(self, terms: Terms) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -131,9 +131,10 @@ class ClientConnection(asyncio.Protocol):
     def usable(self) -> bool:
         return not self._transport.is_closing()
 
-    async def exchange(self, terms: Terms) -> Response:
-        """Send a request on a connection that is free. One that is cancelled, or fenced off, takes the connection with
-        it.
+    def exchange(self, terms: Terms) -> asyncio.Future[Response]:
+        """Send a request on a connection that is free. One that is fenced off takes the connection with it.
+
+        Whoever no longer waits for the response aborts the connection.
         """
         if terms.request.fence is not None:
             try:
@@ -144,17 +145,13 @@ class ClientConnection(asyncio.Protocol):
         self._terms = terms
         self.answered = False
         self._deadline.set_at(terms.until)
-        self._waiter = self._loop.create_future()
+        waiter = self._waiter = self._loop.create_future()
         body = terms.request.body
         if len(body) <= _COALESCED:
             self._transport.write(terms.head + body)
         else:
             self._transport.writelines((terms.head, body))
-        try:
-            return await self._waiter
-        except asyncio.CancelledError:
-            self._transport.abort()
-            raise
+        return waiter
 
     def rest(self, seconds: float) -> None:
         """Close when nobody has used it for so long."""
@@ -173,9 +170,8 @@ class ClientConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
-            key = wire.name(name)
-            known = self._headers.get(key)
-            self._headers[key] = wire.text(value) if known is None else f"{known}, {wire.text(value)}"
+            key, text, headers = wire.name(name), value.decode("utf-8", "surrogateescape"), self._headers
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
     def on_headers_complete(self) -> None:
         self._in_head = False
