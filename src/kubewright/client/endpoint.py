@@ -66,4 +66,3 @@ class Endpoint:
         place = self._places.get(namespace) or self.place(namespace)
         path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
-

@@ -56,8 +56,9 @@ class RESTClient:
         """The body of a good answer; the APIError that any other stands for."""
         request = self._compose(method, path, query, body, content_type, accept)
         response = await self.transport.send(request, timeout=timeout)
-        body = response.body
-        data = body if isinstance(body, bytes) else await response.read()
+        data = response.body
+        if not isinstance(data, bytes):
+            data = await response.read()
         if response.status >= 300:
             raise error_of(request, response, data)
         if "warning" in response.headers:
