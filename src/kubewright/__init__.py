@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kubewright.client import RESTMapper as RESTMapper
     from kubewright.client import StrategicPatch as StrategicPatch
     from kubewright.client import Unstructured as Unstructured
+    from kubewright.client import extract as extract
+    from kubewright.client import pod_logs as pod_logs
     from kubewright.client import wait_for as wait_for
     from kubewright.client import wait_until_gone as wait_until_gone
     from kubewright.controller import Backoff as Backoff
@@ -134,7 +136,7 @@ _EXPORTS: Final[dict[str, str]] = {
     "kubewright.cache": "Cache Informer Lister Scope",
     "kubewright.client": (
         "Client Config JSONPatch MergePatch ObjectList PartialObjectMetadata RESTMapper StrategicPatch "
-        "Unstructured wait_for wait_until_gone"
+        "Unstructured extract pod_logs wait_for wait_until_gone"
     ),
     "kubewright.controller": (
         "Backoff Channel Context Controller DeleteFuse Every Polling RateLimit Reconciler Request Result Watch "

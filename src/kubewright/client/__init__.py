@@ -7,7 +7,7 @@ watch       events of one stream                             wait        wait_fo
 mapper      RESTMapper: which kinds a server has             dynamic     Unstructured, PartialObjectMetadata
 extract     of an object, what one manager applied           subresource scale, eviction, token
 logs        pod_logs
-rest        requests in terms of paths and bytes
+rest        requests in terms of paths and bytes             tracing     trace context with requests
 """
 
 from kubewright.client.client import Client as Client

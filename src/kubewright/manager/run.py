@@ -107,6 +107,10 @@ class Run:
             namespace = config.namespace
         else:
             transport, namespace = config, "default"
+        if self._manager.tracer_provider is not None:
+            from kubewright.client.tracing import Propagating
+
+            transport = Propagating(transport)
         client = self._client_of(transport)
         try:
             if not self._manager.leader_election:
