@@ -1,7 +1,8 @@
 """Credentials from a program: exec plugins of a kubeconfig.
 
 The program is run when a credential is first needed, again when what it gave has expired, and again when the server
-refuses it; never twice at a time. It gets no terminal.
+refuses it; never twice at a time. One that may ask its user something gets the terminal, where there is one, and all
+the time it wants.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -22,7 +23,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
 _PATIENCE = 60.0
-"""Seconds that a plugin may take."""
+"""Seconds that a plugin may take which asks nobody."""
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -62,20 +63,20 @@ class ExecCredentials:
         return self._credential != refused
 
     async def _run(self) -> _Status:
-        plugin = self._plugin
+        plugin, interactive = self._plugin, self._may_ask()
         try:
             process = await asyncio.create_subprocess_exec(
                 plugin.command,
                 *plugin.args,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=None if interactive else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info()},
+                stderr=None if interactive else asyncio.subprocess.PIPE,
+                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info(interactive)},
             )
         except OSError as error:
             raise self._error(f"{error.strerror}. {plugin.install_hint}".rstrip()) from error
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(None if interactive else _PATIENCE):
                 printed, complaints = await process.communicate()
         except BaseException as error:
             process.kill()
@@ -84,12 +85,21 @@ class ExecCredentials:
                 raise self._error(f"gave nothing within {_PATIENCE:g} s") from error
             raise
         if process.returncode != 0:
-            said = complaints.decode("utf-8", "replace").strip() or "and said nothing"
-            raise self._error(f"failed with exit code {process.returncode}: {said}")
+            said = "see above" if interactive else complaints.decode("utf-8", "replace").strip()
+            raise self._error(f"failed with exit code {process.returncode}: {said or 'and said nothing'}")
         return self._status(printed)
 
-    def _info(self) -> str:
-        spec: JSONObject = {"interactive": False}
+    def _may_ask(self) -> bool:
+        mode = self._plugin.interactive_mode
+        if mode == "Never":
+            return False
+        is_terminal = os.isatty(0)
+        if mode == "Always" and not is_terminal:
+            raise self._error("wants a terminal (interactiveMode: Always), and standard input is none; start from one")
+        return is_terminal
+
+    def _info(self, interactive: bool) -> str:
+        spec: JSONObject = {"interactive": interactive}
         if self._plugin.cluster is not None:
             spec["cluster"] = self._plugin.cluster
         info = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": spec}

@@ -13,12 +13,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a Pod finds its token, the cluster's CA and its namespace."""
+
+
+InteractiveMode: TypeAlias = Literal["Never", "IfAvailable", "Always"]
+"""`IfAvailable`: when standard input is a terminal. `Always`: an error when it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class ExecPlugin:
     api_version: str = "client.authentication.k8s.io/v1"
     install_hint: str = ""
     """What to do when the program is not there, in its author's words."""
+    interactive_mode: InteractiveMode = "IfAvailable"
+    """Whether the program gets the terminal, to ask its user something."""
     cluster: JSONObject | None = None
     """What the program is told of the cluster, when it wants to know (`provideClusterInfo`)."""
 

@@ -2,7 +2,7 @@
 
 Several files merge as kubectl merges them: the first file that names a cluster, user, context or current context has
 it. Relative paths start from the file that they stand in. Credentials that were removed from Kubernetes (auth-provider)
-and programs that want a terminal are refused.
+are refused.
 
 Source: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 """
@@ -16,12 +16,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 import yaml
 
-from kubewright.client.config import Config, ExecPlugin, Impersonation
+from kubewright.client.config import Config, ExecPlugin, Impersonation, InteractiveMode
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
@@ -289,19 +289,23 @@ def _exec(user: _Section, cluster: _Section) -> ExecPlugin | None:
         raise plugin.error("command", "is missing")
     if version not in API_VERSIONS:
         raise plugin.error("apiVersion", f"is {version!r}; supported are {' and '.join(API_VERSIONS)}")
-    if plugin.text("interactiveMode") == "Always":
-        raise plugin.error(
-            "interactiveMode", "is Always, but this program gives no terminal to a plugin; use IfAvailable"
-        )
     environment: list[dict[str, str]] = plugin.values.get("env") or []
     return ExecPlugin(
         command=str(user.file.parent / command) if os.sep in command else command,
         args=tuple(plugin.values.get("args") or ()),
         env={each["name"]: each["value"] for each in environment},
         api_version=version,
+        interactive_mode=_interactive_mode(plugin),
         install_hint=plugin.text("installHint") or "",
         cluster=_told(cluster) if plugin.flag("provideClusterInfo") else None,
     )
+
+
+def _interactive_mode(plugin: _Section) -> InteractiveMode:
+    mode = plugin.text("interactiveMode") or "IfAvailable"
+    if mode not in get_args(InteractiveMode):
+        raise plugin.error("interactiveMode", f"is {mode!r}; write Never, IfAvailable or Always")
+    return cast("InteractiveMode", mode)
 
 
 def _told(cluster: _Section) -> JSONObject:

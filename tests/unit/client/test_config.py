@@ -203,13 +203,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"user": {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1alpha1"}}},
         r"exec.apiVersion is 'client.authentication.k8s.io/v1alpha1'; supported are client",
     ),
-    "a plugin that wants a terminal": (
+    "a plugin that is interactive in no known way": (
         {
             "user": {
-                "exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Always"}
+                "exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "always"}
             }
         },
-        r"exec.interactiveMode is Always, .*; use IfAvailable",
+        r"exec.interactiveMode is 'always'; write Never, IfAvailable or Always",
     ),
     "an unknown cluster": (
         {"context": {"cluster": "b"}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -192,7 +193,7 @@ def plugin(tmp_path: Path) -> Callable[..., ExecPlugin]:
             f"print('no such user', file=sys.stderr) if {fails} else None\n"
             f"sys.exit({fails})\n"
         )
-        return ExecPlugin(sys.executable, (str(script),), cluster={"server": "https://x"})
+        return ExecPlugin(sys.executable, (str(script),), interactive_mode="Never", cluster={"server": "https://x"})
 
     return make
 
@@ -288,6 +289,46 @@ class TestExecPlugins:
         with pytest.raises(
             ConfigError, match=r"'no-such-program' .* No such file or directory. Get it from example.com"
         ):
+            await transport.send(GET)
+
+    async def test_one_that_asks_its_user_gets_the_terminal(
+        self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path
+    ) -> None:
+        server = Recorder()
+        config = await serve(server)
+        plugin, program, ca = tmp_path / "plugin.py", tmp_path / "program.py", tmp_path / "ca.crt"
+        ca.write_bytes(config.ca)  # type: ignore[arg-type]
+        answer = '{"apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "%s"}}'
+        plugin.write_text(
+            "import os, sys\n"
+            "assert '\"interactive\":true' in os.environ['KUBERNETES_EXEC_INFO']\n"
+            "print('Your token?', file=sys.stderr)\n"
+            f"print('{answer}' % input())\n"
+        )
+        program.write_text(
+            "import asyncio, pathlib, sys\n"
+            "from kubewright.client.config import Config, ExecPlugin\n"
+            "from kubewright.client.transport import HTTPTransport\n"
+            "from kubewright.http.message import Request\n"
+            f"plugin = ExecPlugin(sys.executable, ({str(plugin)!r},), interactive_mode='Always')\n"
+            f"config = Config({config.server!r}, ca=pathlib.Path({str(ca)!r}), exec=plugin)\n"
+            "print(asyncio.run(HTTPTransport(config).send(Request('GET', '/'))).status)\n"
+        )
+        user, terminal = os.openpty()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, program, stdin=terminal, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        os.write(user, b"typed\n")
+        printed, asked = await process.communicate()
+        os.close(user)
+        os.close(terminal)
+        assert (printed, asked) == (b"200\n", b"Your token?\n")
+        assert server.requests[0].headers["authorization"] == "Bearer typed"
+
+    async def test_one_that_has_to_ask_and_cannot_is_an_error_at_once(self) -> None:
+        login = ExecPlugin(sys.executable, interactive_mode="Always")
+        transport = HTTPTransport(Config("http://127.0.0.1:1", exec=login))
+        with pytest.raises(ConfigError, match=r"wants a terminal \(interactiveMode: Always\)"):
             await transport.send(GET)
 
 
