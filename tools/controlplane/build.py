@@ -1,7 +1,7 @@
 """Builds the real control plane from its published Go modules, into a cache: `make controlplane`.
 
-The three modules beside this file name kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, etcd and kwok
-with their versions. What is built lies in `~/.cache/kubewright/controlplane/<hash>/bin` (or in `$XDG_CACHE_HOME`), the
+The modules beside this file name kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, etcd, kwok and the
+distribution registry with their versions. What is built lies in `~/.cache/kubewright/controlplane/<hash>/bin` (or in `$XDG_CACHE_HOME`), the
 hash being that of all that decides what comes out; `current` beside it points to the last one built. kwok's stages,
 which say how simulated Pods and nodes behave, lie in `<hash>/stages`. When everything is there already, the script only
 says where.
@@ -45,6 +45,7 @@ BINARIES = (
     Binary("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     Binary("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    Binary("registry", "registry", "github.com/distribution/distribution/v3/cmd/registry"),
 )
 
 STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")

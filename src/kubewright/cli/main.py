@@ -27,6 +27,9 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "run": "Run the operator of this project.",
         "uninstall": "Remove the CRDs of this project, and every object of their kinds.",
     },
+    "Ship it": {
+        "image": "Build and push an image, without a container engine.",
+    },
     "Help": {
         "completion": "Print the completion script of a shell.",
     },

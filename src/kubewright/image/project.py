@@ -1,0 +1,138 @@
+"""What of a project goes into its image: what it requires, its sources, and how it is started."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kubewright.image.wheels import Requirements
+from kubewright.machinery.errors import ConfigError
+
+_LOCKS: Final = ("pylock.toml", "requirements.lock", "requirements.txt")
+_NOISE: Final = ("__pycache__", ".pyc", ".DS_Store")
+
+
+class BuildSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """`[tool.kubewright.build]`: how the image is built."""
+
+    base: str = "docker.io/library/python:3.13-slim"
+    """What it is built upon: the name of an image, or `oci:` and the folder of a layout."""
+    platforms: tuple[str, ...] = ("linux/amd64",)
+    """What it is to run on: linux/amd64, linux/arm64."""
+    python: str = ""
+    """Version of the base's Python (3.13), where the base does not say it."""
+    find_links: tuple[str, ...] = ()
+    """Folders with wheels, looked into before any index."""
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    manager: str = ""
+    image: str = ""
+    build: BuildSettings = BuildSettings()
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    kubewright: _Settings = _Settings()
+
+
+class _Project(msgspec.Struct, frozen=True):
+    name: str = ""
+    version: str = ""
+    dependencies: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True):
+    project: _Project = _Project()
+    tool: _Tool = _Tool()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageProject:
+    """The project in the folder `root`, whose program is the module `module`."""
+
+    root: Path
+    name: str
+    version: str
+    module: str
+    dependencies: tuple[str, ...]
+    image: str
+    """Its image's name, if the settings say one."""
+    settings: BuildSettings
+
+    @classmethod
+    def read(cls, root: Path) -> ImageProject:
+        """ConfigError when its pyproject.toml does not say what is needed."""
+        path = root / "pyproject.toml"
+        try:
+            file = msgspec.toml.decode(path.read_bytes(), type=_File)
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+            raise ConfigError(f"{path}: {error}") from error
+        settings = file.tool.kubewright
+        if not settings.manager:
+            raise ConfigError(f'{path}: [tool.kubewright] names no manager; add manager = "package.module:variable"')
+        return cls(
+            root=root,
+            name=file.project.name or root.name,
+            version=file.project.version,
+            module=settings.manager.partition(":")[0],
+            dependencies=file.project.dependencies,
+            image=settings.image,
+            settings=settings.build,
+        )
+
+    def requirements(self, scratch: Path, find_links: tuple[Path, ...] = ()) -> Requirements:
+        """What to install: from pylock.toml, requirements.lock, requirements.txt or uv.lock, the first that is there;
+        else what `project.dependencies` comes to today.
+        """
+        for name in _LOCKS:
+            if (self.root / name).is_file():
+                return Requirements(self.root / name, (), find_links)
+        if (self.root / "uv.lock").is_file():
+            return Requirements(self._export(scratch / "requirements.txt"), (), find_links)
+        return Requirements(None, self.dependencies, find_links)
+
+    def sources(self) -> Path:
+        """The folder that Python imports the program from."""
+        package = self.module.partition(".")[0]
+        for folder in (self.root / "src", self.root):
+            if (folder / package).is_dir() or (folder / f"{package}.py").is_file():
+                return folder
+        raise ConfigError(f"{self.root}: there is no package {package} in it, nor in src (tool.kubewright.manager)")
+
+    def copy_sources(self, into: Path) -> None:
+        """Copy the package of the program, and what stands beside it in `src`."""
+        origin = self.sources()
+        package = self.module.partition(".")[0]
+        chosen = [origin / package, origin / f"{package}.py"] if origin == self.root else sorted(origin.iterdir())
+        into.mkdir(parents=True, exist_ok=True)
+        for path in chosen:
+            if path.is_dir() and not path.name.endswith(".egg-info"):
+                shutil.copytree(path, into / path.name, symlinks=True, ignore=_without_noise)
+            elif path.is_file():
+                shutil.copy2(path, into / path.name)
+        if self.version:
+            metadata = into / f"{self.name.replace('-', '_')}-{self.version}.dist-info" / "METADATA"
+            metadata.parent.mkdir()
+            metadata.write_text(f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n")
+
+    def _export(self, path: Path) -> Path:
+        uv = shutil.which("uv")
+        if uv is None:
+            raise ConfigError(
+                f"{self.root / 'uv.lock'} can be read by uv alone; install uv, or write requirements.lock"
+            )
+        command = [uv, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", f"--output-file={path}"]
+        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ConfigError(f"uv can't read {self.root / 'uv.lock'}:\n{done.stderr.strip()}")
+        return path
+
+
+def _without_noise(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if name.endswith(_NOISE)}
