@@ -38,25 +38,10 @@ class Project:
 
         Raises ConfigError when there is none, when its settings are wrong, or its program can't be imported.
         """
-<<<<<<< HEAD
-        root = _find_root((start or Path.cwd()).resolve())
+        root = find_root(start)
         settings = Settings.read(root / "pyproject.toml")
         manager = _load_manager(root, settings.manager)
         kinds = _kinds_of_api(root, settings.manager)
-=======
-        root = find_root(start)
-        document = _read(root / "pyproject.toml")
-        settings = document.get("tool", {}).get("kubewright")
-        if settings is None or not isinstance(settings.get("manager"), str):
-            raise ConfigError(
-                f"{root / 'pyproject.toml'}: [tool.kubewright] names no manager; "
-                'add manager = "package.module:variable"'
-            )
-        name = str(document.get("project", {}).get("name", root.name))
-        reference = settings["manager"]
-        manager = _load_manager(root, reference)
-        kinds = _kinds_of_api(root, reference)
->>>>>>> 001c9a3 (Build OCI images without a container engine)
         if kinds is None:
             kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
         in_order = sorted(kinds, key=lambda kind: (kind.__api__.kind, kind.__api__.group, kind.__api__.version))

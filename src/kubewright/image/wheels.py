@@ -75,7 +75,7 @@ def compile_bytecode(folders: Sequence[Path], inside: str, python: str) -> bool:
     An image's files can't be written to when it runs, so without it each start compiles everything anew. The bytecode
     does not look at its source's time (PEP 552, unchecked).
     """
-    interpreter = sys.executable if python == _own_version() else shutil.which(f"python{python}")
+    interpreter = _interpreter(python)
     if interpreter is None:
         return False
     for folder in folders:
@@ -107,8 +107,15 @@ def _installer(target: Target, folder: Path) -> list[str]:
     return [*pip, "--implementation=cp", f"--abi={abi}", "--abi=abi3", "--abi=none"]
 
 
-def _own_version() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
+def _interpreter(version: str) -> str | None:
+    """A Python of that version on this machine. One that is found by its name may yet be a shim that has none."""
+    show = "import sys; print('{}.{}'.format(*sys.version_info))"
+    for candidate in (sys.executable, shutil.which(f"python{version}")):
+        if candidate is not None:
+            done = subprocess.run([candidate, "-I", "-c", show], capture_output=True, text=True, check=False)
+            if done.stdout.strip() == version:
+                return candidate
+    return None
 
 
 def _clean(folder: Path) -> None:

@@ -1,0 +1,180 @@
+"""`kubewright image`: what is built can be pushed to a registry, and built upon."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from images import AMD64, ARM64, write_base, write_project
+from integration.command import COMMAND
+from integration.registries import PASSWORD, REGISTRY, USER, passwords, registry, tokens
+from kubewright.image.bases import find_base
+from kubewright.image.content import Platform
+from kubewright.image.layout import Layout
+from kubewright.image.reference import Reference
+from kubewright.image.registry import Registry
+
+needs_registry = pytest.mark.skipif(REGISTRY is None, reason="needs the registry that `make controlplane` builds")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write_base(tmp_path / "base")
+    return write_project(tmp_path / "project")
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No index, no logins of whoever runs the tests, and a cache of one's own."""
+    for name in ("PIP_NO_INDEX", "UV_NO_INDEX"):
+        monkeypatch.setenv(name, "1")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    for name in ("DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def image(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, "image", *map(str, arguments)]
+    return subprocess.run(command, cwd=project, env=os.environ, capture_output=True, text=True, check=False)
+
+
+def built(project: Path, *arguments: object) -> str:
+    """The digest of the image that was built."""
+    done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels",
+                 "--output", "json", *arguments)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    digest: str = json.loads(done.stdout)["digest"]
+    return digest
+
+
+def log_in(server: str) -> None:
+    auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    folder = Path(os.environ["HOME"], ".docker")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"auths": {server: {"auth": auth}}}))
+
+
+async def pulled(name: str, folder: Path, platforms: tuple[Platform, ...] = (AMD64,)) -> Layout:
+    layout = Layout(folder)
+    reference = Reference.parse(name)
+    async with Registry(reference.registry, None) as source:
+        layout.publish(await source.pull(reference, platforms, layout, print), name)
+    return layout
+
+
+def test_a_build_says_what_came_of_it(project: Path) -> None:
+    done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels")
+    assert done.returncode == 0, done.stderr
+    assert "Image  registry.example.com/team/web-operator:v3 (sha256:" in done.stdout
+    assert "`kubewright image push` sends it" in done.stdout
+
+
+def test_what_is_not_there_is_said_in_a_line(project: Path) -> None:
+    done = image(project, "push")
+    assert done.returncode == 1
+    assert done.stderr.endswith("/dist/image; build it first: kubewright image build\n")
+    done = image(project, "build", "--base", "oci:nowhere")
+    assert done.stderr == "Error: nowhere is not an OCI image layout: it has no index.json\n"
+
+
+@needs_registry
+async def test_what_is_pushed_can_be_pulled_as_it_was_built(project: Path, tmp_path: Path) -> None:
+    async with registry(tmp_path / "registry") as server:
+        name = f"{server}/team/web-operator:v3"
+        digest = built(project, "--image", name)
+        pushed = image(project, "push", "--image", name)
+        assert pushed.stdout == f"Pushed {name} ({digest})\n", pushed.stderr
+        layout = await pulled(name, tmp_path / "pulled")
+        assert layout.images[0].digest == digest
+        assert all(layout.has(blob) for blob in layout.closure(layout.images[0]))
+
+
+@needs_registry
+async def test_what_is_pushed_can_be_built_upon(project: Path, tmp_path: Path) -> None:
+    async with registry(tmp_path / "registry") as server:
+        base = f"{server}/base:v1"
+        built(project, "--image", base)
+        assert image(project, "push", "--image", base).returncode == 0
+        done = image(project, "build", "--base", base, "--find-links", "wheels", "--output", "json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["base"].startswith(f"{base}@sha256:")
+        again = await find_base(base, (AMD64,), print)
+        assert len(list(again.layout.closure(again.image))) == 5  # the base's layer, two of ours, config, manifest
+
+
+@needs_registry
+async def test_an_image_for_two_platforms_is_pushed_as_one(project: Path, tmp_path: Path) -> None:
+    write_base(tmp_path / "base", (AMD64, ARM64))
+    async with registry(tmp_path / "registry") as server:
+        name = f"{server}/team/web-operator:v3"
+        digest = built(project, "--image", name, "--platform", "linux/amd64", "--platform", "linux/arm64")
+        assert image(project, "push", "--image", name).returncode == 0
+        layout = await pulled(name, tmp_path / "pulled", (AMD64, ARM64))
+        assert layout.images[0].digest == digest
+        assert set(layout.platforms(layout.images[0])) == {AMD64, ARM64}
+
+
+@needs_registry
+async def test_a_registry_that_asks_for_a_password_gets_it(project: Path, tmp_path: Path) -> None:
+    async with registry(tmp_path / "registry", passwords(tmp_path / "auth")) as server:
+        name = f"{server}/web-operator:v3"
+        built(project, "--image", name)
+        refused = image(project, "push", "--image", name)
+        assert refused.returncode == 1
+        assert refused.stderr == f"Error: {server} wants to know who you are; log in: docker login {server}\n"
+        log_in(server)
+        assert image(project, "push", "--image", name).returncode == 0
+
+
+@needs_registry
+async def test_a_registry_that_sends_us_for_a_token_gets_it(project: Path, tmp_path: Path) -> None:
+    async with (
+        tokens(tmp_path / "auth") as (auth, issuer),
+        registry(tmp_path / "registry", auth) as server,
+    ):
+        name = f"{server}/team/web-operator:v3"
+        built(project, "--image", name)
+        refused = await in_thread(project, "push", "--image", name)
+        assert refused.returncode == 1
+        assert "gives no token for repository:team/web-operator:pull,push without a login: 401" in refused.stderr
+        log_in(server)
+        done = await in_thread(project, "push", "--image", name)
+        assert done.returncode == 0, done.stderr
+        assert issuer.scopes == ["repository:team/web-operator:pull,push"]  # one is enough for all
+        await pulled(name, tmp_path / "pulled")
+        assert issuer.scopes[1:] == ["repository:team/web-operator:pull"]
+
+
+async def in_thread(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command, while a server of this process answers it."""
+    return await asyncio.to_thread(image, project, *arguments)
+
+
+@needs_registry
+async def test_what_is_there_already_is_not_sent_again(project: Path, tmp_path: Path) -> None:
+    async with registry(tmp_path / "registry") as server:
+        name = f"{server}/web-operator:v3"
+        built(project, "--image", name)
+        layout = Layout(project / "dist/image")
+        told: list[str] = []
+        for _ in range(2):
+            async with Registry(server, None) as target:
+                await target.push(layout.images[0], Reference.parse(name), layout, told.append)
+        assert len(told) == 4  # three layers and a config, once
+
+
+@needs_registry
+async def test_an_image_that_is_not_there_is_said_to_be_missing(tmp_path: Path, project: Path) -> None:
+    async with registry(tmp_path / "registry") as server:
+        done = image(project, "build", "--base", f"{server}/nothing:v1")
+        assert done.stderr == (
+            f"Error: {server} did not let us pull {server}/nothing:v1: 404 there is none of that name, "
+            "or you may not see it\n"
+        )
