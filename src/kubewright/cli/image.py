@@ -19,6 +19,7 @@ from kubewright.image.project import ImageProject
 from kubewright.image.reference import Reference
 from kubewright.image.registry import Registry, megabytes
 from kubewright.machinery.errors import ConfigError
+from kubewright.manifests.settings import Settings
 
 _LAYOUT: Final = Path("dist", "image")
 
@@ -74,8 +75,8 @@ def build_command(
       kubewright image build --platform linux/amd64 --platform linux/arm64 --archive image.tar
     """
     project = ImageProject.read(find_root())
-    settings = project.settings
-    name = _name(image, project)
+    settings = project.settings.build
+    name = Reference.parse(image or project.settings.image)
     wanted = tuple(Platform.parse(each) for each in platforms or settings.platforms)
     with console.progress("Looking for the base") as step:
         found = asyncio.run(find_base(base or settings.base, wanted, step, plain_http=plain_http))
@@ -107,9 +108,9 @@ def push_command(image: str | None, plain_http: bool, output: str) -> None:
 
     Logs in as `docker login` and `podman login` have kept it. What the registry has already is not sent.
     """
-    project = ImageProject.read(find_root())
-    name = _name(image, project)
-    layout = Layout(project.root / _LAYOUT)
+    root = find_root()
+    name = Reference.parse(image or Settings.read(root / "pyproject.toml").image)
+    layout = Layout(root / _LAYOUT)
     if not layout.root.is_dir():
         raise ConfigError(f"there is no image in {layout.root}; build it first: kubewright image build")
     built = layout.images[0]
@@ -126,14 +127,6 @@ async def _push(
 ) -> None:
     async with Registry(name.registry, credentials_for(name.registry), plain_http=plain_http) as registry:
         await registry.push(built, name, layout, step)
-
-
-def _name(given: str | None, project: ImageProject) -> Reference:
-    name = given or project.image
-    if not name:
-        raise ConfigError(f'the image has no name; say --image, or {project.root / "pyproject.toml"}: '
-                          '[tool.kubewright] image = "registry.example.com/team/name:v1"')  # fmt: skip
-    return Reference.parse(name)
 
 
 def _report(name: Reference, image: Descriptor, base: Base, built: list[Built], archive: Path | None) -> None:

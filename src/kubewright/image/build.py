@@ -117,7 +117,7 @@ def _build_one(plan: Plan, platform: Platform, base: Descriptor, layout: Layout,
         has_bytecode = compile_bytecode([packages, source], f"/{_SOURCE.parent}", target.python)
         added = [
             write_layer(layout, files_of(packages, _PACKAGES), "kubewright: requirements"),
-            write_layer(layout, files_of(source, _SOURCE), f"kubewright: {plan.project.name}"),
+            write_layer(layout, files_of(source, _SOURCE), f"kubewright: {plan.project.settings.name}"),
         ]
     for each in base_layers:
         layout.take(each, plan.base.layout)
@@ -171,8 +171,8 @@ def _labels(plan: Plan, base: Descriptor) -> Mapping[str, str]:
     """What image-spec's annotations.md has for it."""
     prefix = "org.opencontainers.image"
     labels = {
-        f"{prefix}.title": plan.project.name,
-        f"{prefix}.version": plan.project.version,
+        f"{prefix}.title": plan.project.settings.name,
+        f"{prefix}.version": plan.project.settings.version,
         f"{prefix}.base.name": plan.base.name,
         f"{prefix}.base.digest": base.digest,
     }

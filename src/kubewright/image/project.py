@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,78 +12,45 @@ import msgspec
 
 from kubewright.image.wheels import Requirements
 from kubewright.machinery.errors import ConfigError
+from kubewright.manifests.settings import Settings
 
 _LOCKS: Final = ("pylock.toml", "requirements.lock", "requirements.txt")
 _NOISE: Final = ("__pycache__", ".pyc", ".DS_Store")
 
 
-class BuildSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """`[tool.kubewright.build]`: how the image is built."""
-
-    base: str = "docker.io/library/python:3.13-slim"
-    """What it is built upon: the name of an image, or `oci:` and the folder of a layout."""
-    platforms: tuple[str, ...] = ("linux/amd64",)
-    """What it is to run on: linux/amd64, linux/arm64."""
-    python: str = ""
-    """Version of the base's Python (3.13), where the base does not say it."""
-    find_links: tuple[str, ...] = ()
-    """Folders with wheels, looked into before any index."""
-
-
-class _Settings(msgspec.Struct, frozen=True):
-    manager: str = ""
-    image: str = ""
-    build: BuildSettings = BuildSettings()
-
-
-class _Tool(msgspec.Struct, frozen=True):
-    kubewright: _Settings = _Settings()
-
-
-class _Project(msgspec.Struct, frozen=True):
-    name: str = ""
-    version: str = ""
+class _Project(msgspec.Struct):
     dependencies: tuple[str, ...] = ()
 
 
-class _File(msgspec.Struct, frozen=True):
-    project: _Project = _Project()
-    tool: _Tool = _Tool()
+class _File(msgspec.Struct):
+    """What the settings have not of a pyproject.toml."""
+
+    project: _Project = msgspec.field(default_factory=_Project)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageProject:
-    """The project in the folder `root`, whose program is the module `module`."""
+    """The project in the folder `root`."""
 
     root: Path
-    name: str
-    version: str
-    module: str
+    settings: Settings
     dependencies: tuple[str, ...]
-    image: str
-    """Its image's name, if the settings say one."""
-    settings: BuildSettings
 
     @classmethod
     def read(cls, root: Path) -> ImageProject:
         """ConfigError when its pyproject.toml does not say what is needed."""
         path = root / "pyproject.toml"
+        settings = Settings.read(path)
         try:
             file = msgspec.toml.decode(path.read_bytes(), type=_File)
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+        except msgspec.MsgspecError as error:
             raise ConfigError(f"{path}: {error}") from error
-        settings = file.tool.kubewright
-        if not settings.manager:
-            raise ConfigError(f'{path}: [tool.kubewright] names no manager; add manager = "package.module:variable"')
-        return cls(
-            root=root,
-            name=file.project.name or root.name,
-            version=file.project.version,
-            module=settings.manager.partition(":")[0],
-            dependencies=file.project.dependencies,
-            image=settings.image,
-            settings=settings.build,
-        )
+        return cls(root, settings, file.project.dependencies)
+
+    @property
+    def module(self) -> str:
+        """What is started: `python -m <module>`."""
+        return self.settings.manager.partition(":")[0]
 
     def requirements(self, scratch: Path, find_links: tuple[Path, ...] = ()) -> Requirements:
         """What to install: from pylock.toml, requirements.lock, requirements.txt or uv.lock, the first that is there;
@@ -99,7 +65,7 @@ class ImageProject:
 
     def sources(self) -> Path:
         """The folder that Python imports the program from."""
-        package = self.module.partition(".")[0]
+        package = self.settings.package
         for folder in (self.root / "src", self.root):
             if (folder / package).is_dir() or (folder / f"{package}.py").is_file():
                 return folder
@@ -108,7 +74,7 @@ class ImageProject:
     def copy_sources(self, into: Path) -> None:
         """Copy the package of the program, and what stands beside it in `src`."""
         origin = self.sources()
-        package = self.module.partition(".")[0]
+        package = self.settings.package
         chosen = [origin / package, origin / f"{package}.py"] if origin == self.root else sorted(origin.iterdir())
         into.mkdir(parents=True, exist_ok=True)
         for path in chosen:
@@ -116,10 +82,10 @@ class ImageProject:
                 shutil.copytree(path, into / path.name, symlinks=True, ignore=_without_noise)
             elif path.is_file():
                 shutil.copy2(path, into / path.name)
-        if self.version:
-            metadata = into / f"{self.name.replace('-', '_')}-{self.version}.dist-info" / "METADATA"
-            metadata.parent.mkdir()
-            metadata.write_text(f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n")
+        name, version = self.settings.name, self.settings.version
+        metadata = into / f"{name.replace('-', '_')}-{version}.dist-info" / "METADATA"
+        metadata.parent.mkdir()
+        metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
     def _export(self, path: Path) -> Path:
         uv = shutil.which("uv")

@@ -41,6 +41,19 @@ def _resources() -> ResourceRequirements:
     return ResourceRequirements(limits={"cpu": "500m", "memory": "128Mi"}, requests={"cpu": "10m", "memory": "64Mi"})
 
 
+class BuildSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """`[tool.kubewright.build]`: how the image is built."""
+
+    base: str = "docker.io/library/python:3.13-slim"
+    """What it is built upon: the name of an image, or `oci:` and the folder of a layout."""
+    platforms: tuple[str, ...] = ("linux/amd64",)
+    """What it is to run on: linux/amd64, linux/arm64."""
+    python: str = ""
+    """Version of the base's Python (3.13), where the base does not say it."""
+    find_links: tuple[str, ...] = ()
+    """Folders with wheels, looked into before any index."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """How an operator is deployed. Raises ConfigError for values that can't be."""
 
@@ -102,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether only namespaces with the label `metrics: enabled` reach the metrics."""
     rbac_helpers: bool = True
     """Whether there are cluster roles for those who administer, edit or view objects of each kind."""
+    build: BuildSettings = BuildSettings()
+    """How `kubewright image build` builds the image."""
 
     @classmethod
     def read(cls, pyproject: Path) -> Settings:

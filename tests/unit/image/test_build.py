@@ -151,5 +151,5 @@ def test_a_mistake_in_a_source_is_told_before_it_is_shipped(project: Path, base:
 def test_an_unknown_setting_is_refused(project: Path) -> None:
     with (project / "pyproject.toml").open("a") as file:
         file.write('\n[tool.kubewright.build]\nbasis = "python:3.13"\n')
-    with pytest.raises(ConfigError, match=r"unknown field `basis`.*tool.kubewright.build"):
+    with pytest.raises(ConfigError, match=r'kubewright\.build: there is no setting "basis"; did you mean "base"'):
         ImageProject.read(project)
