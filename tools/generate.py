@@ -2,6 +2,7 @@
 
 built-in kinds          src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
+golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`
 golden modules          tests/golden/models, by `kubewright generate models`
 """
 
@@ -29,6 +30,9 @@ def main() -> int:
         folder = project.parent
         command = [kubewright, "generate", *arguments]
         status |= _run(f"manifests of {folder.name}", command, folder)
+    for project in sorted((ROOT / "tests" / "golden" / "manifests").glob("*/pyproject.toml")):
+        for what in ("manifests", "installer"):
+            status |= _run(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
     return status
 
 

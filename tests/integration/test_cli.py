@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 import subprocess
@@ -192,15 +193,52 @@ def test_a_project_without_its_manager_is_told(tmp_path: Path, manager: str | No
 def test_generate_writes_and_checks(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     said = failure("generate", "--check", folder=folder)
-    assert said.startswith("not up to date: config/crd/bases/thing.test_things.yaml, config/rbac/")
-    assert said.endswith("run `kubewright generate`")
+    assert said.startswith("not up to date: config/crd/bases/thing.test_things.yaml, config/crd/kustomization.yaml, ")
+    assert said.endswith("run this without --check")
     assert run("generate", folder=folder)[0] == 0
     assert run("generate", "--check", folder=folder) == (0, "everything is up to date\n")
     role = (folder / "config/rbac/role.yaml").read_text()
-    assert "name: thing-manager-role" in role
+    assert "name: manager-role" in role
     assert "- things/status" in role
-    (folder / "config/rbac/role.yaml").write_text("edited")
+    (folder / "config/rbac/role.yaml").write_text(role.replace("things/status", "things/other"))
     assert failure("generate", "--check", folder=folder).startswith("not up to date: config/rbac/role.yaml;")
+    status, shown = run("generate", "--check", "-v", folder=folder)
+    assert status == 1
+    assert "-  - things/other\n+  - things/status\n" in shown
+    status, shown = run("generate", "--check", "--output", "json", folder=folder)
+    listed = [{"path": "config/rbac/role.yaml", "action": "write"}]
+    document, _, complaint = shown.partition("Error: ")
+    assert (status, json.loads(document)) == (1, {"upToDate": False, "changes": listed})
+    assert complaint == "not up to date: config/rbac/role.yaml; run this without --check\n"
+
+
+def test_generate_leaves_alone_what_it_did_not_write(tmp_path: Path) -> None:
+    folder = project(tmp_path, "thing:manager", PROGRAM)
+    mine = folder / "config/rbac/role.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("rules: []\n")
+    assert failure("generate", folder=folder) == (
+        "config/rbac/role.yaml: not made by `kubewright generate`, and in its way; it is left alone. Move it away, or "
+        "remove it, and run this again"
+    )
+    assert [path.name for path in (folder / "config").rglob("*.yaml")] == ["role.yaml"]
+
+
+def test_generate_takes_away_what_is_not_needed_any_more_and_keeps_samples(tmp_path: Path) -> None:
+    folder = project(tmp_path, "thing:manager", PROGRAM)
+    assert run("generate", folder=folder)[0] == 0
+    sample = folder / "config/samples/thing_v1_thing.yaml"
+    sample.write_text(sample.read_text().replace("thing-sample", "mine"))
+    (folder / "config/rbac/extra_role.yaml").write_text("kind: Role\n")
+    (folder / "thing.py").write_text(PROGRAM.replace("Thing", "Other"))
+    status, shown = run("generate", folder=folder)
+    assert status == 0
+    assert "removed config/crd/bases/thing.test_things.yaml\n" in shown
+    assert "removed config/rbac/thing_viewer_role.yaml\n" in shown
+    assert "name: mine" in sample.read_text()
+    assert (folder / "config/rbac/extra_role.yaml").exists()
+    resources = (folder / "config/samples/kustomization.yaml").read_text()
+    assert "- thing_v1_other.yaml\n- thing_v1_thing.yaml\n" in resources
 
 
 PROGRAM = """

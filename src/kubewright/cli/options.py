@@ -25,3 +25,9 @@ def kubeconfig_options(function: F) -> F:
 def config_of(kubeconfig: Path | None, context: str | None) -> Config:
     """What the options of `kubeconfig_options` mean."""
     return Config.from_kubeconfig(kubeconfig, context=context) if kubeconfig else Config.load(context=context)
+
+
+def image_option(function: F) -> F:
+    """`--image`: empty where none is named."""
+    option = click.option("--image", metavar="IMAGE", default="", help="Of the manager, instead of the settings' own.")
+    return option(function)

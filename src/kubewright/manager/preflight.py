@@ -46,7 +46,7 @@ def not_served(missing: Sequence[type[Object]]) -> str:
     names = ", ".join(f"{api.plural}.{api.group}/{api.version}" for api in (kind.__api__ for kind in missing))
     return (
         f"the API server does not serve {names}: install the CustomResourceDefinition (kubewright install, or "
-        f"kubectl apply -f config/crd) and start again"
+        f"kubectl apply -k config/crd) and start again"
     )
 
 

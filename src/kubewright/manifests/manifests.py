@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+
+import msgspec
 
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
@@ -18,6 +20,8 @@ Folders: TypeAlias = dict[str, dict[str, list[JSONObject]]]
 """Documents by folder and file, as in `config/`; the file without `.yaml`."""
 
 _MANAGED_BY: Final = "kubewright"
+_PLACEHOLDER: Final = "controller:latest"
+"""The image in `config/`, which the kustomization of `config/manager` puts the right one in for."""
 
 _ORDER: Final = (
     "Namespace",
@@ -30,7 +34,7 @@ _ORDER: Final = (
     "Service",
     "Deployment",
 )
-"""In which kinds are created, and kustomize prints them; others come after these."""
+"""In which kinds are created, and kustomize prints them; others come after these, by group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ class Manifests:
 
     program: Program
     settings: Settings
+
+    def with_image(self, image: str) -> Manifests:
+        """The same with another image of the manager."""
+        return replace(self, settings=msgspec.structs.replace(self.settings, image=image))
 
     @property
     def crds(self) -> list[JSONObject]:
@@ -57,14 +65,20 @@ class Manifests:
     @property
     def folders(self) -> Folders:
         """What stands in `config/`, with short names; kustomizations apart."""
-        return self._folders(SHORT)
+        names = Names("", self.settings.namespace) if self.spans_namespaces else SHORT
+        return self.with_image(_PLACEHOLDER)._folders(names)
+
+    @property
+    def spans_namespaces(self) -> bool:
+        """Whether some of it is in other namespaces than the manager's: kustomize is not to put all of it in one."""
+        watched = rbac.watched_namespaces(self.program, self.settings, SHORT)
+        return bool(self.program.lease_namespace) or any(each != SHORT.namespace for each in watched)
 
     @property
     def deployed(self) -> tuple[str, ...]:
         """The folders that `config/default` is made of."""
         chosen = {"prometheus": self.settings.prometheus, "network-policy": self.settings.network_policy}
-        folders = ("crd", "rbac", "manager", "default", "prometheus", "network-policy")
-        return tuple(each for each in folders if chosen.get(each, True))
+        return tuple(name for name, files in self.folders.items() if files and chosen.get(name, True))
 
     def _folders(self, names: Names) -> Folders:
         program, settings = self.program, self.settings
@@ -83,7 +97,7 @@ class Manifests:
             for documents in files.values():
                 for each in documents:
                     self._label(each)
-        crds = {f"{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in program.crds}
+        crds = {f"bases/{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in program.crds}
         return {"crd": crds, **folders}
 
     def _label(self, document: JSONObject) -> None:
@@ -102,7 +116,7 @@ def render(manager: Manager, kinds: Iterable[type[CustomResource]], settings: Se
     return Manifests(Program.of(manager, kinds), settings)
 
 
-def _place(document: JSONObject) -> tuple[int, str, str]:
+def _place(document: JSONObject) -> tuple[int, str, str, str]:
     kind, metadata = document["kind"], document["metadata"]
     place = _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
-    return place, metadata.get("namespace", ""), metadata["name"]
+    return place, document["apiVersion"], metadata.get("namespace", ""), metadata["name"]

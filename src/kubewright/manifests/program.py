@@ -12,6 +12,7 @@ import msgspec
 from kubewright.cache.namespaces import each_of
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
+from kubewright.manager.leader import LeaderElection
 from kubewright.manifests.scope import CLUSTER_SCOPED
 from kubewright.models import APIResource, CustomResource
 from kubewright.models.crd import custom_resource_definitions
@@ -45,6 +46,12 @@ class Program:
         return tuple(each for each in each_of(self.manager.namespace) if each)
 
     @property
+    def lease_namespace(self) -> str:
+        """The namespace that the program names for its Lease; empty for its own."""
+        election = self.manager.leader_election
+        return election.namespace if isinstance(election, LeaderElection) else ""
+
+    @property
     def termination_grace_period(self) -> int:
         """Seconds until a Pod that was asked to stop is killed: more than its reconciles may take to end."""
         return ceil(self.manager.graceful_timeout.total_seconds()) + _TO_SHUT_DOWN
@@ -62,6 +69,8 @@ class Program:
                     (cluster if is_cluster else within).append(one)
             if rule.non_resource_urls:
                 cluster.append(PolicyRule(non_resource_urls=rule.non_resource_urls, verbs=rule.verbs))
+        if any(not each.kind.__api__.namespaced for each in self.manager.controllers):
+            cluster += [rule for rule in within if rule.resources == ["events"]]  # of what is in no namespace
         return within, cluster
 
     def _declared(self) -> Sequence[APIResource]:

@@ -37,7 +37,8 @@ def documents(program: Program, settings: Settings, names: Names) -> dict[str, l
     files["role"] = roles
     files["role_binding"] = [binding(each, names) for each in roles]
     if settings.leader_election:
-        election = role(names.of(ELECTION_ROLE), names.namespace, program.manager.leader_election_rules())
+        namespace = program.lease_namespace or names.namespace
+        election = role(names.of(ELECTION_ROLE), namespace, program.manager.leader_election_rules())
         files["leader_election_role"] = [election]
         files["leader_election_role_binding"] = [binding(election, names)]
     if settings.metrics == "https":

@@ -214,7 +214,7 @@ async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
         await asyncio.wait_for(stuck.run(), 10)
     assert str(caught.value) == (
         "the API server does not serve notinstalleds.example.com/v1: install the CustomResourceDefinition (kubewright "
-        "install, or kubectl apply -f config/crd) and start again"
+        "install, or kubectl apply -k config/crd) and start again"
     )
     with pytest.raises(ConfigError, match="stopped before it was ready"):
         await asyncio.wait_for(stuck.wait_ready(), 10)

@@ -1,0 +1,29 @@
+"""`kubewright generate`: what follows from a program, as files; and Python from the CRDs of others."""
+
+from __future__ import annotations
+
+import click
+
+from kubewright.cli.generate import installer, manifests, models
+
+
+@click.group("generate", invoke_without_command=True, context_settings={"max_content_width": 100})
+@manifests.options
+@click.pass_context
+def command(context: click.Context, check: bool, verbose: bool, output: str) -> None:
+    """Write what follows from the program and its settings, `[tool.kubewright]` in pyproject.toml.
+
+    Without a command: the folder config/, as `kubewright generate manifests` does.
+
+    \b
+    Examples:
+      kubewright generate                   CRDs, RBAC, Deployment and the rest, as kustomize folders
+      kubewright generate --check -v        fail where a file is not what it would be, and show how it differs
+      kubewright generate installer         the same in one file, dist/install.yaml
+    """
+    if context.invoked_subcommand is None:
+        manifests.generate(check=check, verbose=verbose, output=output)
+
+
+for each in (manifests.command, installer.command, models.command):
+    command.add_command(each)

@@ -1,0 +1,41 @@
+"""`kubewright generate manifests`: the folder config/."""
+
+from __future__ import annotations
+
+import click
+
+from kubewright.cli.generate.writing import options as options
+from kubewright.cli.generate.writing import write
+from kubewright.cli.project import Project
+from kubewright.manifests import kustomize, samples
+from kubewright.manifests.generated import changes
+
+
+@click.command("manifests")
+@options
+def command(check: bool, verbose: bool, output: str) -> None:
+    """Write config/: the deployment of this project as kustomize folders, in kubebuilder's layout.
+
+    \b
+    crd              a CustomResourceDefinition for each kind
+    rbac             the manager's role, from what its controllers declare; leader election; metrics; a
+                     role for those who administer, edit or view each kind
+    manager          Namespace and Deployment
+    default          all of it, with namespace and prefix: `kubectl apply --server-side -k config/default`
+    prometheus       ServiceMonitor        network-policy   who reaches the metrics
+    samples          an object of each kind; yours once it is written
+
+    Files that were made by this command and are not needed any more are removed; nobody's work is.
+    """
+    generate(check=check, verbose=verbose, output=output)
+
+
+def generate(*, check: bool, verbose: bool, output: str) -> None:
+    """What the command does."""
+    project = Project.load()
+    folder = project.root / "config" / "samples"
+    first = samples.missing(project.kinds, folder)
+    files = kustomize.files(project.manifests(), [*samples.present(folder), *first])
+    files |= {f"config/samples/{name}": text for name, text in first.items()}
+    todo = changes(project.root, files, folders=["config"])
+    write(project.root, todo, check=check, verbose=verbose, output=output)

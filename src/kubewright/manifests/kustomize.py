@@ -1,0 +1,74 @@
+"""`config/`: kustomize folders in kubebuilder's layout, so that what people know of its projects holds here.
+
+`config/default` is the deployment. What a team changes for a cluster of its own is an overlay that names
+`config/default` as its base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kubewright.machinery import yaml
+from kubewright.machinery.json import JSONObject
+from kubewright.manifests.generated import HEADER
+from kubewright.manifests.manifests import Manifests
+
+_ABOUT: Final = {
+    "metrics_reader_role": "Bind it to the ServiceAccount that scrapes the metrics.",
+    "admin_role": "Not the operator's: for those who may do everything with objects of this kind.",
+    "editor_role": "Not the operator's: for those who create, change and delete objects of this kind.",
+    "viewer_role": "Not the operator's: for those who look at objects of this kind.",
+    "metrics_service": "Where the metrics are reached.",
+    "monitor": "For Prometheus' operator. Deployed with `prometheus = true`.",
+    "allow-metrics-traffic": "Who reaches the metrics. Deployed with `network-policy = true`.",
+}
+"""Comments, by the end of a file's name."""
+
+
+def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
+    """What is in `config/`: text by path. `samples` are the names of the files in `config/samples`, people's own."""
+    out: dict[str, str] = {}
+    for folder, documents in manifests.folders.items():
+        for name, each in documents.items():
+            out[f"config/{folder}/{name}.yaml"] = _text(each, _about(name))
+        resources = [f"{name}.yaml" for name in documents]
+        if folder == "default":
+            resources = [f"../{other}" for other in manifests.deployed if other != "default"] + resources
+        if resources:
+            out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **_fields(folder, manifests))
+    if found := sorted(samples):
+        out["config/samples/kustomization.yaml"] = _kustomization(found)
+    return out
+
+
+def _fields(folder: str, manifests: Manifests) -> JSONObject:
+    """What a kustomization says beside its resources."""
+    settings = manifests.settings
+    if folder == "manager":
+        return {"images": [_image(settings.image)]}
+    if folder == "default":
+        namespace = {} if manifests.spans_namespaces else {"namespace": settings.namespace}
+        return {**namespace, "namePrefix": settings.name_prefix}
+    return {}
+
+
+def _image(image: str) -> JSONObject:
+    """As `kustomize edit set image controller=...` would write it."""
+    name, _, digest = image.partition("@")
+    name, colon, tag = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "")
+    found = {"name": "controller", "newName": name, "newTag": tag if colon else "latest"}
+    return found if not digest else {"name": "controller", "newName": name, "digest": digest}
+
+
+def _kustomization(resources: Iterable[str], **fields: object) -> str:
+    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    return _text([{**head, "resources": list(resources), **fields}])
+
+
+def _text(documents: list[JSONObject], about: str = "") -> str:
+    return f"{HEADER}\n{f'# {about}{chr(10)}' if about else ''}{yaml.dump(*documents)}"
+
+
+def _about(name: str) -> str:
+    return next((text for end, text in _ABOUT.items() if name.endswith(end)), "")

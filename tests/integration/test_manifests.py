@@ -1,0 +1,140 @@
+"""What `kubewright generate` writes, judged by others: kustomize, helm, and an API server with strict validation."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import pytest
+
+from integration.command import COMMAND
+from integration.kubectl import KUBECTL, Kubectl
+from kubewright.machinery import yaml
+from kubewright.machinery.json import JSONObject
+from kubewright.testing import Cluster
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "manifests"
+PROJECTS = sorted(path.parent for path in GOLDEN.glob("*/pyproject.toml"))
+
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine; `make controlplane` builds it")
+each_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
+
+
+def kustomize(folder: Path) -> list[JSONObject]:
+    done = subprocess.run([str(KUBECTL), "kustomize", folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.load_all(done.stdout))
+
+
+def installer(project: Path) -> list[JSONObject]:
+    return list(yaml.load_all((project / "dist/install.yaml").read_text()))
+
+
+def name(document: JSONObject) -> tuple[str, str, str]:
+    metadata = document["metadata"]
+    return document["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def by_name(documents: Iterable[JSONObject]) -> dict[tuple[str, str, str], JSONObject]:
+    return {name(each): each for each in documents}
+
+
+@each_project
+@pytest.mark.parametrize("what", ["manifests", "installer"])
+def test_golden_projects_are_what_the_generator_makes(project: Path, what: str) -> None:
+    command = [COMMAND, "generate", what, "--check", "-v"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_kubectl
+@each_project
+def test_kustomize_makes_of_the_folders_what_the_installer_holds(project: Path) -> None:
+    built, written = kustomize(project / "config/default"), installer(project)
+    assert by_name(built) == by_name(written)
+    assert list(map(name, built)) == list(map(name, written))
+
+
+@needs_kubectl
+@each_project
+def test_kustomize_builds_every_folder_on_its_own(project: Path) -> None:
+    for each in sorted((project / "config").glob("*/kustomization.yaml")):
+        assert kustomize(each.parent)
+
+
+# ---- an API server
+
+SERVICE_MONITORS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com, annotations: {api-approved.kubernetes.io: unapproved}}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: ServiceMonitor, plural: servicemonitors}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [selector, endpoints]
+            properties:
+              selector: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}}}
+              endpoints:
+                type: array
+                items:
+                  type: object
+                  properties:
+                    path: {type: string}
+                    port: {type: string}
+                    scheme: {type: string, enum: [http, https]}
+                    bearerTokenFile: {type: string}
+                    tlsConfig: {type: object, properties: {insecureSkipVerify: {type: boolean}}}
+"""
+"""Of the Prometheus operator's kind the fields that are used here."""
+
+
+@pytest.fixture
+async def kubectl(cluster: Cluster) -> AsyncIterator[Kubectl]:
+    """An administrator's, in a cluster that knows ServiceMonitors."""
+    kubectl = Kubectl(cluster.kubeconfig(), "")
+    await kubectl("apply", "-f", "-", given=SERVICE_MONITORS)
+    await kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=30s")
+    yield kubectl
+    await kubectl("delete", "-f", "-", given=SERVICE_MONITORS)
+
+
+@needs_kubectl
+@each_project
+async def test_an_api_server_accepts_all_of_it_with_strict_validation(project: Path, kubectl: Kubectl) -> None:
+    documents = installer(project)
+    used = sorted({each["metadata"].get("namespace", "default") for each in documents} - {"default"})
+    for namespace in used:
+        await kubectl("create", "namespace", namespace)
+    try:
+        server = ("--dry-run=server", "--validate=strict", "-f", str(project / "dist/install.yaml"))
+        said = await kubectl("apply", "--server-side", "--force-conflicts", *server)
+        assert said.count("serverside-applied (server dry run)") == len(documents)
+    finally:
+        for namespace in used:
+            await kubectl("delete", "namespace", namespace)
+
+
+@needs_kubectl
+async def test_the_managers_pods_keep_to_the_standard_that_their_namespace_enforces(kubectl: Kubectl) -> None:
+    path = str(GOLDEN / "minimal/dist/install.yaml")
+    await kubectl("apply", "--server-side", "-f", path)
+    try:
+        deployment = ("deployment/minimal-controller-manager", "--namespace=minimal-system")
+        assert "successfully rolled out" in await kubectl("rollout", "status", *deployment, "--timeout=60s")
+        namespace = await kubectl.json("get", "namespace", "minimal-system")
+        assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    finally:
+        await kubectl("delete", "--ignore-not-found", "-f", path)

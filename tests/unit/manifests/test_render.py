@@ -1,0 +1,114 @@
+"""What is rendered from a program and settings, where it is not plain from the golden projects."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+from kubewright import Context, CustomResource, LeaderElection, Manager, apis, controller
+from kubewright.machinery.json import JSONObject
+from kubewright.manifests import Settings, render
+from kubewright.manifests.scope import CLUSTER_SCOPED
+from kubewright.models import Object
+
+
+class Ship(CustomResource, group="fleet.test", version="v1"): ...
+
+
+class Port(CustomResource, group="fleet.test", version="v1", namespaced=False): ...
+
+
+class OtherShip(CustomResource, group="navy.test", version="v1", kind="Ship"): ...
+
+
+@controller(Ship)
+async def sail(ctx: Context[Ship]) -> None: ...
+
+
+@controller(Port)
+async def moor(ctx: Context[Port]) -> None: ...
+
+
+def objects(manager: Manager, *kinds: type[CustomResource], **settings: Any) -> dict[str, list[JSONObject]]:
+    """By kind."""
+    found: dict[str, list[JSONObject]] = {}
+    for each in render(manager, kinds, Settings(name="fleet", manager="fleet", **settings)).objects():
+        found.setdefault(each["kind"], []).append(each)
+    return found
+
+
+def flags(found: dict[str, list[JSONObject]]) -> list[str]:
+    args: list[str] = found["Deployment"][0]["spec"]["template"]["spec"]["containers"][0]["args"]
+    return args
+
+
+def resources(role: JSONObject) -> list[str]:
+    return [name for rule in role["rules"] for name in rule["resources"]]
+
+
+def names(documents: list[JSONObject]) -> list[str]:
+    return [each["metadata"]["name"] for each in documents]
+
+
+def test_what_belongs_to_no_namespace_is_known_of_every_built_in_kind() -> None:
+    found: set[tuple[str, str]] = set()
+    for module in pkgutil.walk_packages(apis.__path__, "kubewright.apis."):
+        for each in vars(importlib.import_module(module.name)).values():
+            if isinstance(each, type) and issubclass(each, Object) and hasattr(each, "__api__"):
+                found |= set() if each.__api__.namespaced else {(each.__api__.group, each.__api__.plural)}
+    assert found == CLUSTER_SCOPED
+
+
+def test_in_its_own_namespace_the_manager_has_a_role_there_and_is_told_where_it_is() -> None:
+    found = objects(Manager([sail]), Ship, watch_namespaces="own")
+    assert {each["metadata"]["namespace"] for each in found["Role"]} == {"fleet-system"}
+    assert "fleet-manager-role" not in names(found["ClusterRole"])
+    assert "--namespace=$(POD_NAMESPACE)" in flags(found)
+
+
+def test_namespaces_that_the_program_names_itself_are_not_told_again() -> None:
+    found = objects(Manager([sail], namespace=["red", "blue"]), Ship)
+    managers = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
+    assert [each["metadata"]["namespace"] for each in managers] == ["blue", "red"]
+    assert [each["metadata"]["namespace"] for each in found["RoleBinding"]] == ["blue", "fleet-system", "red"]
+    assert {each["subjects"][0]["namespace"] for each in found["RoleBinding"]} == {"fleet-system"}
+    assert not any(each.startswith("--namespace") for each in flags(found))
+
+
+def test_a_kind_of_the_whole_cluster_is_granted_by_a_cluster_role_with_its_events() -> None:
+    found = objects(Manager([sail, moor]), Ship, Port, watch_namespaces=("red",))
+    [cluster] = [each for each in found["ClusterRole"] if each["metadata"]["name"] == "fleet-manager-role"]
+    [within] = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
+    assert resources(cluster) == ["events", "ports", "ports/finalizers"]
+    assert resources(within) == ["events", "ships", "ships/finalizers"]
+
+
+def test_the_election_role_is_where_the_program_says_its_lease_is() -> None:
+    found = objects(Manager([sail], leader_election=LeaderElection(namespace="leases")), Ship)
+    [election] = [each for each in found["Role"] if "election" in each["metadata"]["name"]]
+    assert election["metadata"]["namespace"] == "leases"
+
+
+def test_without_election_the_manager_is_told_so_and_gets_no_role_for_it() -> None:
+    found = objects(Manager([sail], leader_election=True), Ship, leader_election=False)
+    assert "--leader-elect=false" in flags(found)
+    assert "Role" not in found
+
+
+def test_without_metrics_nothing_of_them_is_there() -> None:
+    found = objects(Manager([sail]), Ship, metrics="off")
+    assert "Service" not in found
+    assert not [name for name in names(found["ClusterRole"]) if "metrics" in name]
+    assert "--metrics-bind-address=0" in flags(found)
+
+
+def test_a_pod_is_given_more_time_to_end_than_its_reconciles() -> None:
+    found = objects(Manager([sail]), Ship)
+    assert found["Deployment"][0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 40
+
+
+def test_kinds_of_one_name_in_two_groups_have_roles_of_their_own() -> None:
+    found = objects(Manager([sail]), Ship, OtherShip)
+    helpers = [name for name in names(found["ClusterRole"]) if name.endswith("viewer-role")]
+    assert helpers == ["fleet-fleet-ship-viewer-role", "fleet-navy-ship-viewer-role"]
