@@ -12,6 +12,7 @@ TARGET ?= embedded
 EXAMPLE ?= webserver-operator
 TESTS ?= tests examples
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 .PHONY: help
 help: ## Show this help.
@@ -77,8 +78,8 @@ controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kw
 	@$(PYTHON) tools/controlplane/build.py
 
 .PHONY: bench
-bench: .venv/.tools ## Measure Kubewright beside controller-runtime on the real control plane, and the embedded server beside the real one.
-	@$(BIN)/python -m benchmarks
+bench: .venv/.tools ## Measure Kubewright beside controller-runtime, kube-rs and Kopf, and the embedded server beside the real one. BENCH_ARGS=--quick
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: docs
 docs: .venv/.tools ## Check the documentation: every link resolves, every command and snippet in it runs.

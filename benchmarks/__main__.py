@@ -1,7 +1,7 @@
-"""`python -m benchmarks`: measure, print the tables, and keep the figures in `benchmarks/results/latest.json`.
+"""`python -m benchmarks`: measure, print a table and the bars, keep the figures in `benchmarks/results/latest.json`.
 
-Needs the real control plane (`make controlplane`), and Go for the peer that is written in it. What is missing is said,
-and what can be measured without it is. Exit status: 1 when something could not be measured.
+Needs the real control plane (`make controlplane`), and Go and Rust for the peers that are written in them. What is
+missing is said, and what can be measured without it is. Exit status: 1 when something could not be measured.
 """
 
 from __future__ import annotations
@@ -9,89 +9,79 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
-from benchmarks import apiservers, imports, operators
-from benchmarks.fleet import NotConverged
-from benchmarks.peers import Peer, PeerMissing, controller_runtime_operator, kubewright_operator
-from benchmarks.process import ProcessFailed
-from benchmarks.report import Medians, say
-from kubewright.machinery.errors import ConfigError, DeadlineExceeded
+from benchmarks import report
+from benchmarks.bars import BARS, Verdict, judge
+from benchmarks.bars import table as verdict_table
+from benchmarks.peers import Peer
+from benchmarks.peers.build import NAMES, build
+from benchmarks.report import Medians, NotMeasured, say
+from benchmarks.sections import SECTIONS, Sizes
+from kubewright.machinery.errors import KubewrightError
+from kubewright.machinery.json import JSONObject
 from kubewright.manager.program import loop_factory
 
 RESULTS: Final = Path(__file__).resolve().parent / "results" / "latest.json"
 
-Section = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Medians]]]
+_QUICK: Final = Sizes(objects=200, pods=2000, many=20_000, requests=300, repetitions=1)
+_FULL: Final = Sizes(objects=1000, pods=10_000, many=100_000, requests=1000, repetitions=3)
 
 
-async def _operators(arguments: argparse.Namespace) -> dict[str, Medians]:
-    say("Operators: the same one in each tool kit, on a real control plane")
-    with TemporaryDirectory(prefix="kubewright-bench-") as folder:
-        medians = await operators.measure(_peers(Path(folder)), arguments.objects, arguments.repetitions)
-    print(operators.table(medians))
-    return {"operators": medians}
-
-
-async def _apiservers(arguments: argparse.Namespace) -> dict[str, Medians]:
-    say("API servers: the embedded one beside a real one")
-    medians = await apiservers.measure(arguments.requests, arguments.repetitions)
-    print(apiservers.table(medians))
-    return {"apiservers": medians}
-
-
-async def _imports(arguments: argparse.Namespace) -> dict[str, Medians]:
-    say("Imports: what an operator loads before it does anything")
-    medians = await imports.measure(arguments.repetitions)
-    print(imports.table(medians))
-    return {"imports": medians}
-
-
-SECTIONS: Final[dict[str, Section]] = {"operators": _operators, "apiservers": _apiservers, "imports": _imports}
-
-
-def _peers(folder: Path) -> list[Peer]:
-    say("Building the peers ...")
-    found = [kubewright_operator(folder)]
-    try:
-        found.append(controller_runtime_operator(folder))
-    except PeerMissing as missing:
-        say(str(missing))
-    return found
-
-
-async def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
+async def _measure(sections: Sequence[str], peers: Sequence[Peer], sizes: Sizes) -> dict[str, Medians]:
+    """By section; those that could not be measured are not there, and it is said why."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    results: dict[str, Any] = {}
-    for name in arguments.only or SECTIONS:
+    results: dict[str, Medians] = {}
+    for name in sections:
+        section = SECTIONS[name]
+        say(f"{name}: {section.title}")
         try:
-            results |= await SECTIONS[name](arguments)
-        except (ConfigError, DeadlineExceeded, NotConverged, ProcessFailed) as error:
-            say(f"{name} could not be measured: {error}")
-        print(flush=True)
-    if "operators" in results:
-        results["cpu_ms_per_object"] = results["operators"]["cpu_ms_created"]
+            results[name] = await section.measure([each for each in peers if each.name not in section.without], sizes)
+        except (KubewrightError, NotMeasured, TimeoutError) as error:
+            say(f"{name} could not be measured: {error or 'it took too long'}")
     return results
 
 
-def _keep(results: dict[str, Any], arguments: argparse.Namespace) -> None:
-    about = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "objects": arguments.objects,
-        "requests": arguments.requests,
-        "repetitions": arguments.repetitions,
+def _tables(results: Mapping[str, Medians], sizes: Sizes) -> str:
+    """One table for all that has the same yardstick."""
+    tables: list[str] = []
+    for yardstick in dict.fromkeys(SECTIONS[name].yardstick for name in results):
+        names = [name for name in results if SECTIONS[name].yardstick == yardstick]
+        figures = [figure for name in names for figure in SECTIONS[name].figures(sizes)]
+        title = f"medians (and their ratios to {yardstick})"
+        tables.append(report.table(title, figures, _merged(results[name] for name in names), yardstick=yardstick))
+    return "\n\n".join(tables)
+
+
+def _merged(parts: Iterable[Medians]) -> Medians:
+    return {figure: values for part in parts for figure, values in part.items()}
+
+
+def _keep(results: Mapping[str, Medians], verdicts: Sequence[Verdict], peers: Sequence[Peer], sizes: Sizes) -> None:
+    document: JSONObject = {
+        "about": {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "cpus": os.cpu_count(),
+            "versions": {peer.name: peer.version for peer in peers},
+            **asdict(sizes),
+        },
+        "cpu_ms_per_object": results.get("operators", {}).get("cpu_ms_created", {}),
+        **results,
+        "bars": [asdict(each) for each in verdicts],
     }
-    RESULTS.write_text(json.dumps({"about": about, **results}, indent=2) + "\n")
+    RESULTS.write_text(json.dumps(document, indent=2) + "\n")
     say(f"Kept in {RESULTS}")
 
 
@@ -103,32 +93,50 @@ def _count(text: str) -> int:
 
 
 def _some(text: str) -> int:
-    if (number := _count(text)) < 10:
-        raise argparse.ArgumentTypeError(f"{number} say too little; give 10 or more")
+    if (number := _count(text)) < 100:
+        raise argparse.ArgumentTypeError(f"{number} say too little; give 100 or more")
     return number
 
 
-def main() -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="What Kubewright costs, beside its peers."
+        prog="python -m benchmarks",
+        description="What Kubewright costs, beside its peers. Everything takes a quarter of an hour.",
     )
     parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure this alone (may be repeated)")
-    parser.add_argument("--objects", type=_some, default=1000, help="that an operator gets (%(default)s)")
-    parser.add_argument("--requests", type=_some, default=1000, help="of each sort that a server gets (%(default)s)")
-    parser.add_argument("--repetitions", type=_count, default=3, help="of everything, in turns (%(default)s)")
+    parser.add_argument("--peer", action="append", choices=NAMES, help="of these tool kits alone (may be repeated)")
+    parser.add_argument("--quick", action="store_true", help="small numbers, once: in two minutes, and rough")
+    parser.add_argument("--objects", type=_some, help=f"that an operator gets ({_FULL.objects})")
+    parser.add_argument("--pods", type=_some, help=f"in a cache ({_FULL.pods})")
+    parser.add_argument("--many", type=_some, help=f"Pods in a cache that holds many ({_FULL.many})")
+    parser.add_argument("--requests", type=_some, help=f"of each sort that a server gets ({_FULL.requests})")
+    parser.add_argument("--repetitions", type=_count, help=f"of everything, in turns ({_FULL.repetitions})")
+    return parser
+
+
+def main() -> int:
+    parser = _parser()
     arguments = parser.parse_args()
     if sys.platform != "linux":
         parser.error("the CPU of processes is read as Linux tells it; run this on Linux")
+    given = {name: value for name in asdict(_FULL) if (value := getattr(arguments, name)) is not None}
+    sizes = replace(_QUICK if arguments.quick else _FULL, **given)
+    sections = arguments.only or list(SECTIONS)
+    peers = build(arguments.peer or NAMES)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            results = runner.run(_measure(arguments))
+            results = runner.run(_measure(sections, peers, sizes))
     except (KeyboardInterrupt, asyncio.CancelledError):
         say("Stopped; nothing is kept of this run")
         return 1
     if not results:
         return 1
-    _keep(results, arguments)
-    return 0 if results.keys() >= set(arguments.only or SECTIONS) else 1
+    figures = [figure for name in results for figure in SECTIONS[name].figures(sizes)]
+    verdicts = judge(BARS, figures, _merged(results.values()))
+    print(_tables(results, sizes))
+    print(f"\n{verdict_table(verdicts)}")
+    _keep(results, verdicts, peers, sizes)
+    return 0 if results.keys() >= set(sections) else 1
 
 
 if __name__ == "__main__":

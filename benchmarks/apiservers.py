@@ -12,23 +12,19 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
 
-from benchmarks import report
+from benchmarks.bars import EMBEDDED, REAL
 from benchmarks.process import Usage, running
-from benchmarks.report import Figure, Medians, say
+from benchmarks.report import Figure, Medians, Run, in_turns, say
 from kubewright.client.config import Config
 from kubewright.client.rest import JSON, Query, RESTClient
 from kubewright.client.transport import HTTPTransport
 from kubewright.client.warnings import LogOnce
 from kubewright.testing.realcontrolplane import RealControlPlane
-
-EMBEDDED: Final = "embedded"
-REAL: Final = "real"
 
 LISTED: Final = 3000
 _LISTS: Final = 20
@@ -44,12 +40,12 @@ _MERGE: Final = "application/merge-patch+json"
 _APPLY: Final = "application/apply-patch+yaml"
 
 FIGURES: Final = (
-    Figure("create_us", "create", 0, bar=1.0),
-    Figure("get_us", "get", 0, bar=1.0),
-    Figure("merge_patch_us", "merge patch", 0, bar=1.0),
-    Figure("apply_us", "server-side apply", 0, bar=1.0),
-    Figure("list_us", f"list of {LISTED}", 0, bar=1.0),
-    Figure("rss_mb", f"memory with {LISTED}, MB", 0),
+    Figure("create_us", "create, us of CPU", 0),
+    Figure("get_us", "get, us of CPU", 0),
+    Figure("merge_patch_us", "merge patch, us of CPU", 0),
+    Figure("apply_us", "server-side apply, us of CPU", 0),
+    Figure("list_us", f"list of {LISTED}, us of CPU", 0),
+    Figure("server_rss_mb", f"memory with {LISTED} objects, MB", 0),
 )
 
 
@@ -62,27 +58,17 @@ class Server:
     usage: Usage
 
 
-async def measure(requests: int, repetitions: int) -> dict[str, dict[str, float]]:
-    """The medians by figure and server: microseconds of CPU a request."""
-    runs: dict[str, list[dict[str, float]]] = {}
+async def measure(requests: int, repetitions: int) -> Medians:
+    """The medians by figure and server."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server, etcd and kube-apiserver ...")
             servers = [await stack.enter_async_context(start) for start in (_embedded(Path(name)), _real())]
-            for repetition in range(1, repetitions + 1):
-                for server in servers:
-                    run = await _run(server, requests)
-                    runs.setdefault(server.name, []).append(run)
-                    told = ", ".join(f"{figure.title} {run[figure.name]:.{figure.digits}f}" for figure in FIGURES)
-                    say(f"  [{repetition}/{repetitions}] {server.name}: {told}")
-    return {
-        figure.name: {who: median(run[figure.name] for run in of_server) for who, of_server in runs.items()}
-        for figure in FIGURES
-    }
 
+            async def run(server: Server) -> Run:
+                return await _run(server, requests)
 
-def table(medians: Medians) -> str:
-    return report.table("API server, us of CPU a request", FIGURES, medians, ours=EMBEDDED, yardstick=REAL)
+            return await in_turns(servers, repetitions, run, FIGURES)
 
 
 @asynccontextmanager
@@ -123,13 +109,13 @@ class Call:
     query: Query | None = None
 
 
-async def _run(server: Server, requests: int) -> dict[str, float]:
+async def _run(server: Server, requests: int) -> Run:
     """One repetition; leaves nothing on the server."""
     names = [f"web-{number}" for number in range(LISTED)]
     some = [names[number % LISTED] for number in range(requests)]
     try:
         costs = {figure: await _cost(server, calls) for figure, calls in _cases(names, some).items()}
-        return {**costs, "rss_mb": server.usage.rss / 1e6}
+        return {**costs, "server_rss_mb": server.usage.rss / 1e6}
     finally:
         await _send(server, Call("DELETE", _PATH))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Iterable, Iterator
 from typing import Final
 
 from benchmarks.peers.kubewright.widgets import Widget, WidgetSpec
+from benchmarks.report import NotMeasured
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.cache.entry import Event
 from kubewright.cache.informer import Informer
@@ -18,43 +18,59 @@ from kubewright.models.meta import ObjectMeta
 NAMESPACE: Final = "default"
 _AT_ONCE: Final = 16
 _PATIENCE: Final = 120.0
-
-
-class NotConverged(Exception):
-    """The operator did not do what it is measured at."""
+_TOUCHED: Final = "bench.kubewright.dev/touched"
 
 
 class Fleet:
     """Creates and updates Widgets, and waits until their status says that the operator is done with them."""
 
-    def __init__(self, client: Client, informer: Informer[Widget]) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._informer = informer
+        self._informer = Informer(client, Widget, namespace=NAMESPACE)
         self._messages: dict[str, str] = {}
         self._behind: set[str] = set()
         self._edition = 0
-        informer.add_handler(on_add=self._look, on_update=self._look)
+        self._informer.add_handler(on_add=self._look, on_update=self._look)
+
+    async def __aenter__(self) -> Fleet:
+        self._informer.start()
+        await self._informer.wait_synced(_PATIENCE)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._informer.stop()
+
+    async def remove(self) -> None:
+        """Delete all Widgets, and the ConfigMaps that they own: no garbage collector does it here."""
+        for kind in (Widget, ConfigMap):
+            await self._client.delete_all_of(kind, namespace=NAMESPACE)
 
     async def create(self, names: Iterable[str]) -> None:
         """Create Widgets."""
         await _all(self._create(name, self._message(name)) for name in names)
 
-    async def update(self, *names: str) -> None:
+    async def update(self, names: Iterable[str]) -> None:
         """Change the spec of these Widgets."""
         await _all(self._update(name, self._message(name)) for name in names)
 
+    async def touch(self, names: Iterable[str]) -> None:
+        """Change an annotation of these Widgets, which means nothing to anybody."""
+        self._edition += 1
+        patch = MergePatch({"metadata": {"annotations": {_TOUCHED: f"edition {self._edition}"}}})
+        await _all(self._patch(name, patch) for name in names)
+
     async def converged(self) -> None:
-        """Until every Widget's status is about its spec. Raises NotConverged."""
+        """Until every Widget's status is about its spec. Raises NotMeasured."""
         if not await self._informer.wait_until(lambda: not self._behind, _PATIENCE):
-            raise NotConverged(f"{len(self._behind)} Widgets have not converged after {_PATIENCE:g} s")
+            raise NotMeasured(f"{len(self._behind)} Widgets have not converged after {_PATIENCE:g} s")
 
     async def check(self) -> None:
-        """Raise NotConverged unless each Widget's ConfigMap says what its spec says."""
+        """Raise NotMeasured unless each Widget's ConfigMap says what its spec says."""
         config_maps = await self._client.list(ConfigMap, namespace=NAMESPACE)
         held = {each.metadata.name: each.data.get("message") for each in config_maps}
         wrong = [name for name, message in self._messages.items() if held.get(name) != message]
         if wrong:
-            raise NotConverged(f"the ConfigMaps of {len(wrong)} Widgets are wrong, {wrong[0]!r} among them")
+            raise NotMeasured(f"the ConfigMaps of {len(wrong)} Widgets are wrong, {wrong[0]!r} among them")
 
     def _message(self, name: str) -> str:
         """A new message for a Widget, which is now behind until it has converged."""
@@ -68,7 +84,9 @@ class Fleet:
         await self._client.create(Widget(metadata=metadata, spec=WidgetSpec(message=message, size=3)))
 
     async def _update(self, name: str, message: str) -> None:
-        patch = MergePatch({"spec": {"message": message}})
+        await self._patch(name, MergePatch({"spec": {"message": message}}))
+
+    async def _patch(self, name: str, patch: MergePatch) -> None:
         await self._client.patch(Widget, patch, name=name, namespace=NAMESPACE)
 
     def _look(self, event: Event[Widget]) -> None:
@@ -93,17 +111,3 @@ async def _all(works: Iterator[Awaitable[None]]) -> None:
     async with asyncio.TaskGroup() as hands:
         for _ in range(_AT_ONCE):
             hands.create_task(hand())
-
-
-@asynccontextmanager
-async def fleet(client: Client) -> AsyncGenerator[Fleet]:
-    """An empty fleet; nothing of it is left on the server."""
-    informer = Informer(client, Widget, namespace=NAMESPACE)
-    informer.start()
-    try:
-        await informer.wait_synced(_PATIENCE)
-        yield Fleet(client, informer)
-    finally:
-        await informer.stop()
-        for kind in (Widget, ConfigMap):
-            await client.delete_all_of(kind, namespace=NAMESPACE)

@@ -1,26 +1,27 @@
-"""The same operator in Kubewright and its peers, each a process of its own, on one real control plane.
+"""The same operator in each tool kit, each a process of its own, on one real API server.
 
 API server and etcd only: no controller but the operator acts. Each operator is started afresh for each repetition, one
-after the other in turns, and finds the same work: Widgets that are created, updated, and updated one at a time.
+after the other in turns, and finds the same work: Widgets that are created, updated, changed in what does not concern
+the operator, and updated one at a time; then nothing for a while; then a restart, where all is as it should be.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Final
 
-from benchmarks import report
-from benchmarks.fleet import Fleet, fleet
-from benchmarks.peers import CONTROLLER_RUNTIME, KUBEWRIGHT, Peer
+from benchmarks.fleet import Fleet
+from benchmarks.peers import Peer
 from benchmarks.peers.kubewright.widgets import Widget
-from benchmarks.process import running
-from benchmarks.report import Figure, Medians, say
+from benchmarks.process import Program, running
+from benchmarks.report import Figure, Medians, Run, in_turns, say
+from benchmarks.requests import OPERATOR, AuditLog
 from kubewright.testing.cluster import Cluster
 from kubewright.testing.realcontrolplane import RealControlPlane
 
@@ -28,102 +29,128 @@ _ONE_AT_A_TIME: Final = 100
 _FIRST: Final = "first"
 _PAUSE: Final = 0.02
 """Seconds after which an operator has done what follows an update, so that the next finds it idle."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one operator did in one repetition."""
-
-    cpu_ms_created: float
-    """CPU of the operator for an object that was created, until its status said so."""
-    cpu_ms_updated: float
-    """The same for an object that was updated."""
-    latency_ms: float
-    """From an update to the status that is about it, one at a time: the median."""
-    start_s: float
-    """From the start of the process to the status of the one object that was there."""
-    rss_mb: float
-    """Resident memory at the end."""
-
+_IDLE: Final = 3.0
+_MB: Final = 1e6
 
 FIGURES: Final = (
-    Figure("cpu_ms_created", "CPU an object created, ms", 2, bar=0.4),
-    Figure("cpu_ms_updated", "CPU an object updated, ms", 2, bar=0.4),
-    Figure("latency_ms", "update to status, one at a time, ms", 1, bar=1.0),
-    Figure("start_s", "process start to first object ready, s", 2, bar=1.0),
-    Figure("rss_mb", "memory at the end, MB", 0, bar=1.0),
+    Figure("cpu_ms_created", "CPU an object created, ms", 2),
+    Figure("cpu_ms_updated", "CPU an object updated, ms", 2),
+    Figure("cpu_ms_unchanged", "CPU a reconcile with nothing to do, ms", 2),
+    Figure("requests_created", "requests an object created", 2),
+    Figure("requests_updated", "requests an object updated", 2),
+    Figure("requests_unchanged", "requests a reconcile with nothing to do", 2),
+    Figure("latency_ms", "update to status, one at a time, ms", 1),
+    Figure("start_s", "process start to first object ready, s", 2),
+    Figure("rss_mb", "memory at the end, MB", 0),
+    Figure("idle_ms_s", "CPU a second while nothing happens, ms", 2),
+    Figure("idle_requests", "requests while nothing happens", 0),
+    Figure("restart_cpu_s", "restart with nothing to do: CPU, s", 2),
+    Figure("restart_writes", "restart with nothing to do: writes", 0),
 )
 
 
-async def measure(peers: Sequence[Peer], objects: int, repetitions: int) -> dict[str, dict[str, float]]:
-    """The medians by figure and peer."""
-    runs: dict[str, list[Run]] = {peer.name: [] for peer in peers}
+class Bench:
+    """A real API server with the Widgets' definition, and what operators send to it."""
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path, requests: AuditLog, folder: Path) -> None:
+        self.cluster = cluster
+        self.requests = requests
+        self._kubeconfig = kubeconfig
+        self._folder = folder
+
+    @asynccontextmanager
+    async def running(self, peer: Peer) -> AsyncGenerator[Program]:
+        """The operator of a tool kit, for as long as the block lasts."""
+        environment = {**peer.environment, "KUBECONFIG": str(self._kubeconfig)}
+        async with running(peer.widgets, self._folder / f"{peer.name}.log", environment) as operator:
+            yield operator
+
+
+@asynccontextmanager
+async def bench() -> AsyncGenerator[Bench]:
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         folder = Path(name)
+        requests = AuditLog(folder)
         say("Starting etcd and kube-apiserver ...")
-        async with RealControlPlane(controllers=False) as control_plane:
+        async with RealControlPlane(controllers=False, api_server_arguments=requests.arguments) as control_plane:
             cluster = Cluster(control_plane.config, folder)
             try:
                 await cluster.install(Widget)
-                for repetition in range(1, repetitions + 1):
-                    for peer in peers if repetition % 2 else reversed(peers):
-                        run = await _run(peer, cluster, objects, folder)
-                        runs[peer.name].append(run)
-                        say(f"  [{repetition}/{repetitions}] {peer.name}: {_told(run)}")
+                yield Bench(cluster, control_plane.kubeconfig_for(OPERATOR, ["system:masters"]), requests, folder)
             finally:
                 await cluster.close()
-    return {
-        figure.name: {peer: median(getattr(run, figure.name) for run in of_peer) for peer, of_peer in runs.items()}
-        for figure in FIGURES
-    }
 
 
-def table(medians: Medians) -> str:
-    return report.table("operator", FIGURES, medians, ours=KUBEWRIGHT, yardstick=CONTROLLER_RUNTIME)
+async def measure(peers: Sequence[Peer], objects: int, repetitions: int) -> Medians:
+    """The medians by figure and peer."""
+    async with bench() as there:
+
+        async def run(peer: Peer) -> Run:
+            return await _run(peer, there, objects)
+
+        return await in_turns(peers, repetitions, run, FIGURES)
 
 
-async def _run(peer: Peer, cluster: Cluster, objects: int, folder: Path) -> Run:
-    flags = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
-    command = (*peer.command, f"--kubeconfig={cluster.kubeconfig()}", *flags)
+async def _run(peer: Peer, there: Bench, objects: int) -> Run:
+    """One repetition; leaves nothing on the server."""
     others = [f"widget-{number}" for number in range(1, objects)]
-    async with fleet(cluster.client) as widgets:
+    async with Fleet(there.cluster.client) as widgets:
         await widgets.create([_FIRST])
         began = perf_counter()
-        async with running(command, folder / f"{peer.name}.log", peer.environment) as operator:
+        async with there.running(peer) as operator:
             await widgets.converged()
-            start = perf_counter() - began
-            await operator.settle()
-            idle = operator.cpu
-            await widgets.create(others)
-            await widgets.converged()
-            await operator.settle()
-            created = operator.cpu
-            await widgets.update(*others)
-            await widgets.converged()
-            await operator.settle()
-            updated = operator.cpu
-            latencies = [await _latency(widgets) for _ in range(_ONE_AT_A_TIME)]
+            start_s = perf_counter() - began
+            costs = await _work(there, operator, widgets, others)
+            latency_ms = median([await _latency(widgets) for _ in range(_ONE_AT_A_TIME)]) * 1e3
+            rss_mb = operator.rss / _MB
+            rest = await _nothing(there, operator)
             await widgets.check()
-            return Run(
-                cpu_ms_created=(created - idle) / len(others) * 1e3,
-                cpu_ms_updated=(updated - created) / len(others) * 1e3,
-                latency_ms=median(latencies) * 1e3,
-                start_s=start,
-                rss_mb=operator.rss / 1e6,
-            )
+        again = await _restart(peer, there)
+        await widgets.remove()
+        return {"start_s": start_s, **costs, "latency_ms": latency_ms, "rss_mb": rss_mb, **rest, **again}
+
+
+async def _work(there: Bench, operator: Program, widgets: Fleet, names: Sequence[str]) -> Run:
+    """What objects cost that are created, updated, and changed in what is nobody's concern."""
+    steps = {"created": widgets.create, "updated": widgets.update, "unchanged": widgets.touch}
+    run: dict[str, float] = {}
+    for step, change in steps.items():
+        await operator.settle()
+        there.requests.take()
+        before = operator.cpu
+        await change(names)
+        await widgets.converged()
+        await operator.settle()
+        run[f"cpu_ms_{step}"] = (operator.cpu - before) / len(names) * 1e3
+        run[f"requests_{step}"] = there.requests.take().sent / len(names)
+    return run
+
+
+async def _nothing(there: Bench, operator: Program) -> Run:
+    """What an operator does when nothing happens."""
+    await operator.settle()
+    there.requests.take()
+    before = operator.cpu
+    await asyncio.sleep(_IDLE)
+    return {"idle_ms_s": (operator.cpu - before) / _IDLE * 1e3, "idle_requests": there.requests.take().sent}
+
+
+async def _restart(peer: Peer, there: Bench) -> Run:
+    """What an operator does when it starts and finds all objects as they should be."""
+    requests = there.requests.take()
+    async with there.running(peer) as operator:
+        while not requests["watch"]:
+            await asyncio.sleep(_PAUSE)
+            requests += there.requests.take()
+        await operator.settle()
+        requests += there.requests.take()
+        return {"restart_cpu_s": operator.cpu, "restart_writes": requests.writes}
 
 
 async def _latency(widgets: Fleet) -> float:
     """Seconds from an update to the status that is about it, with nothing else to do."""
     await asyncio.sleep(_PAUSE)
     began = perf_counter()
-    await widgets.update(_FIRST)
+    await widgets.update([_FIRST])
     await widgets.converged()
     return perf_counter() - began
-
-
-def _told(run: Run) -> str:
-    return (
-        f"{run.cpu_ms_created:.2f} ms CPU an object created, {run.cpu_ms_updated:.2f} updated; "
-        f"{run.latency_ms:.1f} ms to status; started in {run.start_s:.2f} s; {run.rss_mb:.0f} MB"
-    )

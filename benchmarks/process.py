@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.report import NotMeasured
+
 _STOPPED_WITHIN: Final = 15.0
 _QUIET: Final = 0.002
 """Seconds of CPU in one `_LOOK` below which a process counts as idle; Go's and Python's timers cost a little."""
 _LOOK: Final = 0.1
-_PATIENCE: Final = 5.0
+_LOOKS: Final = 3
+"""How often in a row it must look idle."""
+_PATIENCE: Final = 30.0
 
 
 class Usage:
@@ -32,18 +38,40 @@ class Usage:
     @property
     def rss(self) -> int:
         """Resident memory in bytes."""
-        return sum(_resident(pid) for pid in self._pids)
+        return sum(_memory(pid, "VmRSS") for pid in self._pids)
+
+    @property
+    def peak_rss(self) -> int:
+        """The most resident memory that there has been, in bytes."""
+        return sum(_memory(pid, "VmHWM") for pid in self._pids)
 
     async def settle(self) -> None:
         """Wait until the processes have nothing left to do: garbage collected, late events handled."""
         deadline = time.monotonic() + _PATIENCE
-        before = self.cpu
-        while time.monotonic() < deadline:
+        before, quiet = self.cpu, 0
+        while time.monotonic() < deadline and quiet < _LOOKS:
             await asyncio.sleep(_LOOK)
             now = self.cpu
-            if now - before < _QUIET:
-                return
+            quiet = quiet + 1 if now - before < _QUIET else 0
             before = now
+
+
+class Program(Usage):
+    """A process that runs."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__([process.pid])
+        self._process = process
+
+    async def ask(self, line: str) -> bytes:
+        """What the process answers on its standard output to a line on its standard input."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        answer = await self._process.stdout.readline()
+        if not answer:
+            await asyncio.Event().wait()  # it ends, of which `running` is about to hear and tell
+        return answer
 
 
 def compiled_into(folder: Path) -> dict[str, str]:
@@ -54,15 +82,19 @@ def compiled_into(folder: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def running(
-    command: Sequence[str], log: Path, environment: dict[str, str] | None = None
-) -> AsyncGenerator[Usage]:
-    """`command` as a process for as long as the block lasts; its output goes to `log`.
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, *, answers: bool = False
+) -> AsyncGenerator[Program]:
+    """`command` as a process for as long as the block lasts; its output goes to `log`, with `answers` its errors alone.
 
     Raises ProcessFailed, at once, when the process ends before the block does.
     """
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+            *command,
+            stdin=PIPE if answers else DEVNULL,
+            stdout=PIPE if answers else output,
+            stderr=output,
+            env=environment,
         )
     owner = asyncio.current_task()
     assert owner is not None
@@ -70,7 +102,7 @@ async def running(
     interrupt = partial(_cancel, owner)
     ended.add_done_callback(interrupt)
     try:
-        yield Usage([process.pid])
+        yield Program(process)
     except asyncio.CancelledError:
         if not ended.done():
             raise
@@ -85,7 +117,7 @@ def _cancel(owner: asyncio.Task[object], _: asyncio.Future[int]) -> None:
     owner.cancel()
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
+async def _stop(process: Process) -> None:
     if process.returncode is not None:
         return
     process.terminate()
@@ -97,7 +129,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-class ProcessFailed(Exception):
+class ProcessFailed(NotMeasured):
     """A process that is measured ended by itself."""
 
     def __init__(self, command: Sequence[str], code: int | None, log: Path) -> None:
@@ -110,6 +142,6 @@ def _cpu_clock(pid: int) -> int:
     return ~pid << 3 | 2
 
 
-def _resident(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def _memory(pid: int, field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) * 1024 if found else 0  # a process that has just ended has none

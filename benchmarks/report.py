@@ -1,14 +1,21 @@
-"""How figures are told: progress on standard error, tables on standard output."""
+"""How figures are gathered and told: progress on standard error, tables on standard output."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from statistics import median
+from typing import Final, Protocol, TypeAlias, TypeVar
 
+Run: TypeAlias = Mapping[str, float]
+"""Of one repetition: by figure."""
 Medians: TypeAlias = Mapping[str, Mapping[str, float]]
 """By figure, then by who was measured."""
+
+
+class NotMeasured(Exception):
+    """Something could not be measured; says why."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +25,16 @@ class Figure:
     name: str
     title: str
     digits: int
-    bar: float | None = None
-    """The ratio that must not be exceeded, if there is one."""
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+_ABSENT: Final = "-"
 
 
 def say(text: str) -> None:
@@ -27,29 +42,55 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def table(title: str, figures: Sequence[Figure], medians: Medians, *, ours: str, yardstick: str) -> str:
-    """A line for each figure: the medians, and the ratio of ours to the yardstick with the bar it is held against."""
-    names = list(medians[figures[0].name])
-    compared = yardstick in names
-    heads = [title, *names, *(["ratio", "bar"] if compared else [])]
-    rows = [heads]
-    for figure in figures:
+async def in_turns(
+    measured: Sequence[N], repetitions: int, run: Callable[[N], Awaitable[Run]], figures: Sequence[Figure]
+) -> Medians:
+    """Run each of `measured`, several times: forth, back, forth. Gives the medians."""
+    runs: dict[str, list[Run]] = {each.name: [] for each in measured}
+    for repetition in range(1, repetitions + 1):
+        for each in measured if repetition % 2 else reversed(measured):
+            done = await run(each)
+            runs[each.name].append(done)
+            say(f"  [{repetition}/{repetitions}] {each.name}: {told(figures, done)}")
+    return medians_of(runs)
+
+
+def medians_of(runs: Mapping[str, Sequence[Run]]) -> Medians:
+    """By figure and by who was measured, of runs by who was measured."""
+    names = dict.fromkeys(figure for of_one in runs.values() for run in of_one for figure in run)
+    return {figure: {who: median(run[figure] for run in of_one) for who, of_one in runs.items()} for figure in names}
+
+
+def told(figures: Iterable[Figure], run: Run) -> str:
+    """A run in one line."""
+    return "; ".join(f"{each.title} {run[each.name]:.{each.digits}f}" for each in figures if each.name in run)
+
+
+def table(title: str, figures: Sequence[Figure], medians: Medians, *, yardstick: str) -> str:
+    """A line for each figure: the medians, and in brackets their ratios to those of the yardstick."""
+    shown = [each for each in figures if each.name in medians]
+    names = list(dict.fromkeys(who for each in shown for who in medians[each.name]))
+    rows = [[title, *names]]
+    for figure in shown:
         values = medians[figure.name]
-        row = [figure.title, *(f"{values[name]:.{figure.digits}f}" for name in names)]
-        if compared:
-            ratio = values[ours] / values[yardstick]
-            row += [f"{ratio:.2f}", _verdict(ratio, figure.bar)]
-        rows.append(row)
+        base = values.get(yardstick, 0.0)
+        rows.append([figure.title, *(_cell(figure, values.get(who), base, who == yardstick) for who in names)])
+    return lined(rows)
+
+
+def lined(rows: Sequence[Sequence[str]]) -> str:
+    """A table: a head, a rule, and the other rows; the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(_cells(row, widths)).rstrip() for row in rows]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+    lines = ["  ".join(_justified(row, widths)).rstrip() for row in rows]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
-def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _cell(figure: Figure, value: float | None, base: float, is_yardstick: bool) -> str:
+    if value is None:
+        return _ABSENT
+    text = f"{value:.{figure.digits}f}"
+    return text if is_yardstick or not base else f"{text} ({value / base:.2f})"
+
+
+def _justified(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-
-
-def _verdict(ratio: float, bar: float | None) -> str:
-    if bar is None:
-        return ""
-    return f"<= {bar:g} {'ok' if ratio <= bar else 'MISSED'}"

@@ -106,7 +106,7 @@ async def watch(client: HTTPClient) -> None:
 
 async def measure(port: int, echo_port: int, trust: trustme.CA) -> None:
     context = ssl.create_default_context()
-    trust.configure_trust(context)
+    trust.configure_trust(context)  # pyright: ignore[reportUnknownMemberType] - its context may be pyOpenSSL's
     client = HTTPClient(f"https://127.0.0.1:{port}", ssl=context)
 
     async def servers_cpu() -> float:
@@ -146,7 +146,7 @@ def run(main: Coroutine[Any, Any, None], loop: str) -> None:
 
 def serve_in_process(certificate: trustme.LeafCert, ports: Connection, loop: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
+    certificate.configure_cert(context)  # pyright: ignore[reportUnknownMemberType] - its context may be pyOpenSSL's
     run(serve(context, ports), loop)
 
 

@@ -1,62 +1,32 @@
-"""The same operator in each tool kit: a Widget owns a ConfigMap with what its spec says, and its status tells of it.
+"""The same two programs in each tool kit, written as its users write them, with its defaults.
 
-Each is written as the users of its tool kit write operators, with that tool kit's defaults.
+widgets   an operator: a Widget owns a ConfigMap with what its spec says, and its status tells of it
+pods      holds every Pod of the cluster. For each line on its standard input, names of Pods in the namespace `default`,
+          it writes one line of JSON: `{"count": 10000, "pods": {name: [resourceVersion, note]}}`, from its cache alone
+
+Both find the API server by `KUBECONFIG`. Each tool kit's version stands in one file, the one that its own tools read:
+`controller-runtime/go.mod`, `kube-rs/Cargo.toml`, `kopf/requirements.txt`.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
-
-from benchmarks.process import compiled_into
-
-HERE: Final = Path(__file__).resolve().parent
+from typing import Final, TypeAlias
 
 KUBEWRIGHT: Final = "kubewright"
 CONTROLLER_RUNTIME: Final = "controller-runtime"
+KUBE_RS: Final = "kube-rs"
+KOPF: Final = "kopf"
 
-
-class PeerMissing(Exception):
-    """A peer can't be built here; says what it needs."""
+Command: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Peer:
-    """An operator that can be started."""
+    """A tool kit whose programs can be started."""
 
     name: str
-    command: tuple[str, ...]
-    """Takes `--kubeconfig`, `--metrics-bind-address` and `--health-probe-bind-address`."""
+    version: str
+    widgets: Command
+    pods: Command
     environment: dict[str, str]
-
-
-def kubewright_operator(folder: Path) -> Peer:
-    """Compile the operator into `folder`, as an installation does."""
-    command = (sys.executable, str(HERE / "kubewright" / "widgets.py"))
-    environment = compiled_into(folder)
-    subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)
-    return Peer(KUBEWRIGHT, command, environment)
-
-
-def controller_runtime_operator(folder: Path) -> Peer:
-    """Build the Go module `peers/controller-runtime` into `folder`. Raises PeerMissing."""
-    if shutil.which("go") is None:
-        raise PeerMissing(
-            f"{CONTROLLER_RUNTIME} is left out: building it needs Go 1.26 or newer, and there is no `go` on the PATH"
-        )
-    binary = folder / CONTROLLER_RUNTIME
-    built = subprocess.run(
-        ("go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(binary), "."),
-        cwd=HERE / CONTROLLER_RUNTIME,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if built.returncode != 0:
-        raise PeerMissing(f"{CONTROLLER_RUNTIME} is left out: `go build` failed:\n{built.stderr.strip()}")
-    return Peer(CONTROLLER_RUNTIME, (str(binary),), dict(os.environ))

@@ -1,0 +1,115 @@
+"""A cache of many Pods in each tool kit, each a process of its own, on one real API server.
+
+What is measured is the first list, until the process has all Pods and has settled. Then some are updated and some
+deleted; the cache must hear of that, and hold what the server holds: their number, and what a random sample of them
+says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Final
+
+import msgspec
+
+from benchmarks.peers import Peer
+from benchmarks.pods import Known, Pods, pods
+from benchmarks.process import Program, running
+from benchmarks.report import Figure, Medians, NotMeasured, Run, in_turns, say
+from kubewright.testing.cluster import Cluster
+from kubewright.testing.realcontrolplane import RealControlPlane
+
+_SAMPLED: Final = 50
+_PATIENCE: Final = 600.0
+"""Seconds for a first list; a hundred thousand objects take the slowest of all minutes."""
+_CATCHES_UP_WITHIN: Final = 30.0
+_LOOK: Final = 0.1
+_MB: Final = 1e6
+
+
+class Answer(msgspec.Struct):
+    """What a program tells of its cache."""
+
+    count: int
+    pods: dict[str, list[str]]
+
+
+def figures(prefix: str, count: int) -> tuple[Figure, ...]:
+    """What is told of `count` Pods."""
+    return (
+        Figure(f"{prefix}_rss_mb", f"{count:,} Pods cached: memory, MB", 0),
+        Figure(f"{prefix}_peak_mb", f"{count:,} Pods cached: memory at most, MB", 0),
+        Figure(f"{prefix}_cpu_s", f"{count:,} Pods cached: CPU to sync, s", 2),
+        Figure(f"{prefix}_sync_s", f"{count:,} Pods cached: process start to sync, s", 2),
+    )
+
+
+async def measure(prefix: str, peers: Sequence[Peer], count: int, repetitions: int) -> Medians:
+    """The medians by figure and peer. Raises NotMeasured when a cache is wrong."""
+    with TemporaryDirectory(prefix="kubewright-bench-") as name:
+        folder = Path(name)
+        say(f"Starting etcd and kube-apiserver, and making {count:,} Pods ...")
+        async with RealControlPlane(controllers=False) as control_plane:
+            cluster = Cluster(control_plane.config, folder)
+            try:
+                async with pods(control_plane, cluster.client) as there:
+                    size = await there.create(count)
+                    say(f"  a Pod is {size:,} bytes of JSON")
+                    kubeconfig = cluster.kubeconfig()
+
+                    async def run(peer: Peer) -> Run:
+                        return await _run(prefix, peer, there, kubeconfig, folder)
+
+                    return await in_turns(peers, repetitions, run, figures(prefix, count))
+            finally:
+                await cluster.close()
+
+
+async def _run(prefix: str, peer: Peer, there: Pods, kubeconfig: Path, folder: Path) -> Run:
+    environment = {**peer.environment, "KUBECONFIG": str(kubeconfig)}
+    began = perf_counter()
+    async with running(peer.pods, folder / f"{peer.name}.log", environment, answers=True) as program:
+        async with asyncio.timeout(_PATIENCE):
+            while (await _ask(program)).count < there.count:  # noqa: ASYNC110 - it is another process that counts
+                await asyncio.sleep(_LOOK)
+        synced = perf_counter() - began
+        await program.settle()
+        run = {
+            f"{prefix}_rss_mb": program.rss / _MB,
+            f"{prefix}_peak_mb": program.peak_rss / _MB,
+            f"{prefix}_cpu_s": program.cpu,
+            f"{prefix}_sync_s": synced,
+        }
+        await _check(peer, program, there)
+        return run
+
+
+async def _check(peer: Peer, program: Program, there: Pods) -> None:
+    """Raise NotMeasured unless the cache hears of changes, and holds what the server does."""
+    await there.disturb()
+    known = await there.sample(_SAMPLED)
+    wrong = ""
+    for _ in range(int(_CATCHES_UP_WITHIN / _LOOK)):
+        wrong = difference(there.count, known, await _ask(program, *known))
+        if not wrong:
+            return
+        await asyncio.sleep(_LOOK)
+    raise NotMeasured(f"the cache of {peer.name} is wrong: {wrong}")
+
+
+def difference(count: int, known: Known, answer: Answer) -> str:
+    """What is wrong with an answer; nothing when it is right."""
+    if answer.count != count:
+        return f"it has {answer.count} Pods, the server {count}"
+    for name, facts in known.items():
+        if answer.pods.get(name) != facts:
+            return f"{name} is {answer.pods.get(name)}, on the server {facts}"
+    return ""
+
+
+async def _ask(program: Program, *names: str) -> Answer:
+    return msgspec.json.decode(await program.ask(" ".join(names)), type=Answer)

@@ -1,0 +1,177 @@
+"""Builds the programs of all tool kits into a cache: `~/.cache/kubewright/benchmarks`, or in `$XDG_CACHE_HOME`.
+
+What is built lies in a folder named after the hash of its sources, so that it is built once, and of several checkouts
+each finds its own. A build that is cut short leaves nothing behind that looks whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, KUBE_RS, KUBEWRIGHT, Command, Peer
+from benchmarks.process import compiled_into
+from benchmarks.report import say
+
+HERE: Final = Path(__file__).resolve().parent
+PROGRAMS: Final = ("widgets", "pods")
+
+_PINS: Final = {
+    CONTROLLER_RUNTIME: ("go.mod", r"sigs\.k8s\.io/controller-runtime v(\S+)"),
+    KUBE_RS: ("Cargo.toml", r'(?m)^kube = \{ version = "=([^"]+)"'),
+    KOPF: ("requirements.txt", r"(?m)^kopf==(\S+)"),
+}
+
+
+class PeerMissing(Exception):
+    """A peer can't be built here; says what it needs."""
+
+
+def build(names: Collection[str]) -> list[Peer]:
+    """The tool kits of these names, built if they are not yet; those that can't be are left out, and it is said why."""
+    found: list[Peer] = []
+    for name, builder in _BUILDERS.items():
+        if name in names:
+            try:
+                found.append(builder())
+            except PeerMissing as missing:
+                say(f"{name} is left out: {missing}")
+    return found
+
+
+def pinned(name: str) -> str:
+    """The version of a peer, from the file that its own tools read."""
+    file, pattern = _PINS[name]
+    match = re.search(pattern, (HERE / name / file).read_text())
+    if match is None:
+        raise ValueError(f"benchmarks/peers/{name}/{file} pins no version of {name}")
+    return match[1]
+
+
+def _kubewright() -> Peer:
+    environment = _as_installed()
+    commands = {program: (sys.executable, str(HERE / KUBEWRIGHT / f"{program}.py")) for program in PROGRAMS}
+    for command in commands.values():
+        subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)
+    free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
+    return Peer(
+        KUBEWRIGHT,
+        version(KUBEWRIGHT),
+        widgets=(*commands["widgets"], *free),
+        pods=(*commands["pods"], *free),
+        environment=environment,
+    )
+
+
+def _controller_runtime() -> Peer:
+    def compile_into(folder: Path) -> None:
+        _need("go", "Go 1.26 or newer")
+        packages = tuple(f"./{program}" for program in PROGRAMS)
+        _run(("go", "build", "-trimpath", "-ldflags=-s -w", "-o", f"{folder}/", *packages), HERE / CONTROLLER_RUNTIME)
+
+    folder = _built(CONTROLLER_RUNTIME, compile_into)
+    free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
+    return Peer(
+        CONTROLLER_RUNTIME,
+        pinned(CONTROLLER_RUNTIME),
+        widgets=(str(folder / "widgets"), *free),
+        pods=(str(folder / "pods"),),
+        environment=dict(os.environ),
+    )
+
+
+def _kube_rs() -> Peer:
+    def compile_into(folder: Path) -> None:
+        _need("cargo", "Rust 1.88 or newer with cargo")
+        target = cache() / "cargo"
+        _run(("cargo", "build", "--release", "--locked", "--target-dir", str(target)), HERE / KUBE_RS)
+        for program in PROGRAMS:
+            shutil.copy2(target / "release" / program, folder)
+
+    folder = _built(KUBE_RS, compile_into)
+    return Peer(
+        KUBE_RS,
+        pinned(KUBE_RS),
+        widgets=(str(folder / "widgets"),),
+        pods=(str(folder / "pods"),),
+        environment=dict(os.environ),
+    )
+
+
+def _kopf() -> Peer:
+    environment = _as_installed()
+
+    def install_into(folder: Path) -> None:
+        requirements = str(HERE / KOPF / "requirements.txt")
+        _run((sys.executable, "-m", "venv", str(folder)), HERE)
+        _run((str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--requirement", requirements), HERE)
+
+    python = str(_built(KOPF, install_into) / "bin" / "python")
+    subprocess.run((python, "-m", "kopf", "run", "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)
+
+    def command(program: str) -> Command:
+        return (python, "-m", "kopf", "run", "--all-namespaces", str(HERE / KOPF / f"{program}.py"))
+
+    return Peer(KOPF, pinned(KOPF), widgets=command("widgets"), pods=command("pods"), environment=environment)
+
+
+_BUILDERS: Final[dict[str, Callable[[], Peer]]] = {
+    KUBEWRIGHT: _kubewright,
+    CONTROLLER_RUNTIME: _controller_runtime,
+    KUBE_RS: _kube_rs,
+    KOPF: _kopf,
+}
+NAMES: Final = tuple(_BUILDERS)
+
+
+def cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright", "benchmarks")
+
+
+def _as_installed() -> dict[str, str]:
+    return compiled_into(cache() / "bytecode")
+
+
+def _built(name: str, build_into: Callable[[Path], None]) -> Path:
+    """The folder of what `build_into` makes of the sources of `name`."""
+    target = cache() / f"{name}-{fingerprint(HERE / name)}"
+    if not target.is_dir():
+        say(f"Building the programs of {name} {pinned(name)} ...")
+        cache().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=cache()) as scratch:
+            work = Path(scratch) / name
+            work.mkdir()
+            build_into(work)
+            if not target.is_dir():  # another build may have been faster
+                work.rename(target)
+    return target
+
+
+def fingerprint(sources: Path) -> str:
+    """Changes when a file in `sources` does, or what it is built for."""
+    digest = hashlib.sha256(repr((platform.system(), platform.machine(), platform.python_version())).encode())
+    for file in sorted(sources.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            digest.update(str(file.relative_to(sources)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _need(program: str, what: str) -> None:
+    if shutil.which(program) is None:
+        raise PeerMissing(f"building it needs {what}, and there is no `{program}` on the PATH")
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PeerMissing(f"`{' '.join(command)}` failed:\n{done.stderr.strip()}")

@@ -1,0 +1,108 @@
+"""What the benchmarks read: audit logs, answers of caches, the kernel's figures of a process, pinned versions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.cache import Answer, difference
+from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, KUBE_RS
+from benchmarks.peers.build import HERE, fingerprint, pinned
+from benchmarks.pods import copied, name_of
+from benchmarks.process import ProcessFailed, running
+from benchmarks.requests import AuditLog, counted
+
+
+def audited(verb: str, stage: str = "ResponseComplete", group: str = "bench.kubewright.dev") -> bytes:
+    return f'{{"verb": "{verb}", "stage": "{stage}", "objectRef": {{"apiGroup": "{group}"}}, "level": "x"}}'.encode()
+
+
+def test_requests_are_counted_when_answered_and_watches_when_they_begin() -> None:
+    log = [audited("patch"), audited("list"), audited("watch", "ResponseStarted"), audited("watch")]
+    requests = counted(log)
+    assert requests == {"patch": 1, "list": 1, "watch": 1}
+    assert (requests.sent, requests.writes) == (2, 1)
+
+
+def test_asking_what_one_may_do_is_no_write() -> None:
+    requests = counted(
+        [
+            audited("create", group="authorization.k8s.io"),
+            audited("create"),
+            b'{"verb": "get", "stage": "ResponseComplete"}',
+        ]
+    )
+    assert (requests.sent, requests.writes) == (3, 1)
+
+
+def test_an_audit_log_is_read_on_from_where_it_was_left_and_by_whole_lines(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    file = tmp_path / "audit.log"
+    file.write_bytes(audited("patch") + b"\n" + audited("patch")[:20])
+    assert log.take().sent == 1
+    file.write_bytes(audited("patch") + b"\n" + audited("patch") + b"\n")
+    assert log.take().sent == 1
+    assert log.take().sent == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "pods", "wrong"),
+    [
+        (2, {"a": ["7", "as it was"]}, ""),
+        (3, {"a": ["7", "as it was"]}, "it has 3 Pods, the server 2"),
+        (2, {"a": ["6", "as it was"]}, "a is ['6', 'as it was'], on the server ['7', 'as it was']"),
+        (2, {}, "a is None, on the server ['7', 'as it was']"),
+    ],
+)
+def test_a_cache_is_right_when_number_and_samples_are_the_servers(
+    count: int, pods: dict[str, list[str]], wrong: str
+) -> None:
+    assert difference(2, {"a": ["7", "as it was"]}, Answer(count, pods)) == wrong
+
+
+def test_a_copy_of_a_stored_pod_has_the_same_length_and_another_name_and_uid() -> None:
+    uid = "11111111-2222-3333-4444-555555555555"
+    stored = f"\x0a\x0a{name_of(0)}\x2a\x24{uid}...{name_of(0)} as it was".encode()
+    copy = copied(stored, uid, 77)
+    assert len(copy) == len(stored)
+    assert copy.count(name_of(77).encode()) == 2
+    assert uid.encode() not in copy
+    assert name_of(0).encode() not in copy
+
+
+@pytest.mark.parametrize("peer", [CONTROLLER_RUNTIME, KUBE_RS, KOPF])
+def test_each_peers_version_is_pinned(peer: str) -> None:
+    assert [part.isdigit() for part in pinned(peer).split(".")] == [True, True, True]
+
+
+def test_what_is_built_is_known_by_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "main.go").write_text("package main\n")
+    first = fingerprint(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "x.pyc").touch()
+    assert fingerprint(tmp_path) == first
+    (tmp_path / "main.go").write_text("package main // changed\n")
+    assert fingerprint(tmp_path) != first
+    assert fingerprint(HERE / KOPF) != fingerprint(HERE / KUBE_RS)
+
+
+async def test_a_process_that_runs_answers_and_its_cpu_and_memory_are_known(tmp_path: Path) -> None:
+    program = "import sys\nfor line in sys.stdin: sum(range(10**6)); print(line.upper(), end='', flush=True)"
+    async with running((sys.executable, "-c", program), tmp_path / "log", answers=True) as echo:
+        assert await echo.ask("first") == b"FIRST\n"
+        before = echo.cpu
+        assert await echo.ask("second") == b"SECOND\n"
+        assert echo.cpu > before
+        assert echo.peak_rss >= echo.rss > 1_000_000
+
+
+async def test_a_process_that_ends_by_itself_ends_the_measurement_with_its_last_words(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "import sys; sys.exit('no API server')")
+
+    async def ask() -> None:
+        async with running(command, tmp_path / "log", answers=True) as program:
+            await program.ask("anything")
+
+    with pytest.raises(ProcessFailed, match=r"(?s)ended with code 1.*no API server"):
+        await ask()

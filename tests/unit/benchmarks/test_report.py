@@ -1,0 +1,74 @@
+"""What the benchmarks make of their figures: medians, tables, verdicts."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.bars import Bar, judge
+from benchmarks.report import Figure, Run, in_turns, medians_of, table
+
+
+class Tool:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+FIGURES = (Figure("cpu", "CPU, ms", 1), Figure("rss", "memory, MB", 0))
+
+
+def test_what_is_told_is_the_median_of_all_repetitions() -> None:
+    runs = {"ours": [{"cpu": 9.0}, {"cpu": 1.0}, {"cpu": 2.0}], "theirs": [{"cpu": 4.0}, {"cpu": 5.0}]}
+    assert medians_of(runs) == {"cpu": {"ours": 2.0, "theirs": 4.5}}
+
+
+async def test_tools_are_measured_in_turns_forth_and_back() -> None:
+    order: list[str] = []
+
+    async def run(tool: Tool) -> Run:
+        order.append(tool.name)
+        return {"cpu": float(len(order))}
+
+    medians = await in_turns([Tool("a"), Tool("b")], 3, run, FIGURES)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert medians == {"cpu": {"a": 4.0, "b": 3.0}}
+
+
+def test_a_table_has_a_line_for_each_figure_that_was_measured_with_ratios_to_the_yardstick() -> None:
+    medians = {"cpu": {"ours": 0.5, "theirs": 1.0, "others": 4.0}}
+    head, _, line = table("figure", FIGURES, medians, yardstick="theirs").splitlines()
+    assert head.split() == ["figure", "ours", "theirs", "others"]
+    assert line.split() == ["CPU,", "ms", "0.5", "(0.50)", "1.0", "4.0", "(4.00)"]
+
+
+def test_who_was_not_measured_at_something_has_a_dash_there() -> None:
+    medians = {"cpu": {"ours": 0.5, "theirs": 1.0}, "rss": {"ours": 30.0}}
+    assert table("figure", FIGURES, medians, yardstick="theirs").splitlines()[-1].split() == [
+        "memory,",
+        "MB",
+        "30",
+        "-",
+    ]
+
+
+def test_nothing_is_divided_by_a_yardstick_of_zero() -> None:
+    medians = {"rss": {"ours": 3.0, "theirs": 0.0}}
+    assert table("figure", FIGURES, medians, yardstick="theirs").splitlines()[-1].split() == ["memory,", "MB", "3", "0"]
+    assert judge([Bar("rss", 1.0, of="theirs", ours="ours")], FIGURES, medians) == []
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(0.4, True), (0.41, False)])
+def test_a_bar_holds_up_to_its_part_of_the_others_figure(ours: float, holds: bool) -> None:
+    (verdict,) = judge([Bar("cpu", 0.4, of="theirs", ours="ours")], FIGURES, {"cpu": {"ours": ours, "theirs": 1.0}})
+    assert verdict.bar == "CPU, ms <= 0.4 of theirs"
+    assert verdict.measured == pytest.approx(ours)
+    assert verdict.holds is holds
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(80.0, True), (80.1, False)])
+def test_a_bar_that_is_nobodys_part_is_the_limit_itself(ours: float, holds: bool) -> None:
+    (verdict,) = judge([Bar("rss", 80, ours="ours")], FIGURES, {"rss": {"ours": ours, "theirs": 1.0}})
+    assert (verdict.bar, verdict.holds) == ("memory, MB <= 80", holds)
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    bars = [Bar("cpu", 0.4, of="theirs", ours="ours"), Bar("rss", 80, ours="ours")]
+    assert judge(bars, FIGURES, {"cpu": {"ours": 0.4}}) == []
