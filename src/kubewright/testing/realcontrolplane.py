@@ -99,6 +99,11 @@ class RealControlPlane:
         return self._folder / "admin.kubeconfig"
 
     @property
+    def etcd(self) -> str:
+        """Where etcd listens: for what reads or writes behind the API server's back."""
+        return self._etcd
+
+    @property
     def pids(self) -> dict[str, int]:
         """The process of each part, by the name of its program: for what measures or disturbs them."""
         return {name: process.pid for name, process in self._processes.items()}
@@ -115,7 +120,8 @@ class RealControlPlane:
         self._folder = Path(tempfile.mkdtemp(prefix="kubewright-"))
         self._watchdog = _start_watchdog(self._folder)
         try:
-            await self._start_api_server(await self._start_etcd())
+            await self._start_etcd()
+            await self._start_api_server()
             if self._controllers:
                 await self._start_controllers()
         except BaseException:
@@ -128,21 +134,20 @@ class RealControlPlane:
     ) -> None:
         await self._stop()
 
-    async def _start_etcd(self) -> str:
-        clients, peers = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+    async def _start_etcd(self) -> None:
+        self._etcd, peers = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
         self._run(
             "etcd",
             f"--data-dir={self._folder / 'etcd'}",
-            f"--listen-client-urls={clients}",
-            f"--advertise-client-urls={clients}",
+            f"--listen-client-urls={self._etcd}",
+            f"--advertise-client-urls={self._etcd}",
             f"--listen-peer-urls={peers}",
             "--unsafe-no-fsync",
             "--log-level=warn",
         )
-        await self._wait_ready("etcd", HTTPClient(clients), "/health")
-        return clients
+        await self._wait_ready("etcd", HTTPClient(self._etcd), "/health")
 
-    async def _start_api_server(self, etcd: str) -> None:
+    async def _start_api_server(self) -> None:
         port = _free_port()
         token = secrets.token_hex(16)
         self._authority = CertificateAuthority.kept_in(self._folder)
@@ -154,7 +159,7 @@ class RealControlPlane:
         without = () if self._controllers else ("--disable-admission-plugins=ServiceAccount",)
         self._run(
             "kube-apiserver",
-            f"--etcd-servers={etcd}",
+            f"--etcd-servers={self._etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
             f"--cert-dir={self._folder}",
