@@ -1,8 +1,9 @@
 """One object as the cache holds it: the bytes that arrived, and beside them what is asked for without decoding.
 
-An object of 4 KB costs 4 KB and a little. Most events are about objects whose spec nobody looks at: a key, a version,
-the labels and the owners decide whether there is work. Those are read in one pass over the metadata; the rest is
-decoded by whoever needs it, into an object of their own.
+An object costs its bytes and half a kilobyte; of a kind with many objects the bytes are packed (`cache.packing`), most
+of them to next to nothing. Most events are about objects whose spec nobody looks at: a key, a version, the labels and
+the owners decide whether there is work. Those are read in one pass over the metadata; the rest is decoded by whoever
+needs it, into an object of their own.
 
 Resource versions are compared as the numbers they are: of one kind, the greater is the later (KEP-5504). A server that
 numbers otherwise is refused with a DecodeError.
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from kubewright.cache.packing import Packer, Reference
 from kubewright.client.dynamic import decode_object
 from kubewright.machinery.errors import DecodeError
 from kubewright.models import Object
@@ -59,8 +62,14 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
     owners: tuple[Owner, ...]
     deleting: bool
     """Deletion was asked for; finalizers or a grace period still hold it."""
-    data: bytes
-    """The document as JSON."""
+    packed: bytes
+    reference: Reference | None
+    """The document, as `Packer` keeps it."""
+
+    @property
+    def data(self) -> bytes:
+        """The document as JSON."""
+        return self.packed if self.reference is None else self.reference.unpack(self.packed)
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -125,8 +134,26 @@ class _Annotated(msgspec.Struct, gc=False):
 # Made on import: msgspec can't learn the same class in two threads at once.
 _decode_document: Final = msgspec.json.Decoder(_Document).decode
 _decode_annotations: Final = msgspec.json.Decoder(_Annotated).decode
-_decode_labels: Final = msgspec.json.Decoder(dict[str, str] | None).decode
-_decode_owners: Final = msgspec.json.Decoder(tuple[Owner, ...] | None).decode
+_read_labels: Final = msgspec.json.Decoder(dict[str, str] | None).decode
+_read_owners: Final = msgspec.json.Decoder(tuple[Owner, ...] | None).decode
+
+
+@lru_cache(maxsize=1024)
+def _shared(text: str) -> str:
+    """The same string for equal ones, as long as they come together."""
+    return text
+
+
+def _decode_labels(data: bytes) -> Mapping[str, str]:
+    labels: Mapping[str, str] | None = _read_labels(data)
+    return {key: _shared(value) for key, value in labels.items()} if labels else {}
+
+
+def _decode_owners(data: bytes) -> tuple[Owner, ...]:
+    return tuple(
+        Owner(_shared(each.api_version), _shared(each.kind), each.name, each.uid, each.controller)
+        for each in _read_owners(data) or ()
+    )
 
 
 class _Shared(Generic[V]):
@@ -135,7 +162,7 @@ class _Shared(Generic[V]):
     _MANY: Final = 1024
     """Values to remember. What is alike comes together: a list is in the order of names."""
 
-    def __init__(self, decode: Callable[[bytes], V | None], nothing: V) -> None:
+    def __init__(self, decode: Callable[[bytes], V], nothing: V) -> None:
         self._decode = decode
         self._nothing = nothing
         self._known: dict[bytes, V] = {}
@@ -148,7 +175,7 @@ class _Shared(Generic[V]):
         if value is None:
             if len(self._known) >= self._MANY:
                 self._known.clear()
-            value = self._known[data] = self._decode(data) or self._nothing
+            value = self._known[data] = self._decode(data)
         return value
 
 
@@ -160,28 +187,41 @@ class EntryDecoder(Generic[T]):
         self._keep_managed_fields = keep_managed_fields
         self._labels = _Shared[Mapping[str, str]](_decode_labels, {})
         self._owners = _Shared[tuple[Owner, ...]](_decode_owners, ())
+        self._packer = Packer()
 
-    def decode(self, raw: msgspec.Raw) -> Entry[T]:
-        """The entry of a document; copies it. Raises DecodeError when it has no metadata that makes sense."""
-        data = bytes(raw)
+    def decode(
+        self, raw: msgspec.Raw, held: Callable[[ObjectKey], Entry[T] | None] = lambda _: None, *, pack: bool = False
+    ) -> Entry[T]:
+        """The entry of a document: the one that is held under its key, if it is of that version; else a new one, packed
+        if it is worth while. Raises DecodeError when the document has no metadata that makes sense.
+        """
         try:
-            metadata = _decode_document(data).metadata
+            metadata = _decode_document(raw).metadata
+            version = int(metadata.resource_version or 0)
+            namespace = metadata.namespace
+            key = ObjectKey(sys.intern(namespace) if namespace else None, metadata.name)
+            last = held(key)
+            if last is not None and last.resource_version == version and last.uid == metadata.uid:
+                return last
+            data, reference = bytes(raw), None
             if metadata.managed_fields and not self._keep_managed_fields:
                 data = _without(data, bytes(metadata.managed_fields))
-            namespace = metadata.namespace
+            if pack:
+                data, reference = self._packer.pack(data, last.reference if last is not None else None)
             return Entry(
                 self._kind,
-                ObjectKey(sys.intern(namespace) if namespace else None, metadata.name),
+                key,
                 metadata.uid,
-                int(metadata.resource_version or 0),
+                version,
                 metadata.generation,
                 self._labels.value(metadata.labels),
                 self._owners.value(metadata.owner_references),
                 metadata.deletion_timestamp is not None,
                 data,
+                reference,
             )
         except ValueError as error:  # msgspec's errors are ValueErrors too
-            raise DecodeError(f"{self._kind.__api__.kind}: {error}: {data[:200]!r}") from error
+            raise DecodeError(f"{self._kind.__api__.kind}: {error}: {bytes(raw)[:200]!r}") from error
 
 
 def _without(data: bytes, managed_fields: bytes) -> bytes:

@@ -15,7 +15,7 @@ Follows client-go's tools/cache SharedIndexInformer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -70,7 +70,10 @@ class _Part(Generic[T]):
     def listing(self) -> None:
         self.writes_before = self._informer.own_writes.count
 
-    def replace(self, entries: Collection[Entry[T]], version: int) -> None:
+    def __len__(self) -> int:
+        return len(self._informer.store)
+
+    def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
         self._informer.replace(self, entries, version)
 
     def apply(self, changes: Iterable[Change[T]], version: int) -> None:
@@ -227,14 +230,13 @@ class Informer(Generic[T]):
 
     # ---- what the reflector brings
 
-    def replace(self, part: _Part[T], entries: Collection[Entry[T]], version: int) -> None:
+    def replace(self, part: _Part[T], entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
         """Take in a whole list: the difference is told as events, deletes first."""
         initial = not part.synced
-        listed = {entry.key: entry for entry in entries}
-        self.own_writes.listed(part.namespace, part.writes_before, listed)
-        for key in [key for key in self.store.keys(part.namespace) if key not in listed]:
+        self.own_writes.listed(part.namespace, part.writes_before, entries)
+        for key in [key for key in self.store.keys(part.namespace) if key not in entries]:
             self._remove(key, None)
-        for entry in entries:
+        for entry in entries.values():
             self._put(entry, initial)
         self._reach(part, version)
         part.synced = True

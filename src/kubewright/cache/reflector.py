@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -55,6 +55,9 @@ SLACK: Final = 30.0
 
 PAGE_SIZE: Final = 500
 
+MANY: Final = 1000
+"""Objects of a kind above which it is worth while to pack their documents."""
+
 _log = get_logger("kubewright.cache")
 
 
@@ -68,6 +71,10 @@ class Change(NamedTuple, Generic[T]):
 class Sink(Protocol[T]):
     """Where a reflector brings what it gets."""
 
+    def __len__(self) -> int:
+        """How many objects are held."""
+        ...
+
     def known(self, key: ObjectKey) -> Entry[T] | None:
         """What is held under a key."""
         ...
@@ -76,7 +83,7 @@ class Sink(Protocol[T]):
         """A list is about to be asked for."""
         ...
 
-    def replace(self, entries: Collection[Entry[T]], version: int) -> None:
+    def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
         """This is all there is at a resource version: what else is held is gone."""
         ...
 
@@ -110,7 +117,7 @@ class Reflector(Generic[T]):
         self._version: int | None = None
         """Where to go on; None when all has to be listed first."""
         self._listing: dict[ObjectKey, Entry[T]] | None = None
-        """What has come of a streamed list that is not complete."""
+        """What has come of a list that is not complete."""
         self._streams_lists = True
         self._progressed = False
 
@@ -172,15 +179,15 @@ class Reflector(Generic[T]):
             await self._list_pages(0)
 
     async def _list_pages(self, limit: int) -> None:
-        entries: list[Entry[T]] = []
+        listing = self._listing = {}
         version = ""
         self._sink.listing()
         async for page in raw_pages(
             self._rest, self._path, self._selection, limit=limit, accept=self._endpoint.accept_list
         ):
-            entries.extend(filter(None, map(self._entry, page.items or ())))
+            listing.update((entry.key, entry) for entry in filter(None, map(self._entry, page.items or ())))
             version = page.resource_version
-        self._complete(entries, int(version))
+        self._complete(listing, int(version))
 
     async def _watch(self) -> None:
         """One stream; all that there is comes first on it when there is no version to go on from."""
@@ -235,28 +242,23 @@ class Reflector(Generic[T]):
         if self._listing is None:
             self._advance(version)
         elif bookmark.initial_events_end:
-            listed, self._listing = self._listing, None
-            self._complete(listed.values(), version)
+            self._complete(self._listing, version)
 
     def _advance(self, version: int) -> None:
         self._progressed = self._progressed or version != self._version
         self._version = version
 
-    def _complete(self, entries: Collection[Entry[T]], version: int) -> None:
+    def _complete(self, listed: Mapping[ObjectKey, Entry[T]], version: int) -> None:
         self._version = version
-        self._sink.replace(entries, version)
+        self._listing = None
+        self._sink.replace(listed, version)
         self._sink.connected()
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
-        """The entry of a document, the one that is held already if it is of the same version; None if it can't be
-        read.
-        """
+        """The entry of a document; None if it can't be read."""
+        many = max(len(self._sink), len(self._listing or ())) >= MANY
         try:
-            entry = self._decoder.decode(raw)
+            return self._decoder.decode(raw, self._sink.known, pack=many)
         except DecodeError as error:
             _log.warning("Object skipped: it cannot be read", resource=self._endpoint.resource, error=str(error))
             return None
-        known = self._sink.known(entry.key)
-        if known is not None and known.resource_version == entry.resource_version and known.uid == entry.uid:
-            return known
-        return entry

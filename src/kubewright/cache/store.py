@@ -14,38 +14,44 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 
 IndexFunction: TypeAlias = Callable[[T], Iterable[str]]
-"""The values under which an object is found. Is given an object of its own."""
+"""The values under which an object is found. All index functions are given the same object: look, do not touch."""
 
 _log = get_logger("kubewright.cache")
 
 
 class Index:
-    """Keys by value, and the values of each key."""
+    """Keys by value."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, set[ObjectKey]] = {}
-        self._values: dict[ObjectKey, tuple[str, ...]] = {}
+        self._keys: dict[str, ObjectKey | set[ObjectKey]] = {}
+        """One key as it is: most owners have one child of a kind, and a set is large."""
 
-    def put(self, key: ObjectKey, values: tuple[str, ...]) -> None:
-        """`key` is found under `values` and nothing else."""
-        if self._values.get(key, ()) == values:
+    def move(self, key: ObjectKey, before: Collection[str], after: Collection[str]) -> None:
+        """`key`, which was found under the values `before`, is found under `after` and nothing else."""
+        if before == after:
             return
-        self.remove(key)
-        if values:
-            self._values[key] = values
-            for value in values:
-                self._keys.setdefault(value, set()).add(key)
-
-    def remove(self, key: ObjectKey) -> None:
-        for value in self._values.pop(key, ()):
-            keys = self._keys.get(value)
-            if keys is not None:
-                keys.discard(key)
-                if not keys:
-                    del self._keys[value]
+        for value in before:
+            self._discard(key, value)
+        for value in after:
+            self._add(key, value)
 
     def find(self, value: str) -> Collection[ObjectKey]:
-        return self._keys.get(value, ())
+        found = self._keys.get(value, ())
+        return (found,) if isinstance(found, ObjectKey) else found
+
+    def _add(self, key: ObjectKey, value: str) -> None:
+        found = self._keys.setdefault(value, key)
+        if isinstance(found, set):
+            found.add(key)
+        elif found != key:
+            self._keys[value] = {found, key}
+
+    def _discard(self, key: ObjectKey, value: str) -> None:
+        found = self._keys[value]
+        if isinstance(found, set) and len(found) > 1:
+            found.discard(key)
+        else:
+            self._keys.pop(value)
 
 
 class Store(Generic[T]):
@@ -63,6 +69,8 @@ class Store(Generic[T]):
         self._by_owner = Index()
         self._indexers = dict(indexers)
         self._indexes = {name: Index() for name in indexers}
+        self._indexed: dict[ObjectKey, list[tuple[str, ...]]] = {}
+        """The values of each object, index by index."""
         self._reported: set[ObjectKey] = set()
 
     def __len__(self) -> int:
@@ -88,8 +96,13 @@ class Store(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of all documents; what is beside each is about half a kilobyte more. Counted each time."""
-        return sum(len(entry.data) for entry in self._entries.values())
+        """Bytes of all documents as they are kept; what is beside each is about half a kilobyte more. Counted each
+        time.
+        """
+        references = {id(entry.reference): entry.reference for entry in self._entries.values() if entry.reference}
+        return sum(len(entry.packed) for entry in self._entries.values()) + sum(
+            len(reference.document) for reference in references.values()
+        )
 
     def get(self, key: ObjectKey) -> Entry[T] | None:
         return self._entries.get(key)
@@ -106,10 +119,9 @@ class Store(Generic[T]):
             self._by_namespace.setdefault(key.namespace, set()).add(key)
         else:
             self._reported.discard(key)
-        if entry.owners or (old is not None and old.owners):
-            self._by_owner.put(key, tuple(owner.uid for owner in entry.owners))
+        self._by_owner.move(key, _owners(old), _owners(entry))
         if self._indexers:
-            self._index(entry)
+            self._move(key, self._values(entry))
         return old
 
     def remove(self, key: ObjectKey) -> Entry[T] | None:
@@ -121,9 +133,10 @@ class Store(Generic[T]):
         members.discard(key)
         if not members:
             del self._by_namespace[key.namespace]
-        self._by_owner.remove(key)
-        for index in self._indexes.values():
-            index.remove(key)
+        self._by_owner.move(key, _owners(old), ())
+        if self._indexers:
+            self._move(key, [()] * len(self._indexers))
+            del self._indexed[key]
         self._reported.discard(key)
         return old
 
@@ -162,18 +175,33 @@ class Store(Generic[T]):
             self._reported.add(entry.key)
             _log.warning("Object skipped: not of its kind", error=str(error))
 
-    def _index(self, entry: Entry[T]) -> None:
+    def _move(self, key: ObjectKey, values: list[tuple[str, ...]]) -> None:
+        before = self._indexed.get(key) or [()] * len(values)
+        for index, was, now in zip(self._indexes.values(), before, values, strict=True):
+            index.move(key, was, now)
+        self._indexed[key] = values
+
+    def _values(self, entry: Entry[T]) -> list[tuple[str, ...]]:
+        """What the index functions give, each in its turn; the object is decoded once for all of them."""
+        try:
+            obj = entry.decode()
+        except DecodeError as error:
+            self.report(entry, error)
+            return [()] * len(self._indexers)
+        found: list[tuple[str, ...]] = []
         for name, function in self._indexers.items():
             values: tuple[str, ...] = ()
             try:
-                values = tuple(dict.fromkeys(function(entry.decode())))
-            except DecodeError as error:
-                self.report(entry, error)
+                values = tuple(dict.fromkeys(function(obj)))
             except Exception:  # noqa: BLE001 - one object that a user's function can't take must not stop the rest
-                _log.exception(
-                    "An index function failed", index=name, kind=entry.kind.__api__.kind, object=str(entry.key)
-                )
-            self._indexes[name].put(entry.key, values)
+                _log.exception("Index function failed", index=name, kind=entry.kind.__api__.kind, object=str(entry.key))
+            found.append(values)
+        return found
+
+
+def _owners(entry: Entry[Any] | None) -> tuple[str, ...]:
+    """The uids of its owners, each once."""
+    return tuple(dict.fromkeys(owner.uid for owner in entry.owners)) if entry is not None and entry.owners else ()
 
 
 def _ordered(entries: list[Entry[T]]) -> list[Entry[T]]:

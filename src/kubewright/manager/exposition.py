@@ -142,7 +142,7 @@ def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
 def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
     gauges: dict[str, tuple[str, Callable[[Informer[Any]], int]]] = {
         "objects": ("Objects in the cache.", lambda each: len(each.store)),
-        "bytes": ("Bytes of the objects in the cache, as JSON.", lambda each: each.store.size),
+        "bytes": ("Bytes of the objects in the cache, as they are kept.", lambda each: each.store.size),
         "synced": ("1 once the first list is complete.", lambda each: int(each.synced)),
     }
     for name, (text, value_of) in gauges.items():
