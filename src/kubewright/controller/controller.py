@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.cache.store import IndexFunction
 from kubewright.controller.context import Context
@@ -33,6 +33,9 @@ from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
 
 T = TypeVar("T", bound=Object)
+
+WORKERS: Final = 16
+"""Reconciles at once, unless a controller says otherwise. More of them save next to nothing."""
 
 ReconcileFunction: TypeAlias = Callable[[Context[T]], Awaitable[Result | None]]
 
@@ -79,7 +82,7 @@ class Controller(Generic[T]):
     rules: Sequence[PolicyRule] = ()
     predicate: Predicate | None = None
     indexers: Mapping[str, IndexFunction[T]] = field(default_factory=dict[str, "IndexFunction[T]"])
-    workers: int = 1
+    workers: int = WORKERS
     timeout: timedelta | None = None
     backoff: Backoff = field(default_factory=Backoff)
     rate_limit: RateLimit | None = None
@@ -116,7 +119,7 @@ def controller(
     rules: Sequence[PolicyRule] = (),
     predicate: Predicate | None = None,
     indexers: Mapping[str, IndexFunction[T]] | None = None,
-    workers: int = 1,
+    workers: int = WORKERS,
     timeout: timedelta | None = None,
     backoff: Backoff | None = None,
     rate_limit: RateLimit | None = None,
@@ -133,8 +136,10 @@ def controller(
     `sources`: requests from elsewhere in the program.
     `reads`, `writes`: kinds that are read or written beyond these; `rules`: any other RBAC rule needed.
     `predicate` says which events of `kind` itself count; `indexers` are added to its cache.
-    `workers`: how many requests at once. `timeout`: after which a reconcile is cancelled and retried.
-    `backoff`: the waits between retries of a request, and how many there are. `rate_limit`: for all retries together.
+    `workers`: how many requests at once, each of another object. They are tasks of one event loop that wait for answers
+    most of the time, and share its wake-ups. Give 1 where objects must be looked at one after the other.
+    `timeout`: after which a reconcile is cancelled and retried. `backoff`: the waits between retries of a request, and
+    how many there are. `rate_limit`: for all retries together.
     `delete_fuse`: how many deletes pass in a time before somebody has to say that they are meant; see
     `kubewright.controller.fuse`. None: the Manager's.
     `finalizer`, `finalize`: a finalizer put on each object before its first reconcile, and what is done before it is

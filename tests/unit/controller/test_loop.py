@@ -381,6 +381,22 @@ async def test_several_workers_work_side_by_side_but_never_on_one_object(shop: W
     assert shop.told.failures == []
 
 
+async def test_an_object_does_not_wait_for_the_reconciles_of_others(shop: Workshop) -> None:
+    begun: list[str] = []
+    release = asyncio.Event()
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        begun.append(ctx.request.name)
+        await release.wait()
+
+    await shop.run(reconcile)
+    for name in ("a", "b", "c"):
+        await shop.create(config_map(name))
+    assert begun == ["a", "b", "c"]
+    release.set()
+
+
 async def test_an_object_that_is_gone_or_going_does_not_reach_the_function(shop: Workshop) -> None:
     seen: list[str] = []
 
@@ -427,7 +443,7 @@ async def test_a_graceful_stop_lets_what_runs_finish_and_begins_nothing(shop: Wo
     ended: list[str] = []
     release = asyncio.Event()
 
-    @controller(ConfigMap, predicate=ours)
+    @controller(ConfigMap, predicate=ours, workers=1)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         begun.append(ctx.request.name)
         await release.wait()

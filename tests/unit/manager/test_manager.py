@@ -103,7 +103,7 @@ class Work:
 
     @property
     def controller(self) -> Controller[ConfigMap]:
-        return controller(ConfigMap, owns=[Secret], predicate=only_ours)(self)
+        return controller(ConfigMap, owns=[Secret], predicate=only_ours, workers=1)(self)
 
 
 @pytest.fixture

@@ -165,5 +165,6 @@ def claim_controller() -> Controller[PersistentVolumeClaim]:
         watches=[Watch(PersistentVolume, map=_of_volume), Watch(StorageClass, map=_of_class)],
         writes=[PersistentVolume],
         indexers={_CLASS: _by_class},
+        workers=1,  # two claims must not choose the same volume
     )
     return declare(reconcile)
