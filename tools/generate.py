@@ -4,6 +4,8 @@ built-in kinds          src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
 golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`
 golden modules          tests/golden/models, by `kubewright generate models`
+golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
+transcripts             tests/golden/transcripts, by the commands in them
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ def main() -> int:
     for project in sorted((ROOT / "tests" / "golden" / "manifests").glob("*/pyproject.toml")):
         for what in ("manifests", "installer"):
             status |= _run(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
+    status |= _run("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
+    command = [sys.executable, ROOT / "tools" / "transcripts.py", ROOT / "tests" / "golden" / "transcripts", *arguments]
+    status |= _run("transcripts", command, ROOT)
     return status
 
 

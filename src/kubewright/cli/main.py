@@ -18,6 +18,11 @@ from click.exceptions import NoSuchCommand
 from kubewright.machinery.errors import KubewrightError
 
 _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Make a project": {
+        "init": "Make a project of an empty folder.",
+        "create": "Add a kind or a controller to it.",
+        "edit": "Change what it is made for.",
+    },
     "Write manifests": {
         "generate": "Write CRDs and RBAC from the program.",
     },
@@ -80,11 +85,13 @@ def cli(context: click.Context, no_color: bool) -> None:
     """Build, test and run Kubernetes operators in Python.
 
     \b
-    In a project's folder:
-      kubewright up                 a control plane on this machine; prints the KUBECONFIG to use
-      kubewright install            its CRDs, into the cluster of KUBECONFIG
-      kubewright run                its operator, against the same cluster
-      kubewright generate           its CRDs and RBAC as files
+    From an empty folder to an operator at work:
+      kubewright init --domain example.com
+      kubewright create api --version v1 --kind WebServer
+      kubewright run --embedded --reload
+
+    \b
+    `kubewright <command> --help` has examples for each command.
     """
     if no_color or os.environ.get("NO_COLOR"):
         context.color = False

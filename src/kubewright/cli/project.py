@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
-import pkgutil
 import sys
 import traceback
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.manifests import Manifests, Settings, render
 from kubewright.models import CustomResource
+from kubewright.models.kinds import kinds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,7 @@ class Project:
         root = find_root(start)
         settings = Settings.read(root / "pyproject.toml")
         manager = _load_manager(root, settings.manager)
-        kinds = _kinds_of_api(root, settings.manager)
-        if kinds is None:
-            kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
-        in_order = sorted(kinds, key=lambda kind: (kind.__api__.kind, kind.__api__.group, kind.__api__.version))
-        return cls(root, settings, manager, in_order)
+        return cls(root, settings, manager, _kinds(root, settings.manager, manager))
 
     def manifests(self) -> Manifests:
         """What a cluster needs to run it."""
@@ -78,20 +73,16 @@ def _load_manager(root: Path, reference: str) -> Manager:
     return found
 
 
-def _kinds_of_api(root: Path, reference: str) -> set[type[CustomResource]] | None:
-    """Those that are declared in the package `api` beside the manager's module; None where there is no such package."""
+def _kinds(root: Path, reference: str, manager: Manager) -> list[type[CustomResource]]:
     parent = reference.partition(":")[0].rpartition(".")[0]
-    package = f"{parent}.api"
-    if not parent or importlib.util.find_spec(package) is None:
-        return None
-    modules = [_import(root, package)]
-    modules += (_import(root, found.name) for found in pkgutil.walk_packages(modules[0].__path__, f"{package}."))
-    return {
-        each
-        for module in modules
-        for _, each in inspect.getmembers(module, inspect.isclass)
-        if issubclass(each, CustomResource) and each.__module__ == module.__name__
-    }
+    if parent and importlib.util.find_spec(f"{parent}.api") is not None:
+        package = _import(root, f"{parent}.api")
+        try:
+            return kinds_of(package)
+        except Exception as error:
+            raise _import_failed(root, package.__name__, error) from error
+    kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
+    return sorted(kinds, key=lambda kind: kind.__api__.kind)
 
 
 def _import(root: Path, name: str) -> ModuleType:

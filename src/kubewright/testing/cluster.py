@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
@@ -18,6 +19,7 @@ from kubewright.client.kubeconfig import write
 from kubewright.machinery.errors import NotFound
 from kubewright.models import CustomResource, codec
 from kubewright.models.crd import custom_resource_definitions
+from kubewright.models.kinds import kinds_of
 from kubewright.models.meta import ObjectMeta
 from kubewright.models.rbac import PolicyRule, cluster_role
 from kubewright.testing.waiting import eventually
@@ -43,8 +45,12 @@ class Cluster:
         write(config or self.config, path)
         return path
 
-    async def install(self, *kinds: type[CustomResource]) -> None:
-        """Apply the CRDs of `kinds`, and wait until they are served. Of a kind in several versions, give all."""
+    async def install(self, *what: type[CustomResource] | ModuleType) -> None:
+        """Apply the CRDs of these kinds, or of all kinds that a package declares, and wait until they are served.
+
+        Of a kind in several versions, give all.
+        """
+        kinds = [kind for each in what for kind in (kinds_of(each) if isinstance(each, ModuleType) else [each])]
         for document in custom_resource_definitions(kinds):
             crd = await self.client.apply(codec.from_dict(CustomResourceDefinition, document))
             await eventually(self._established, crd.metadata.name)

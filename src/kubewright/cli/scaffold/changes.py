@@ -1,0 +1,132 @@
+"""Files written all or none, and none of a person's without being asked to.
+
+Expected flow: plan every file, look at `conflicts`, then `write`. What fails before the first file is in its place, or
+between two of them, is undone. A process that is killed between two leaves whole files; those of them that are planned
+again are no conflicts, so that the same command can be given once more.
+"""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubewright.machinery.errors import ConfigError
+
+
+class WouldOverwrite(ConfigError):
+    """A file that a command would write is there already, and is another one."""
+
+    def __init__(self, message: str, difference: str) -> None:
+        super().__init__(message)
+        self.difference = difference
+        """From what is there to what would be, as a unified diff."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    text: str
+    known: str | None
+    """What was there when the change was planned; None for a file that should not be there."""
+
+
+class Changes:
+    """What is to become of the files below a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._files: list[_File] = []
+
+    @property
+    def paths(self) -> list[str]:
+        """Those that `write` would change, relative to the folder, in the order in which they were planned."""
+        return [self._shown(each) for each in self._files if self._present(each) != each.text]
+
+    def create(self, path: str, text: str) -> None:
+        """A new file. One that is there already, and is another, is a conflict."""
+        self._files.append(_File(self._root / path, text, None))
+
+    def edit(self, path: str, text: str) -> None:
+        """Another text for a file that is there and has been read; a conflict when it changes before `write`."""
+        self._files.append(_File(self._root / path, text, (self._root / path).read_text()))
+
+    def write(self, *, overwrite: bool = False) -> None:
+        """Write all of it.
+
+        Raises WouldOverwrite when that would destroy what somebody else wrote, unless `overwrite` says that this is
+        meant, and ConfigError when a file can't be written; nothing has changed then.
+        """
+        if not overwrite:
+            self._refuse_conflicts()
+        undo = _Undo()
+        try:
+            staged = [(each, undo.stage(each.path, each.text)) for each in self._files]
+            for each, draft in staged:
+                undo.put(draft, each.path)
+        except OSError as error:
+            undo.all()
+            raise ConfigError(f"{error.filename}: {error.strerror}; nothing was written") from error
+
+    def _refuse_conflicts(self) -> None:
+        conflicts = [each for each in self._files if self._present(each) not in (None, each.known, each.text)]
+        if not conflicts:
+            return
+        names = ", ".join(map(self._shown, conflicts))
+        verb = "is" if len(conflicts) == 1 else "are"
+        raise WouldOverwrite(
+            f"{names} {verb} there already, and not as this command writes it; nothing was written",
+            "".join(map(self._difference, conflicts)),
+        )
+
+    def _difference(self, file: _File) -> str:
+        before, after = (text.splitlines(keepends=True) for text in (self._present(file) or "", file.text))
+        shown = self._shown(file)
+        return "".join(difflib.unified_diff(before, after, f"{shown} (is there)", f"{shown} (would be written)"))
+
+    def _present(self, file: _File) -> str | None:
+        return file.path.read_text() if file.path.is_file() else None
+
+    def _shown(self, file: _File) -> str:
+        return str(file.path.relative_to(self._root))
+
+
+class _Undo:
+    """What has been done to the files, and the way back."""
+
+    def __init__(self) -> None:
+        self._folders: list[Path] = []
+        self._drafts: list[Path] = []
+        self._written: list[tuple[Path, bytes | None]] = []
+
+    def stage(self, path: Path, text: str) -> Path:
+        """A draft of the file beside its place."""
+        missing = [folder for folder in path.parents if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir()
+            self._folders.append(folder)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        self._drafts.append(draft)
+        draft.write_text(text)
+        if path.exists():
+            shutil.copymode(path, draft)
+        return draft
+
+    def put(self, draft: Path, path: Path) -> None:
+        before = path.read_bytes() if path.exists() else None
+        draft.replace(path)
+        self._written.append((path, before))
+
+    def all(self) -> None:
+        for path, before in reversed(self._written):
+            if before is None:
+                path.unlink()
+            else:
+                path.write_bytes(before)
+        for draft in self._drafts:
+            if draft.exists():
+                draft.unlink()
+        for folder in reversed(self._folders):
+            folder.rmdir()

@@ -1,0 +1,42 @@
+"""One setting in `[tool.kubewright]` of a pyproject.toml, changed in its text: comments and layout are the author's."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Final
+
+from kubewright.machinery.errors import ConfigError
+
+_TABLE: Final = re.compile(r"^\[tool\.kubewright\][^\n]*\n(?:(?!\[)[^\n]*\n?)*", re.MULTILINE)
+
+
+def with_setting(text: str, key: str, value: str | None) -> str:
+    """`text` with `key` set to the string `value`, or without it.
+
+    Raises ConfigError where that can't be done by changing a line of its own, or something else would change with it.
+    """
+    before = tomllib.loads(text)
+    wanted = before.get("tool", {}).get("kubewright", {}) | {key: value}
+    line = re.compile(rf"^{re.escape(key)}[ \t]*=[^\n]*\n?", re.MULTILINE)
+    stated = "" if value is None else f'{key} = "{value}"\n'
+
+    def changed(table: re.Match[str]) -> str:
+        found = table.group()
+        if line.search(found):
+            return line.sub(stated, found, count=1)
+        body = found.rstrip("\n")
+        return f"{body}\n{stated}{found[len(body) + 1 :]}"
+
+    after = _TABLE.sub(changed, text, count=1)
+    if _table(after) != {each: setting for each, setting in wanted.items() if setting is not None}:
+        task = f"take out {key}" if value is None else f'set {key} = "{value}"'
+        raise ConfigError(f"pyproject.toml: [tool.kubewright] is not as `kubewright init` wrote it; {task} by hand")
+    return after
+
+
+def _table(text: str) -> object:
+    try:
+        return tomllib.loads(text).get("tool", {}).get("kubewright", {})
+    except tomllib.TOMLDecodeError:
+        return None

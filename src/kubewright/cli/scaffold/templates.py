@@ -1,0 +1,23 @@
+"""The files of `cli/templates`, filled in."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+
+
+def render(template: str, /, **values: object) -> str:
+    """The text of the template of that name. A value that it needs and does not get is an error."""
+    return _environment().get_template(f"{template}.j2").render(**values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("kubewright.cli", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

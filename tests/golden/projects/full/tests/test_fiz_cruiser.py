@@ -1,0 +1,24 @@
+"""What a Cruiser does, as its users see it."""
+
+from pathlib import Path
+
+from kubewright import Manager
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster, eventually
+
+from fleet.api.fiz.v1.cruiser import Cruiser
+
+SAMPLE = Path(__file__).parents[1] / "config/samples/fiz_v1_cruiser.yaml"
+
+
+async def test_the_sample_becomes_ready(cluster: Cluster, namespace: str, operator: Manager) -> None:
+    sample = codec.from_dict(Cruiser, yaml.load(SAMPLE.read_text()))
+    sample.metadata.namespace = namespace
+    created = await cluster.client.create(sample)
+
+    async def is_ready() -> None:
+        found = await cluster.client.get(Cruiser, created.metadata.name, namespace=namespace)
+        assert [(each.type, each.status) for each in found.status.conditions] == [("Ready", "True")]
+
+    await eventually(is_ready)

@@ -1,0 +1,24 @@
+"""What a Octopus does, as its users see it."""
+
+from pathlib import Path
+
+from kubewright import Manager
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster, eventually
+
+from fleet.api.sea_creatures.v1alpha1.octopus import Octopus
+
+SAMPLE = Path(__file__).parents[1] / "config/samples/sea-creatures_v1alpha1_octopus.yaml"
+
+
+async def test_the_sample_becomes_ready(cluster: Cluster, namespace: str, operator: Manager) -> None:
+    sample = codec.from_dict(Octopus, yaml.load(SAMPLE.read_text()))
+    sample.metadata.namespace = namespace
+    created = await cluster.client.create(sample)
+
+    async def is_ready() -> None:
+        found = await cluster.client.get(Octopus, created.metadata.name, namespace=namespace)
+        assert [(each.type, each.status) for each in found.status.conditions] == [("Ready", "True")]
+
+    await eventually(is_ready)

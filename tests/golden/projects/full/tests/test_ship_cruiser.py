@@ -1,0 +1,19 @@
+"""A Cruiser, as its users see it."""
+
+from pathlib import Path
+
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster
+
+from fleet import api
+from fleet.api.ship.v1.cruiser import Cruiser
+
+SAMPLE = Path(__file__).parents[1] / "config/samples/ship_v1_cruiser.yaml"
+
+
+async def test_the_sample_is_accepted(cluster: Cluster, namespace: str) -> None:
+    await cluster.install(api)
+    sample = codec.from_dict(Cruiser, yaml.load(SAMPLE.read_text()))
+    created = await cluster.client.create(sample, field_validation="Strict")
+    assert created.spec == sample.spec

@@ -1,0 +1,23 @@
+"""A Frigate in version v1, as its users see it."""
+
+from pathlib import Path
+
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster
+
+from fleet import api
+from fleet.api.ship.v1.frigate import Frigate as FrigateV1
+from fleet.api.ship.v1beta1.frigate import Frigate as FrigateV1beta1
+
+SAMPLE = Path(__file__).parents[1] / "config/samples/ship_v1_frigate.yaml"
+
+
+async def test_what_is_written_as_v1_is_read_as_v1beta1(cluster: Cluster, namespace: str) -> None:
+    await cluster.install(api)
+    sample = codec.from_dict(FrigateV1, yaml.load(SAMPLE.read_text()))
+    sample.metadata.namespace = namespace
+    created = await cluster.client.create(sample)
+    name = created.metadata.name
+    found = await cluster.client.get(FrigateV1beta1, name, namespace=namespace)
+    assert found.metadata.uid == created.metadata.uid

@@ -1,0 +1,15 @@
+"""The operator: its controllers, and how they run. `kubewright run --help` lists its flags."""
+
+from kubewright import Manager
+
+from webserver_operator.controller import webserver
+
+manager = Manager(
+    controllers=[
+        webserver.reconcile,
+    ],
+    name="webserver-operator",
+)
+
+if __name__ == "__main__":
+    manager.main()

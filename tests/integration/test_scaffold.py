@@ -1,0 +1,79 @@
+"""A project as `kubewright init` and `create` write it: nothing has to be edited before it works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECTS = ROOT / "tests/golden/projects"
+FORMS = ("minimal", "full")
+TARGETS = (
+    "help", "manifests", "generate", "fmt", "vet", "test", "test-e2e", "lint", "lint-fix", "build", "run",
+    "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
+)  # fmt: skip
+"""Kubebuilder's, but for those that fetch tools and set up Kind."""
+
+
+def make(target: str, folder: Path, *arguments: str) -> str:
+    """What `make` says in the environment that these tests run in. It has to succeed."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE"))}
+    done = subprocess.run(
+        ["make", target, *arguments],
+        cwd=folder,
+        env=environment | {"VIRTUAL_ENV": str(Path(sys.executable).parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All but caches."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(path): (folder / path).read_bytes() for path in paths if "cache" not in str(path)}
+
+
+def test_the_golden_projects_are_what_the_commands_write() -> None:
+    command = [sys.executable, ROOT / "tools/golden_projects.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing(
+    form: str, target: str, tmp_path: Path
+) -> None:
+    project = tmp_path / form
+    shutil.copytree(PROJECTS / form, project)
+    assert "everything is up to date" in make("lint", project)
+    said = make("test", project, f"TARGET={target}")
+    assert "everything is up to date" in said
+    assert "0 errors" in said  # pyright's
+    assert " passed" in said
+    assert files(project) == files(PROJECTS / form)
+
+
+def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
+    command = [Path(sys.executable).with_name("kubewright"), "init", "--domain", "my.domain", "--project-name", "empty"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert "1 passed" in make("test", tmp_path)
+
+
+def test_its_makefile_has_the_targets_of_kubebuilder(tmp_path: Path) -> None:
+    shutil.copytree(PROJECTS / "minimal", tmp_path, dirs_exist_ok=True)
+    shown = make("help", tmp_path)
+    assert [target for target in TARGETS if f"  {target} " not in shown] == []
+    assert "docker build --tag registry/web:1 ." in make("docker-build", tmp_path, "IMG=registry/web:1", "-n")
+    assert "podman push registry/web:1" in make(
+        "docker-push", tmp_path, "IMG=registry/web:1", "CONTAINER_TOOL=podman", "-n"
+    )

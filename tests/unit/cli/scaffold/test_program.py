@@ -1,0 +1,127 @@
+"""main.py with one more controller, whatever its author has made of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubewright.cli.scaffold.program import ControllerImport, with_controller
+
+CAPTAIN = ControllerImport("fleet.controller", "captain")
+
+FRESH = '''\
+"""The operator."""
+
+from kubewright import Manager
+
+manager = Manager(
+    controllers=[],
+    name="fleet",
+)
+'''
+
+
+def test_the_first_controller_gets_a_section_of_imports_and_a_line() -> None:
+    assert (
+        with_controller(FRESH, "manager", CAPTAIN)
+        == '''\
+"""The operator."""
+
+from kubewright import Manager
+
+from fleet.controller import captain
+
+manager = Manager(
+    controllers=[
+        captain.reconcile,
+    ],
+    name="fleet",
+)
+'''
+    )
+
+
+def test_further_ones_are_imported_in_order_and_come_last_in_the_list() -> None:
+    source = FRESH
+    for module in ("frigate", "captain", "sailor"):
+        edited = with_controller(source, "manager", ControllerImport("fleet.controller", module))
+        assert edited is not None
+        source = edited
+    assert "from fleet.controller import captain, frigate, sailor\n" in source
+    assert "        frigate.reconcile,\n        captain.reconcile,\n        sailor.reconcile,\n    ]" in source
+
+
+def test_an_import_that_grows_too_long_is_broken_into_lines() -> None:
+    source = FRESH
+    for letter in "abc":
+        edited = with_controller(source, "manager", ControllerImport("fleet.controller", letter * 40))
+        assert edited is not None
+        source = edited
+    assert f"import (\n    {'a' * 40},\n    {'b' * 40},\n    {'c' * 40},\n)\n" in source
+
+
+def test_controllers_of_several_groups_are_told_apart() -> None:
+    crew = ControllerImport("fleet.controller.crew", "captain", "crew_captain")
+    ship = ControllerImport("fleet.controller.ship", "captain", "ship_captain")
+    first = with_controller(FRESH, "manager", ship)
+    assert first is not None
+    both = with_controller(first, "manager", crew)
+    assert both is not None
+    assert (
+        "from fleet.controller.crew import captain as crew_captain\n"
+        "from fleet.controller.ship import captain as ship_captain\n"
+    ) in both
+    assert "        ship_captain.reconcile,\n        crew_captain.reconcile,\n" in both
+
+
+def test_what_is_there_already_stays_as_it_is() -> None:
+    once = with_controller(FRESH, "manager", CAPTAIN)
+    assert once is not None
+    assert with_controller(once, "manager", CAPTAIN) == once
+
+
+@pytest.mark.parametrize(
+    ("controllers", "expected"),
+    [
+        pytest.param("[ship]", "[ship, captain.reconcile]", id="one line"),
+        pytest.param("[ship, ]", "[ship, captain.reconcile, ]", id="one line with a comma at its end"),
+        pytest.param("[]", "[captain.reconcile]", id="empty"),
+        pytest.param("[\n    ship\n]", "[\n    ship,\n    captain.reconcile,\n]", id="lines, no comma"),
+        pytest.param("[\n    ship,  # é, ]\n]", "[\n    ship,  # é, ]\n    captain.reconcile,\n]", id="comment"),
+        pytest.param("[\n    ship  # old\n]", "[\n    ship,  # old\n    captain.reconcile,\n]", id="comment, no comma"),
+        pytest.param("[\n  ship(1,\n    2),\n]", "[\n  ship(1,\n    2),\n  captain.reconcile,\n]", id="two lines"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call",
+    ["Manager({}, name='é')", "Manager(name='é', controllers={})", "kubewright.Manager(controllers={})"],
+)
+def test_the_list_may_be_laid_out_in_any_way(call: str, controllers: str, expected: str) -> None:
+    source = "import kubewright\nfrom fleet.controller import captain\nmanager = {}\n"
+    edited = with_controller(source.format(call.format(controllers)), "manager", CAPTAIN)
+    assert edited == source.format(call.format(expected))
+
+
+@pytest.mark.parametrize("annotation", ["", ": Manager"])
+def test_what_stands_around_it_stays(annotation: str) -> None:
+    source = f"#!/usr/bin/env python\n# ours\nimport os\n\nx = 'ü'; manager{annotation} = Manager([])  # é\n"
+    assert with_controller(source, "manager", CAPTAIN) == (
+        "#!/usr/bin/env python\n# ours\nimport os\n\nfrom fleet.controller import captain\n\n"
+        f"x = 'ü'; manager{annotation} = Manager([captain.reconcile])  # é\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("manager = (", id="no Python"),
+        pytest.param("manager = make()", id="made elsewhere without a list"),
+        pytest.param("manager = Manager(name='x')", id="no controllers"),
+        pytest.param("manager = Manager(controllers=CONTROLLERS)", id="a list elsewhere"),
+        pytest.param("def main():\n    manager = Manager([])", id="in a function"),
+        pytest.param("captain = 1\nmanager = Manager([])", id="the name is another thing's"),
+        pytest.param("from pirates import captain\nmanager = Manager([])", id="the name is another import's"),
+    ],
+)
+def test_what_is_not_as_it_was_written_is_left_to_its_author(source: str) -> None:
+    assert with_controller(source, "manager", CAPTAIN) is None
