@@ -304,6 +304,9 @@ class ControlLoop(Generic[T]):
             level = logging.WARNING if attempt.number > _PATIENCE else logging.DEBUG
             log.log(level, "Object changed meanwhile", error=str(error))
             return Outcome.REQUEUE, True
+        if failure is Failure.ENDING:
+            log.debug("Namespace is being deleted", error=str(error))
+            return Outcome.REQUEUE, True
         self._observer.failed(failure)
         if isinstance(error, DeletesStopped):
             log.log(logging.DEBUG if self._stopped else logging.ERROR, "Deletes stopped", error=str(error))

@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 from typing import Final, cast
 
 from kubewright.controller.reconcile import Request
-from kubewright.machinery.errors import Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
+from kubewright.machinery.errors import APIError, Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
 from kubewright.models import Object
 
 
@@ -23,6 +23,7 @@ class Failure(Enum):
     """What an exception means."""
 
     GONE = "the object itself went away meanwhile; there is nothing to do"
+    ENDING = "its namespace is being deleted, so that nothing can be created there; tried again, and no error"
     CONFLICT = "the object changed meanwhile; tried again soon, and no error"
     TERMINAL = "a retry cannot help; not tried again until something changes"
     TIMEOUT = "the reconcile took too long; tried again"
@@ -43,6 +44,8 @@ def classify(error: BaseException, kind: type[Object], request: Request) -> Fail
     """What `error`, raised by the reconcile of `request`, an object of `kind`, means."""
     if isinstance(error, NotFound) and _is_about(error, kind, request):
         return Failure.GONE
+    if isinstance(error, APIError) and error.namespace_is_ending:
+        return Failure.ENDING
     if isinstance(error, Conflict):
         return Failure.CONFLICT
     if isinstance(error, TerminalError):

@@ -6,14 +6,9 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from kubewright.machinery.errors import APIError, Forbidden
+from kubewright.machinery.errors import Forbidden
 
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
-
-
-def is_ending(error: APIError) -> bool:
-    """The API server refused because the namespace is being deleted."""
-    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def while_namespace_lasts(reconcile: F) -> F:
@@ -24,7 +19,7 @@ def while_namespace_lasts(reconcile: F) -> F:
         try:
             return await reconcile(*args)
         except Forbidden as error:
-            if not is_ending(error):
+            if not error.namespace_is_ending:
                 raise
             return None
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.controller import Context
-from kubewright.controlplane.ending import is_ending
 from kubewright.machinery.errors import APIError
 from kubewright.models import Object
 from kubewright.models.meta import ObjectMeta, owner_reference
@@ -55,7 +54,7 @@ async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
         failures = [each for each in outcomes if isinstance(each, BaseException)]
         if failures:
             first = failures[0]
-            if not (isinstance(first, APIError) and is_ending(first)):
+            if not (isinstance(first, APIError) and first.namespace_is_ending):
                 ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {first}", action="Create")
             raise first
         start += batch

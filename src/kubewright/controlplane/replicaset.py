@@ -16,7 +16,7 @@ from kubewright.client.client import Client
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane import pods
 from kubewright.controlplane.claims import Claims, orphans
-from kubewright.controlplane.ending import is_ending, while_namespace_lasts
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.podcontrol import BURST, create_pods, delete_pods, pod_of
 from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
@@ -97,7 +97,7 @@ def _conditions(
     """`ReplicaFailure` while pods can't be created or deleted, with what the API server said first."""
     before = next((each for each in replica_set.status.conditions if each.type == "ReplicaFailure"), None)
     others = [each for each in replica_set.status.conditions if each is not before]
-    if failure is None or is_ending(failure):
+    if failure is None or failure.namespace_is_ending:
         return others
     reason = "FailedCreate" if missing > 0 else "FailedDelete"
     failed = ReplicaSetCondition(

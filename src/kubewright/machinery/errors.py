@@ -169,6 +169,11 @@ class APIError(KubewrightError):
         return self.status.details.causes if self.status.details else ()
 
     @property
+    def namespace_is_ending(self) -> bool:
+        """Refused because the namespace is being deleted: nothing can be created there, and nothing needs to be."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
+    @property
     def retry_after(self) -> float | None:
         """Seconds after which the server asks to be tried again; None when it did not say."""
         seconds = self.status.details.retry_after_seconds if self.status.details else 0

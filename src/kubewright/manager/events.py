@@ -14,6 +14,7 @@ Follows client-go's tools/events. Source: https://kubernetes.io/docs/reference/k
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections import OrderedDict, deque
 from contextlib import suppress
@@ -25,7 +26,7 @@ from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.machinery import time
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import KubewrightError, NotFound
+from kubewright.machinery.errors import APIError, KubewrightError, NotFound
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 from kubewright.models.meta import MicroTime, ObjectMeta
@@ -153,7 +154,13 @@ class EventWriter:
             try:
                 await self._write(series)
             except KubewrightError as error:
-                self._log.warning("Event not written", reason=series.event.reason, error=str(error))
+                expected = isinstance(error, APIError) and error.namespace_is_ending
+                self._log.log(
+                    logging.DEBUG if expected else logging.WARNING,
+                    "Event not written",
+                    reason=series.event.reason,
+                    error=str(error),
+                )
         self._arrived.clear()
         if self._dropped:
             self._log.warning("Events dropped, since too many came at once", count=self._dropped)

@@ -16,7 +16,7 @@ from kubewright.controller.predicates import Predicate, labels_changed
 from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
 from kubewright.machinery.clock import VirtualClock
-from kubewright.machinery.errors import Conflict, NotFound, TerminalError
+from kubewright.machinery.errors import Conflict, Forbidden, NotFound, StatusCause, StatusDetails, TerminalError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 
@@ -248,6 +248,22 @@ async def test_a_conflict_is_tried_again_soon_and_is_no_error(
     assert tries == [0, 0.005, pytest.approx(0.015)]
     assert [each for each in caplog.records if each.levelno > logging.INFO] == []
     assert shop.told.outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.SUCCESS]
+    assert shop.told.failures == []
+
+
+async def test_a_namespace_that_is_being_deleted_is_no_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
+        raise Forbidden("because it is being terminated", details=StatusDetails(causes=(cause,)))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
+    assert set(shop.told.outcomes) == {Outcome.REQUEUE}
     assert shop.told.failures == []
 
 

@@ -18,7 +18,7 @@ from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane.claims import Claims, orphans
 from kubewright.controlplane.deployment import replicasets, rollout
 from kubewright.controlplane.deployment.status import creation_failed, status_of, time_left
-from kubewright.controlplane.ending import is_ending, while_namespace_lasts
+from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import AlreadyExists, APIError
@@ -95,7 +95,7 @@ class DeploymentReconciler:
             await ctx.update_status(deployment.status)
 
     async def _report_failed_creation(self, ctx: Context[Deployment], desired: ReplicaSet, error: APIError) -> None:
-        if is_ending(error):
+        if error.namespace_is_ending:
             return
         message = f'Failed to create new replica set "{desired.metadata.name}": {error}'
         await ctx.update_status(creation_failed(ctx.object, message, self._clock.now()))
