@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+from ssl import SSLContext
 
 from kubewright import Config
 from kubewright.client.tls import client_context
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
+from kubewright.http.stream import PipeBroken
 
 _HOP_BY_HOP = {"connection", "content-length", "host", "transfer-encoding"}
 
@@ -20,15 +24,22 @@ class Gate:
     """Passes requests on to the API server of a config.
 
     Those for which `answer` gives a response it answers itself. Those for which `loses` holds it passes on, but not
-    their answers.
+    their answers; of the answers to those for which `cuts` holds it passes on a half. The answer to each takes `delay`
+    seconds more than it would.
     """
 
-    def __init__(self, config: Config) -> None:
-        self._client = HTTPClient(config.server, ssl=client_context(config, None))
-        self._server = Server(self._handle)
+    def __init__(self, config: Config, tls: SSLContext | None) -> None:
+        self._client = HTTPClient(config.server, ssl=client_context(config, None), max_connections=200)
+        self._server = Server(self._handle, ssl=tls)
         self.answer: Callable[[Request], Response | None] = lambda _: None
         self.loses: Callable[[Request], bool] = lambda _: False
+        self.cuts: Callable[[Request], bool] = lambda _: False
+        self.delay = 0.0
         self.requests = 0
+        self.writes = 0
+        """Requests to change something."""
+        self.codes = Counter[int]()
+        """What the server answered, how often."""
 
     async def start(self) -> int:
         """Listen. Gives the port."""
@@ -41,15 +52,22 @@ class Gate:
 
     async def _handle(self, request: Request) -> Response:
         self.requests += 1
+        self.writes += request.method != "GET"
         answered = self.answer(request)
         if answered is not None:
             return answered
         passed = Request(request.method, request.target, _end_to_end(request.headers), request.body)
         response = await self._client.send(passed, stream="watch=true" in request.query)
+        self.codes[response.status] += 1
+        await asyncio.sleep(self.delay)
         if self.loses(request):
             await response.aclose()
             return Response(504)
-        return Response(response.status, _end_to_end(response.headers), response.body)
+        body = response.body
+        if self.cuts(request):
+            await response.aclose()
+            body = _half(body if isinstance(body, bytes) else b"{}")
+        return Response(response.status, _end_to_end(response.headers), body)
 
 
 class Line:
@@ -119,12 +137,23 @@ class Line:
             writer.close()
 
 
+async def _half(body: bytes) -> AsyncIterator[bytes]:
+    yield body[: len(body) // 2]
+    raise PipeBroken("cut on purpose")
+
+
 @asynccontextmanager
-async def between(config: Config) -> AsyncIterator[tuple[Config, Line, Gate]]:
-    """Access to the same API server as the same user, by way of a line and a gate."""
-    gate, line = Gate(config), Line()
+async def between(
+    config: Config, *, tls: SSLContext | None = None, ca: Path | None = None
+) -> AsyncIterator[tuple[Config, Line, Gate]]:
+    """Access to the same API server as the same user, by way of a line and a gate.
+
+    With `tls` the gate has that certificate, which those trust who trust `ca`.
+    """
+    gate, line = Gate(config, tls), Line()
     port = await line.start(await gate.start())
-    yield replace(config, server=f"http://127.0.0.1:{port}", ca=None), line, gate
+    scheme = "http" if tls is None else "https"
+    yield replace(config, server=f"{scheme}://127.0.0.1:{port}", ca=ca), line, gate
     await line.close()
     await gate.close()
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from time import monotonic_ns
 
 from integration.gizmo_operator import Gizmo, GizmoSpec
 from kubewright import Client, Config, Controller, Manager, NotFound, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
-from kubewright.testing import eventually
+from kubewright.testing import Cluster, eventually, running
+from robustness.faults import Gate, Line, between
 
 OBJECTS = 20
+QUIET = 0.3
+"""Seconds in which an operator would have done what there is to do."""
 
 
 class Gizmos:
@@ -59,6 +65,23 @@ class Gizmos:
         found = await self._client.list(Gizmo, namespace=self.namespace)
         self.wanted = {gizmo.metadata.name: gizmo.spec.parts for gizmo in found}
 
+    async def rest(self, gate: Gate) -> None:
+        """Wait until the operator behind the gate has nothing to write, though every Gizmo is looked at again."""
+
+        async def check() -> None:
+            before = gate.writes
+            await self._touch()
+            await asyncio.sleep(QUIET)
+            assert gate.writes == before, f"{gate.writes - before} writes of what is as it should be"
+
+        await self.converge()
+        await eventually(check)
+
+    async def _touch(self) -> None:
+        patch = MergePatch({"metadata": {"annotations": {"kubewright.test/looked-at": str(monotonic_ns())}}})
+        for name in self.wanted:
+            await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)
+
     async def clear(self) -> None:
         for name in list(self.wanted):
             await self.delete(name)
@@ -83,6 +106,21 @@ class Gizmos:
             if present.get(name) != wanted.get(name)
         }
         assert not differing, f"present and wanted: {differing}"
+
+
+@asynccontextmanager
+async def operated(
+    cluster: Cluster, namespace: str, controllers: list[Controller[Gizmo]]
+) -> AsyncIterator[tuple[Line, Gate]]:
+    """An operator at work behind a line and a gate, with the rights that its controllers declare and no more."""
+    await cluster.install(Gizmo)
+    rules = Manager(controllers).rbac_rules()
+    async with (
+        cluster.service_account(rules, namespace=namespace) as account,
+        between(account) as (far, line, gate),
+        running(operator(far, controllers)),
+    ):
+        yield line, gate
 
 
 def operator(config: Config, controllers: list[Controller[Gizmo]]) -> Manager:

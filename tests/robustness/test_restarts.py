@@ -1,4 +1,4 @@
-"""What goes away under an operator and comes again: its API server, its kind."""
+"""An API server that goes away under an operator and comes again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from integration.command import up
-from integration.gizmo_operator import Gizmo, reconcile
+from integration.gizmo_operator import Gizmo
 from kubewright import Client, Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.models import codec
 from kubewright.models.crd import custom_resource_definition
-from kubewright.testing import Environment, eventually, gone, running
-from robustness.gizmos import Gizmos, operator
+from kubewright.testing import eventually
+from robustness.gizmos import Gizmos
 from robustness.processes import operator as operator_process
 
 DEFINITION = codec.from_dict(CustomResourceDefinition, custom_resource_definition(Gizmo))
@@ -45,17 +45,3 @@ async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_
             assert process.status is None
         await client.close()
     assert "Traceback" not in process.log
-
-
-async def test_a_kind_that_is_uninstalled_and_installed_again_is_picked_up() -> None:
-    async with Environment() as cluster, cluster.namespace() as namespace:
-        await cluster.install(Gizmo)
-        gizmos = Gizmos(cluster.client, namespace)
-        async with running(operator(cluster.config, [reconcile])):
-            await gizmos.populate()
-            await cluster.client.delete(CustomResourceDefinition, DEFINITION.metadata.name)
-            await gone(cluster.client.get, CustomResourceDefinition, DEFINITION.metadata.name)
-            await cluster.install(Gizmo)
-            await gizmos.take_stock()
-            assert gizmos.wanted == {}
-            await gizmos.populate()
