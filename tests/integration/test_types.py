@@ -99,7 +99,10 @@ async def test_a_value_of_each_sort_comes_back_as_it_was_written(client: Client,
         labels={"k": "v"},
         anything={"deep": [1, None, {"x": True}]},
         some_object={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}},
-        template=PodTemplateSpec(spec=PodSpec(containers=[container])),
+        template=PodTemplateSpec(
+            metadata=ObjectMeta(labels={"app": "web"}, annotations={"a.example/b": "c"}, name="web"),
+            spec=PodSpec(containers=[container]),
+        ),
     )
     made = await client.create(written)
     assert made.spec == written.spec

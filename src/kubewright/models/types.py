@@ -8,6 +8,7 @@ Follows apiextensions.k8s.io/v1 and controller-gen's translation of Go types.
 
 from __future__ import annotations
 
+import copy
 import enum
 import types
 from collections.abc import Callable
@@ -33,9 +34,20 @@ _SCALARS: Final[dict[Any, JSONObject]] = {
     bytes: {"type": "string", "format": "byte"},
     datetime: {"type": "string", "format": "date-time"},
     MicroTime: {"type": "string", "format": "date-time"},
-    ObjectMeta: {"type": "object"},
+    ObjectMeta: {
+        "type": "object",
+        "properties": {
+            "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+            "finalizers": {"type": "array", "items": {"type": "string"}},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "name": {"type": "string"},
+            "namespace": {"type": "string"},
+        },
+    },
     Any: {},
 }
+"""The metadata is that of a template inside a kind, as controller-gen says it with generateEmbeddedObjectMeta; an API
+server drops what a schema does not name, and a Pod template without its labels is of no use."""
 
 _INSTEAD: Final = {
     "float": "floating-point numbers differ between languages; use int in a smaller unit, or Quantity, "
@@ -110,7 +122,7 @@ def schema_of(annotation: Any, where: str, nested: Nested, *, null_is_absent: bo
 
 def _plain(kind: Any, where: str, nested: Nested) -> JSONObject:
     if kind is Any or (isinstance(kind, type) and kind in _SCALARS):
-        return dict(_SCALARS[kind])
+        return copy.deepcopy(_SCALARS[kind])
     origin, args = get_origin(kind), get_args(kind)
     if origin is list:
         return {"type": "array", "items": schema_of(args[0], f"{where}[]", nested)}
