@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from kubewright.models.meta import ObjectMeta as ObjectMeta
     from kubewright.models.meta import OwnerReference as OwnerReference
     from kubewright.models.meta import Quantity as Quantity
+    from kubewright.models.meta import RawExtension as RawExtension
     from kubewright.models.meta import Time as Time
     from kubewright.models.meta import owner_reference as owner_reference
     from kubewright.models.meta import set_condition as set_condition
@@ -157,8 +158,8 @@ _EXPORTS: Final[dict[str, str]] = {
         "XValidation"
     ),
     "kubewright.models.meta": (
-        "Condition Int32 Int64 IntOrString LabelSelector MicroTime ObjectMeta OwnerReference Quantity Time "
-        "owner_reference set_condition"
+        "Condition Int32 Int64 IntOrString LabelSelector MicroTime ObjectMeta OwnerReference Quantity "
+        "RawExtension Time owner_reference set_condition"
     ),
     "kubewright.models.rbac": "PolicyRule",
 }
@@ -167,10 +168,12 @@ _HOMES: Final = {name: module for module, names in _EXPORTS.items() for name in 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # to a type checker the names above are all there are
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,8 @@
+"""How the front doors read to a type checker: they have the names that they have, and a typo is an error."""
+
+from __future__ import annotations
+
+from kubewright import Managr  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+from kubewright.testing import Clustre  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+
+del Managr, Clustre
