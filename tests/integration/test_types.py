@@ -19,6 +19,7 @@ from kubewright.models.markers import (
     MinItems,
     Pattern,
     PreserveUnknownFields,
+    XValidation,
 )
 from kubewright.models.meta import MicroTime, RawExtension, Time
 from kubewright.testing import Cluster
@@ -151,3 +152,27 @@ async def test_an_update_by_an_older_program_keeps_what_it_does_not_know(client:
     made.spec.note = "y"
     assert found.spec == made.spec
     assert found.metadata.labels == {"seen": "yes"}
+
+
+class MeasuredSpec(Model):
+    size: Annotated[
+        Quantity,
+        MaxLength(10),
+        XValidation("quantity(string(self)).isGreaterThan(quantity('1Gi'))", message="is too small"),
+        XValidation("sign(quantity(string(self))) == 1"),
+    ] = "10Gi"
+
+
+class Measured(CustomResource, group="types.test", version="v1"):
+    """Measured has rules on a quantity, whose length in a rule is known although it may be a number."""
+
+    spec: MeasuredSpec
+
+
+async def test_a_quantity_can_be_compared_in_a_rule(cluster: Cluster, namespace: str) -> None:
+    await cluster.install(Measured)
+    metadata = ObjectMeta(name="one", namespace=namespace)
+    for size, fault in (("1Mi", "is too small"), ("00000000010Gi", "Too long: may not be more than 10")):
+        with pytest.raises(Invalid, match=fault):
+            await cluster.client.create(Measured(metadata=metadata, spec=MeasuredSpec(size=size)))
+    assert (await cluster.client.create(Measured(metadata=metadata, spec=MeasuredSpec(size="2Gi")))).spec.size == "2Gi"

@@ -157,7 +157,10 @@ def _choice(values: tuple[Any, ...], where: str) -> JSONObject:
 
 def apply(marker: Marker, schema: JSONObject, where: str) -> None:
     """Put what `marker` says into a schema. Raises ModelError when it says nothing of that type."""
-    kind = schema.get("type", "value of any type")
+    is_mixed = (
+        "x-kubernetes-int-or-string" in schema
+    )  # what is said of strings holds where it is one, as in controller-gen
+    kind = "string" if is_mixed else schema.get("type", "value of any type")
     if marker.types and kind not in marker.types:
         wanted = " or ".join(sorted(marker.types))
         raise ModelError(f"{where}: {marker.name} is for type {wanted}, and this is {kind}")

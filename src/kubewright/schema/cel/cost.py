@@ -23,7 +23,7 @@ from kubewright.schema.cel.syntax import (
     MapExpr,
     Select,
 )  # fmt: skip
-from kubewright.schema.cel.types import BYTES, DYN, STRING, Type
+from kubewright.schema.cel.types import DYN, STRING, Type
 
 RULE_LIMIT: Final = 10_000_000
 """What one expression may cost, at the places that it stands for together."""
@@ -34,6 +34,9 @@ _ENDLESS: Final = 2**64 - 1
 _TRAVERSAL: Final = 0.1
 _PATTERN: Final = 0.25
 _SIZED: Final = frozenset({"string", "bytes", "list", "map", "dyn"})
+_MAYBE_BYTES: Final = frozenset({"bytes", "dyn"})
+"""Of these alone is it known how long they are as strings: cel-go looks at the conversion of bytes, which a value of
+any type (an int-or-string) may need."""
 _LOOP: Final = {
     "all": (3, 1), "exists": (4, 1), "exists_one": (2, 2), "filter": (13, 1), "map": (12, 1), "sortBy": (12, 1),
     "transformList": (12, 1), "transformMap": (32, 1), "transformMapEntry": (32, 1),
@@ -111,7 +114,7 @@ class _Estimator:
         match name:
             case "_+_" if expression.type.name in ("string", "bytes"):
                 return _traversal(sum(sizes))
-            case "string" if of == BYTES:
+            case "string" if of.name in _MAYBE_BYTES:
                 return _traversal(sizes[0])
             case "@in":
                 return sizes[1] if expression.arguments[1].type.name != "map" else 1
@@ -141,6 +144,8 @@ class _Estimator:
                 return max(self.size(expression.arguments[1]), self.size(expression.arguments[2]))
             case Call(function="dyn" | "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "split" | "find"):
                 return self.size(expression.arguments[0])
+            case Call(function="string", arguments=[of]) if of.type.name in _MAYBE_BYTES:
+                return self.size(of)
             case Call(function="type"):
                 return 0
             case Call(function="lists.range", arguments=[Literal(value=int(count))]):

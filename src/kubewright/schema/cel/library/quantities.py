@@ -39,7 +39,7 @@ def _as_integer(quantity: Quantity) -> int:
 FUNCTIONS: Final[tuple[Function, ...]] = library(
     ("quantity(string) -> kubernetes.Quantity", _parse),
     ("isQuantity(string) -> bool", _is_quantity),
-    ("kubernetes.Quantity.sign() -> int", lambda it: (it > Quantity(0)) - (it < Quantity(0))),
+    ("sign(kubernetes.Quantity) -> int", lambda it: (it > Quantity(0)) - (it < Quantity(0))),
     ("kubernetes.Quantity.isGreaterThan(kubernetes.Quantity) -> bool", lambda it, other: it > other),
     ("kubernetes.Quantity.isLessThan(kubernetes.Quantity) -> bool", lambda it, other: it < other),
     ("kubernetes.Quantity.compareTo(kubernetes.Quantity) -> int", lambda it, other: (it > other) - (it < other)),
