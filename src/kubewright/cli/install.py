@@ -25,10 +25,11 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
     Uses the cluster of --kubeconfig or $KUBECONFIG. A second install changes nothing.
     """
     project = Project.load()
-    asyncio.run(_install(project, config_of(kubeconfig, context)))
+    asyncio.run(install(project, config_of(kubeconfig, context)))
 
 
-async def _install(project: Project, config: Config) -> None:
+async def install(project: Project, config: Config) -> None:
+    """Apply the CRDs of `project`, and wait until they are served."""
     client = Client(config, user_agent="kubewright-cli", field_manager="kubewright-cli")
     try:
         for definition in custom_resource_definitions(project.kinds):

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import signal
-import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
-from kubewright.apiserver import catalog
 from kubewright.apiserver.options import ServerOptions
+from kubewright.cli import console
+from kubewright.cli.embedded import KUBECONFIG, owned, serving
 from kubewright.controlplane.plane import NAMES, ControlPlaneOptions
-from kubewright.machinery.errors import ConfigError
 from kubewright.manager import logs
 from kubewright.manager.program import loop_factory
 from kubewright.testing.environment import Environment
@@ -33,7 +28,7 @@ from kubewright.testing.environment import Environment
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path(".kubewright/kubeconfig"),
+    default=KUBECONFIG,
     show_default=True,
     help="File to write the administrator's kubeconfig to.",
 )
@@ -72,51 +67,14 @@ def command(
     environment = Environment(
         server=ServerOptions(data=data), controllers=not bare, options=options, host=host, port=port
     )
-    with _owned(kubeconfig), asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(environment, kubeconfig.absolute(), data))
+    with owned(kubeconfig) as path, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve(environment, path, f"kept in {data}" if data else "in memory"))
+    console.say("Stopped.")
 
 
-async def _serve(environment: Environment, kubeconfig: Path, data: Path | None) -> None:
-    began = time.monotonic()
+async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with environment:
-        environment.served.write_kubeconfig(kubeconfig)
-        version, kept = catalog.version()["gitVersion"], f"kept in {data}" if data else "in memory"
-        ready = time.monotonic() - began
-        click.echo(
-            f"Kubernetes {version} is ready at {environment.served.url} after {ready:.2f} s; objects are {kept}."
-        )
-        click.echo(f"\n  export KUBECONFIG={kubeconfig}\n")
-        click.echo("Ctrl-C stops it.")
+    async with serving(environment, kubeconfig, kept=kept):
         await stopping.wait()
-    click.echo("Stopped.")
-
-
-@contextmanager
-def _owned(kubeconfig: Path) -> Generator[None]:
-    """Hold the kubeconfig against other control planes; remove it, and what was made for it, at the end."""
-    made = not kubeconfig.parent.exists()
-    kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-    lock = kubeconfig.with_name(f"{kubeconfig.name}.pid")  # kubectl takes `.lock` for a lock of its own
-    with open(lock, "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.seek(0)
-            raise ConfigError(
-                f"another control plane (process {file.read().strip()}) is up with the kubeconfig {kubeconfig}; "
-                "stop it, use it, or choose another file with --kubeconfig"
-            ) from error
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        try:
-            yield
-        finally:
-            kubeconfig.unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
-            if made:
-                with suppress(OSError):  # somebody has put something else there
-                    kubeconfig.parent.rmdir()

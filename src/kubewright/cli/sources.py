@@ -1,0 +1,74 @@
+"""The source files of a project, and when they change.
+
+Modification times are polled: that costs less than a millisecond for a project of a hundred files, and works on every
+file system and in every container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final, TypeAlias
+
+_PAUSE: Final = 0.1
+"""Seconds between two looks. A change is told when two looks in a row see the same: editors write several files."""
+
+Snapshot: TypeAlias = dict[Path, tuple[int, int]]
+"""When each file was changed, and how long it is."""
+
+
+class Sources:
+    """The Python files of a project, and its pyproject.toml."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder = root / "src" if (root / "src").is_dir() else root
+        self._seen = self._look()
+
+    async def change(self) -> list[Path]:
+        """The files that were written, made or removed since the last time, relative to the project; waits for some."""
+        before, self._seen = self._seen, await self._settled()
+        changed = {path for path in before.keys() | self._seen.keys() if before.get(path) != self._seen.get(path)}
+        return sorted(path.relative_to(self._root) for path in changed)
+
+    def fault(self, changed: list[Path]) -> str:
+        """The first of these files that is no Python, and why; nothing when all are well."""
+        for path in changed:
+            source = self._root / path
+            if path.suffix != ".py" or not source.exists():
+                continue
+            try:
+                compile(source.read_bytes(), str(path), "exec", dont_inherit=True)
+            except SyntaxError as error:
+                return f"{path}, line {error.lineno}: SyntaxError: {error.msg}"
+            except (ValueError, OSError) as error:
+                return f"{path}: {error}"
+        return ""
+
+    async def _settled(self) -> Snapshot:
+        last = self._seen
+        while True:
+            await asyncio.sleep(_PAUSE)
+            now = self._look()
+            if now == last != self._seen:
+                return now
+            last = now
+
+    def _look(self) -> Snapshot:
+        found: Snapshot = {}
+        for path in (self._root / "pyproject.toml", *self._python_files(self._folder)):
+            try:
+                stat = path.stat()
+            except FileNotFoundError:  # it went meanwhile
+                continue
+            found[path] = (stat.st_mtime_ns, stat.st_size)
+        return found
+
+    def _python_files(self, folder: Path) -> list[Path]:
+        found: list[Path] = []
+        for each in folder.iterdir():
+            if each.suffix == ".py":
+                found.append(each)
+            elif each.is_dir() and not each.name.startswith((".", "__")):
+                found += self._python_files(each)
+        return found

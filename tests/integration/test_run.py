@@ -1,0 +1,186 @@
+"""`kubewright run` with a control plane of its own, and with code that changes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from integration.command import COMMAND, environment
+from kubewright import Client, Config, ObjectMeta, Unstructured
+from kubewright.machinery import yaml
+from kubewright.machinery.json import JSONObject
+from kubewright.models import APIResource
+from kubewright.testing import eventually
+
+GOLDEN = Path(__file__).parents[1] / "golden/projects/minimal"
+CONTROLLER = "src/webserver_operator/controller/webserver.py"
+NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
+WebServer = Unstructured.of(APIResource("my.domain", "v1", "WebServer", "webservers"))
+
+
+class Running:
+    """`kubewright run` in a project."""
+
+    def __init__(self, project: Path, process: asyncio.subprocess.Process) -> None:
+        self.project = project
+        self.said = ""
+        self._process = process
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            self.said += line.decode()
+
+    async def says(self, text: str, *, times: int = 1) -> None:
+        async def check() -> None:
+            assert self.said.count(text) >= times, self.said
+
+        await eventually(check)
+
+    def client(self) -> Client:
+        return Client(Config.from_kubeconfig(self.project / ".kubewright/kubeconfig"))
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        source = (self.project / path).read_text()
+        assert old in source
+        (self.project / path).write_text(source.replace(old, new))
+
+    async def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        self._process.send_signal(number)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        await self._reading
+        return await self._process.wait()
+
+    async def kill(self) -> None:
+        if self._process.returncode is None:
+            await self.end(signal.SIGTERM)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    shutil.copytree(GOLDEN, folder)
+    return folder
+
+
+@asynccontextmanager
+async def run(project: Path, *arguments: str) -> AsyncIterator[Running]:
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, "run", *NO_SERVERS, *arguments,
+        cwd=project, env=environment(None), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    running = Running(project, process)
+    try:
+        yield running
+    finally:
+        await running.kill()
+
+
+async def create(client: Client, spec: JSONObject) -> Unstructured:
+    return await client.create(WebServer(metadata=ObjectMeta(name="web", namespace="default"), content={"spec": spec}))
+
+
+async def reason(client: Client) -> str:
+    """Why the WebServer is Ready."""
+    found = await client.get(WebServer, "web", namespace="default")
+    conditions = found.content.get("status", {}).get("conditions", [])
+    assert [(each["type"], each["status"]) for each in conditions] == [("Ready", "True")]
+    return str(conditions[0]["reason"])
+
+
+async def test_an_embedded_control_plane_comes_and_goes_with_the_operator(project: Path) -> None:
+    before = sorted(path for path in project.iterdir())
+    async with run(project, "--embedded") as running:
+        await running.says('"Working"')
+        assert f"export KUBECONFIG={project / '.kubewright/kubeconfig'}" in running.said
+        client = running.client()
+        sample = yaml.load((project / "config/samples/my_v1_webserver.yaml").read_text())
+        await create(client, sample["spec"])
+        assert await eventually(reason, client) == "Reconciled"
+        await client.close()
+        assert await running.end() == 0
+        assert '"Stopped"' in running.said
+    assert sorted(path for path in project.iterdir()) == before
+
+
+async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Path) -> None:
+    async with run(project, "--embedded", "--reload") as running:
+        await running.says('"Working"')
+        client = running.client()
+        await create(client, {})
+        assert await eventually(reason, client) == "Reconciled"
+        running.edit(CONTROLLER, '"Reconciled"', '"Changed"')
+        await running.says(f"{CONTROLLER} changed: starting again")
+
+        async def is_changed() -> None:
+            assert await reason(client) == "Changed"
+
+        await eventually(is_changed)
+        await client.close()
+        assert await running.end() == 0
+
+
+async def test_a_mistake_is_told_and_the_operator_goes_on_as_it_was(project: Path) -> None:
+    async with run(project, "--embedded", "--reload") as running:
+        await running.says('"Working"')
+        running.edit(CONTROLLER, "obj = ctx.object", "obj = (ctx.object")
+        await running.says(f"{CONTROLLER}, line ")
+        await running.says("the operator goes on as it was")
+        client = running.client()
+        await create(client, {})
+        assert await eventually(reason, client) == "Reconciled"
+        await client.close()
+        assert await running.end() == 0
+        assert "starting again" not in running.said
+
+
+async def test_an_operator_that_ends_is_started_again_with_the_next_change(project: Path) -> None:
+    async with run(project, "--embedded", "--reload") as running:
+        await running.says('"Working"')
+        running.edit(CONTROLLER, "@controller", "import nowhere\n\n\n@controller")
+        await running.says("No module named 'nowhere'")
+        await running.says("the operator has ended; it is started again when a file changes")
+        running.edit(CONTROLLER, "import nowhere\n\n\n", "")
+        await running.says('"Working"', times=2)
+        assert await running.end() == 0
+
+
+async def test_without_reload_the_end_of_the_operator_is_the_end(project: Path) -> None:
+    (project / CONTROLLER).write_text("import nowhere\n")
+    async with run(project, "--embedded") as running:
+        assert await running.ended() == 1
+        assert "No module named 'nowhere'" in running.said
+
+
+async def test_changed_types_are_installed(project: Path) -> None:
+    async with run(project, "--embedded", "--reload") as running:
+        await running.says('"Working"')
+        running.edit("src/webserver_operator/api/v1/webserver.py", "foo: str | None = None", 'bar: str = "new"')
+        await running.says('"Working"', times=2)
+        client = running.client()
+        assert (await create(client, {})).content["spec"] == {"bar": "new"}
+        await client.close()
+
+
+async def test_its_help_has_its_own_options_and_the_operators(project: Path) -> None:
+    async with run(project, "--help") as running:
+        assert await running.ended() == 0
+    assert "--embedded" in running.said
+    assert "usage: webserver-operator" in running.said
+    assert "--leader-elect" in running.said
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig=x", "--context=x"])
+async def test_an_embedded_control_plane_and_another_cluster_do_not_go_together(project: Path, option: str) -> None:
+    async with run(project, "--embedded", option) as running:
+        assert await running.ended() == 2
+    assert "--embedded brings a cluster of its own; leave out --kubeconfig and --context" in running.said
