@@ -2,7 +2,7 @@
 
 built-in kinds          src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
-golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`
+golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`, `chart`
 golden modules          tests/golden/models, by `kubewright generate models`
 golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
 transcripts             tests/golden/transcripts, by the commands in them
@@ -33,7 +33,7 @@ def main() -> int:
         command = [kubewright, "generate", *arguments]
         status |= _run(f"manifests of {folder.name}", command, folder)
     for project in sorted((ROOT / "tests" / "golden" / "manifests").glob("*/pyproject.toml")):
-        for what in ("manifests", "installer"):
+        for what in ("manifests", "installer", "chart"):
             status |= _run(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
     status |= _run("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
     command = [sys.executable, ROOT / "tools" / "transcripts.py", ROOT / "tests" / "golden" / "transcripts", *arguments]

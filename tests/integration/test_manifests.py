@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
 
 from integration.command import COMMAND
 from integration.kubectl import KUBECTL, Kubectl
+from integration.manifests import GOLDEN, by_name, each_project, installer, name, needs_kubectl
+from integration.manifests import kubectl as kubectl
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright.testing import Cluster
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "manifests"
-PROJECTS = sorted(path.parent for path in GOLDEN.glob("*/pyproject.toml"))
-
-needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine; `make controlplane` builds it")
-each_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
+pytestmark = pytest.mark.xdist_group("golden manifests")
 
 
 def kustomize(folder: Path) -> list[JSONObject]:
@@ -27,21 +23,8 @@ def kustomize(folder: Path) -> list[JSONObject]:
     return list(yaml.load_all(done.stdout))
 
 
-def installer(project: Path) -> list[JSONObject]:
-    return list(yaml.load_all((project / "dist/install.yaml").read_text()))
-
-
-def name(document: JSONObject) -> tuple[str, str, str]:
-    metadata = document["metadata"]
-    return document["kind"], metadata.get("namespace", ""), metadata["name"]
-
-
-def by_name(documents: Iterable[JSONObject]) -> dict[tuple[str, str, str], JSONObject]:
-    return {name(each): each for each in documents}
-
-
 @each_project
-@pytest.mark.parametrize("what", ["manifests", "installer"])
+@pytest.mark.parametrize("what", ["manifests", "installer", "chart"])
 def test_golden_projects_are_what_the_generator_makes(project: Path, what: str) -> None:
     command = [COMMAND, "generate", what, "--check", "-v"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
@@ -64,51 +47,6 @@ def test_kustomize_builds_every_folder_on_its_own(project: Path) -> None:
 
 
 # ---- an API server
-
-SERVICE_MONITORS = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: servicemonitors.monitoring.coreos.com, annotations: {api-approved.kubernetes.io: unapproved}}
-spec:
-  group: monitoring.coreos.com
-  names: {kind: ServiceMonitor, plural: servicemonitors}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        required: [spec]
-        properties:
-          spec:
-            type: object
-            required: [selector, endpoints]
-            properties:
-              selector: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}}}
-              endpoints:
-                type: array
-                items:
-                  type: object
-                  properties:
-                    path: {type: string}
-                    port: {type: string}
-                    scheme: {type: string, enum: [http, https]}
-                    bearerTokenFile: {type: string}
-                    tlsConfig: {type: object, properties: {insecureSkipVerify: {type: boolean}}}
-"""
-"""Of the Prometheus operator's kind the fields that are used here."""
-
-
-@pytest.fixture
-async def kubectl(cluster: Cluster) -> AsyncIterator[Kubectl]:
-    """An administrator's, in a cluster that knows ServiceMonitors."""
-    kubectl = Kubectl(cluster.kubeconfig(), "")
-    await kubectl("apply", "-f", "-", given=SERVICE_MONITORS)
-    await kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=30s")
-    yield kubectl
-    await kubectl("delete", "-f", "-", given=SERVICE_MONITORS)
 
 
 @needs_kubectl

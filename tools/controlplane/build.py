@@ -1,10 +1,10 @@
 """Builds the real control plane from its published Go modules, into a cache: `make controlplane`.
 
-The modules beside this file name kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, etcd, kwok and the
-distribution registry with their versions. What is built lies in `~/.cache/kubewright/controlplane/<hash>/bin` (or in
-`$XDG_CACHE_HOME`), the hash being that of all that decides what comes out; `current` beside it points to the last one
-built. kwok's stages, which say how simulated Pods and nodes behave, lie in `<hash>/stages`. When everything is there
-already, the script only says where.
+The modules beside this file name kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, etcd, kwok, the
+distribution registry and helm with their versions. What is built lies in `~/.cache/kubewright/controlplane/<hash>/bin`
+(or in `$XDG_CACHE_HOME`), the hash being that of all that decides what comes out; `current` beside it points to the
+last one built. kwok's stages, which say how simulated Pods and nodes behave, lie in `<hash>/stages`. When everything is
+there already, the script only says where.
 
 It prints progress on standard error and the directory of the binaries on standard output, so that
 `export KUBEBUILDER_ASSETS=$(python tools/controlplane/build.py)` works. Standard library only.
@@ -46,6 +46,7 @@ BINARIES = (
     Binary("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     Binary("registry", "registry", "github.com/distribution/distribution/v3/cmd/registry"),
+    Binary("helm", "helm", "helm.sh/helm/v4/cmd/helm"),
 )
 
 STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")

@@ -13,6 +13,7 @@ from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.manifests.generated import HEADER
 from kubewright.manifests.manifests import Manifests
+from kubewright.manifests.workload import image_parts
 
 _ABOUT: Final = {
     "metrics_reader_role": "Bind it to the ServiceAccount that scrapes the metrics.",
@@ -55,10 +56,8 @@ def _fields(folder: str, manifests: Manifests) -> JSONObject:
 
 def _image(image: str) -> JSONObject:
     """As `kustomize edit set image controller=...` would write it."""
-    name, _, digest = image.partition("@")
-    name, colon, tag = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "")
-    found = {"name": "controller", "newName": name, "newTag": tag if colon else "latest"}
-    return found if not digest else {"name": "controller", "newName": name, "digest": digest}
+    name, tag, digest = image_parts(image)
+    return {"name": "controller", "newName": name, **({"digest": digest} if digest else {"newTag": tag})}
 
 
 def _kustomization(resources: Iterable[str], **fields: object) -> str:

@@ -58,14 +58,14 @@ class Manifests:
 
         To take it away again, go backwards.
         """
-        folders = self._folders(Names(self.settings.name_prefix, self.settings.namespace))
+        folders = self._folders(Names.with_prefix(self.settings.name_prefix, self.settings.namespace))
         found = [each for name in self.deployed for file in folders[name].values() for each in file]
         return sorted(found, key=_place)
 
     @property
     def folders(self) -> Folders:
         """What stands in `config/`, with short names; kustomizations apart."""
-        names = Names("", self.settings.namespace) if self.spans_namespaces else SHORT
+        names = Names.with_prefix("", self.settings.namespace) if self.spans_namespaces else SHORT
         return self.with_image(_PLACEHOLDER)._folders(names)
 
     @property

@@ -6,21 +6,27 @@ from dataclasses import dataclass
 from typing import Final
 
 MANAGER: Final = "controller-manager"
-"""The Deployment; and the value of the label `control-plane`."""
-ACCOUNT: Final = "controller-manager"
+"""The Deployment and the ServiceAccount; and the value of the label `control-plane`."""
 METRICS_SERVICE: Final = "controller-manager-metrics-service"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How objects are called: a prefix before each name, and the namespace of those that are in the manager's."""
+    """How objects are called: `pattern` has `%s` where the short name goes."""
 
-    prefix: str
+    pattern: str
     namespace: str
+    """Of those that are in the manager's."""
+    account: str
+    """The manager's ServiceAccount."""
+
+    @classmethod
+    def with_prefix(cls, prefix: str, namespace: str) -> Names:
+        return cls(f"{prefix}%s", namespace, f"{prefix}{MANAGER}")
 
     def of(self, name: str) -> str:
-        return f"{self.prefix}{name}"
+        return self.pattern % name
 
 
-SHORT: Final = Names("", "system")
+SHORT: Final = Names.with_prefix("", "system")
 """In `config/`, where kustomize puts the prefix and the namespace in, as in kubebuilder's projects."""

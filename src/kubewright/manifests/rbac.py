@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright.manifests.names import ACCOUNT, Names
+from kubewright.manifests.names import Names
 from kubewright.manifests.program import Program
 from kubewright.manifests.settings import Settings
 from kubewright.models import APIResource
@@ -54,7 +54,7 @@ def documents(program: Program, settings: Settings, names: Names) -> dict[str, l
 
 def account(names: Names) -> JSONObject:
     """The ServiceAccount that the manager runs as."""
-    metadata = {"name": names.of(ACCOUNT), "namespace": names.namespace}
+    metadata = {"name": names.account, "namespace": names.namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
@@ -67,7 +67,7 @@ def binding(granted: JSONObject, names: Names) -> JSONObject:
         "kind": f"{kind}Binding",
         "metadata": metadata,
         "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": granted["metadata"]["name"]},
-        "subjects": [{"kind": "ServiceAccount", "name": names.of(ACCOUNT), "namespace": names.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": names.account, "namespace": names.namespace}],
     }
 
 

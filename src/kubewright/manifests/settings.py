@@ -33,6 +33,8 @@ RESERVED_LABELS: Final = frozenset({"app.kubernetes.io/name", "app.kubernetes.io
 """The labels that every deployment has, with values of its own."""
 
 _TABLE: Final = "tool.kubewright"
+_OF_PROJECT: Final = ("name", "version", "description")
+"""What `[project]` says, and not the table."""
 _LONGEST_NAME: Final = "controller-manager-metrics-service"
 """Of the objects whose names are DNS labels; 63 characters with the prefix."""
 
@@ -60,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     name: str
     """Of the project, as `[project]` has it, made a DNS label."""
     version: str = "0.0.0"
+    """Of the project."""
+    description: str = ""
     """Of the project."""
     manager: str
     """Where the program's Manager is: `package.module:variable`."""
@@ -138,7 +142,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         if not is_object(table) or "manager" not in table:
             raise ConfigError(f'[{_TABLE}] names no manager; add manager = "package.module:variable"')
         _refuse_unknown(table)
-        stated = {"name": _label(str(project.get("name") or default_name)), "version": project.get("version", "0.0.0")}
+        stated: JSONObject = {key: project[key] for key in _OF_PROJECT if key in project}
+        stated["name"] = _label(str(project.get("name") or default_name))
         try:
             return msgspec.convert({**table, **stated}, cls)
         except msgspec.ValidationError as error:
@@ -214,7 +219,7 @@ def _faulty_labels(settings: Settings) -> Iterator[str]:
 
 
 def _refuse_unknown(table: JSONObject) -> None:
-    own = {field.encode_name for field in msgspec.structs.fields(Settings)} - {"name", "version"}
+    own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(_OF_PROJECT)
     for where, key, known in _unknown(table, inspect.type_info(Settings), _TABLE, own):
         nearest = get_close_matches(key, known, n=1)
         hint = f'did you mean "{nearest[0]}"?' if nearest else f"there are {', '.join(sorted(known))}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright.manifests.names import ACCOUNT, MANAGER, Names
+from kubewright.manifests.names import MANAGER, Names
 from kubewright.manifests.program import Program
 from kubewright.manifests.settings import Settings
 from kubewright.models.values import plain
@@ -66,7 +66,7 @@ def _deployment(program: Program, settings: Settings, names: Names) -> JSONObjec
 
 def _pod(program: Program, settings: Settings, names: Names) -> JSONObject:
     pod: JSONObject = {
-        "serviceAccountName": names.of(ACCOUNT),
+        "serviceAccountName": names.account,
         "securityContext": pod_security_context(),
         "terminationGracePeriodSeconds": program.termination_grace_period,
         "containers": [_container(settings)],
@@ -110,6 +110,14 @@ def flags(settings: Settings) -> Iterator[str]:
     elif settings.watch_namespaces != "all":
         yield f"--namespace={','.join(settings.watch_namespaces)}"
     yield from settings.args
+
+
+def image_parts(image: str) -> tuple[str, str, str]:
+    """Name, tag and digest of an image; `latest` where it has neither of the latter."""
+    name, _, digest = image.partition("@")
+    path, _, last = name.rpartition("/")
+    last, _, tag = last.partition(":")
+    return f"{path}/{last}" if path else last, tag or ("" if digest else "latest"), digest
 
 
 def environment(settings: Settings) -> list[JSONObject]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubewright.cli.generate import installer, manifests, models
+from kubewright.cli.generate import chart, installer, manifests, models
 
 
 @click.group("generate", invoke_without_command=True, context_settings={"max_content_width": 100})
@@ -20,10 +20,11 @@ def command(context: click.Context, check: bool, verbose: bool, output: str) -> 
       kubewright generate                   CRDs, RBAC, Deployment and the rest, as kustomize folders
       kubewright generate --check -v        fail where a file is not what it would be, and show how it differs
       kubewright generate installer         the same in one file, dist/install.yaml
+      kubewright generate chart             the same as a Helm chart, dist/chart
     """
     if context.invoked_subcommand is None:
         manifests.generate(check=check, verbose=verbose, output=output)
 
 
-for each in (manifests.command, installer.command, models.command):
+for each in (manifests.command, installer.command, chart.command, models.command):
     command.add_command(each)

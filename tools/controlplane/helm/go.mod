@@ -1,4 +1,5 @@
-module kubewright.dev/tools/helm
+// helm, which the tests of charts use.
+module kubewright/controlplane/helm
 
 go 1.26.0
 

@@ -1,0 +1,310 @@
+"""The chart of `kubewright generate chart`, judged by helm and by an API server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from integration.kubectl import Kubectl
+from integration.manifests import GOLDEN, by_name, each_project, installer, name, needs_kubectl
+from integration.manifests import kubectl as kubectl
+from kubewright.machinery import yaml
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import JSONObject
+from kubewright.manifests import Settings
+from kubewright.testing import Cluster
+from kubewright.testing.realcontrolplane import find_binaries
+
+OF_A_RELEASE = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
+"""Labels whose values are Helm's."""
+FULL = GOLDEN / "full"
+MINIMAL = GOLDEN / "minimal"
+TENANTS = GOLDEN / "namespaced"
+
+
+def find_helm() -> str | None:
+    try:
+        return str(find_binaries("helm") / "helm")
+    except ConfigError:
+        return shutil.which("helm")
+
+
+HELM = find_helm()
+pytestmark = [
+    pytest.mark.skipif(HELM is None, reason="no helm on this machine; `make controlplane` builds it"),
+    pytest.mark.xdist_group("golden manifests"),
+]
+
+
+def run(*arguments: str | Path, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    own = {key: value for key, value in os.environ.items() if not key.startswith(("HELM_", "KUBE"))}
+    own["KUBECONFIG"] = str(kubeconfig or os.devnull)
+    return subprocess.run([str(HELM), *map(str, arguments)], capture_output=True, text=True, env=own, check=False)
+
+
+def template(project: Path, *sets: str, release: str = "", namespace: str = "") -> list[JSONObject]:
+    """The objects of a release, by default of the names that an installer has."""
+    settings = Settings.read(project / "pyproject.toml")
+    if not release:
+        release, sets = settings.name, (f"fullnameOverride={settings.name_prefix.rstrip('-')}", *sets)
+    given = [part for each in sets for part in ("--set", each)]
+    where = ("--namespace", namespace or settings.namespace)
+    done = run("template", release, project / "dist/chart", *where, *given)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.load_all(done.stdout))
+
+
+def refused(project: Path, *sets: str) -> str:
+    done = run("template", "x", project / "dist/chart", *(part for each in sets for part in ("--set-json", each)))
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+def kinds(documents: Sequence[JSONObject]) -> set[str]:
+    return {each["kind"] for each in documents}
+
+
+def manager(documents: Sequence[JSONObject]) -> JSONObject:
+    [deployment] = [each for each in documents if each["kind"] == "Deployment"]
+    pod: JSONObject = deployment["spec"]["template"]["spec"]
+    return pod
+
+
+def container(documents: Sequence[JSONObject]) -> JSONObject:
+    [only] = manager(documents)["containers"]
+    found: JSONObject = only
+    return found
+
+
+def without_release(value: object) -> object:
+    """A document without what only a chart says."""
+    if isinstance(value, dict):
+        dropped = (*OF_A_RELEASE, "helm.sh/resource-policy")
+        rest = {key: without_release(each) for key, each in value.items() if key not in dropped}
+        return {key: each for key, each in rest.items() if not (key == "annotations" and each == {})}
+    return [without_release(each) for each in value] if isinstance(value, list) else value
+
+
+@each_project
+def test_helm_finds_nothing_to_complain_about(project: Path) -> None:
+    done = run("lint", "--strict", project / "dist/chart")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@each_project
+def test_a_chart_with_its_own_values_makes_what_the_installer_holds(project: Path) -> None:
+    made = {key: without_release(each) for key, each in by_name(template(project)).items()}
+    written = {key: without_release(each) for key, each in by_name(installer(project)).items() if key[0] != "Namespace"}
+    assert made == written
+
+
+def test_names_follow_from_the_release() -> None:
+    assert name(template(MINIMAL, release="blue", namespace="n")[-1]) == (
+        "Deployment",
+        "n",
+        "blue-minimal-controller-manager",
+    )
+    assert name(template(MINIMAL, release="my-minimal", namespace="n")[-1])[2] == "my-minimal-controller-manager"
+    long = template(MINIMAL, "fullnameOverride=" + "x" * 63, release="r", namespace="n")
+    assert max(len(each["metadata"]["name"]) for each in long if each["kind"] in ("Service", "Deployment")) == 63
+
+
+@pytest.mark.parametrize(
+    ("project", "value", "gone"),
+    [
+        (FULL, "prometheus.enabled=false", {"ServiceMonitor"}),
+        (FULL, "networkPolicy.enabled=false", {"NetworkPolicy"}),
+        (FULL, "crd.enabled=false", {"CustomResourceDefinition"}),
+        (MINIMAL, "metrics.enabled=false", {"Service"}),
+        (MINIMAL, "leaderElection.enabled=false", {"Role", "RoleBinding"}),
+    ],
+)
+def test_what_is_switched_off_is_gone_and_nothing_else_kind_by_kind(project: Path, value: str, gone: set[str]) -> None:
+    assert kinds(template(project)) - kinds(template(project, value)) == gone
+
+
+def test_names_that_yaml_takes_for_something_else_stay_names() -> None:
+    found = template(FULL, release="1", namespace="no")
+    assert {each["metadata"].get("namespace", "no") for each in found} == {"no"}
+    labels = [each["metadata"]["labels"] for each in found if each["kind"] != "CustomResourceDefinition"]
+    assert {each["app.kubernetes.io/instance"] for each in labels} == {"1"}
+    assert {subject["namespace"] for each in found for subject in each.get("subjects", ())} == {"no"}
+
+
+def test_helper_roles_can_be_left_out() -> None:
+    found = {name(each)[2] for each in template(MINIMAL, "rbac.helpers.enabled=false") if each["kind"] == "ClusterRole"}
+    assert found == {"minimal-manager-role", "minimal-metrics-auth-role", "minimal-metrics-reader"}
+
+
+def test_metrics_can_be_served_without_tls_and_without_asking_who_reads_them() -> None:
+    found = template(MINIMAL, "metrics.secure=false", "metrics.port=9000", "prometheus.enabled=true")
+    assert "--metrics-secure=false" in container(found)["args"]
+    assert "--metrics-bind-address=:9000" in container(found)["args"]
+    assert not [each for each in found if "metrics" in name(each)[2] and "Role" in each["kind"]]
+    by_kind = {each["kind"]: each for each in found}
+    assert by_kind["Service"]["spec"]["ports"][0]["name"] == "http"
+    assert by_kind["ServiceMonitor"]["spec"]["endpoints"] == [{"path": "/metrics", "port": "http", "scheme": "http"}]
+
+
+def test_crds_are_kept_when_a_release_goes_unless_that_is_not_wanted() -> None:
+    def policies(*sets: str) -> set[str]:
+        crds = [each for each in template(FULL, *sets) if each["kind"] == "CustomResourceDefinition"]
+        return {each["metadata"].get("annotations", {}).get("helm.sh/resource-policy", "") for each in crds}
+
+    assert policies() == {"keep"}
+    assert policies("crd.keep=false") == {""}
+
+
+@pytest.mark.parametrize(
+    ("value", "namespaces", "flag"),
+    [
+        ("watchNamespaces=own", {"tenants-system"}, "--namespace=$(POD_NAMESPACE)"),
+        ("watchNamespaces={red,green}", {"red", "green"}, "--namespace=red,green"),
+    ],
+)
+def test_roles_are_where_the_manager_works(value: str, namespaces: set[str], flag: str) -> None:
+    found = template(TENANTS, value)
+    assert {each["metadata"]["namespace"] for each in found if each["kind"] == "Role"} == namespaces
+    assert {each["metadata"]["namespace"] for each in found if each["kind"] == "RoleBinding"} == namespaces
+    [role] = [each for each in found if each["kind"] == "ClusterRole"]
+    assert {resource for rule in role["rules"] for resource in rule["resources"]} == {"nodes", "storageclasses"}
+    assert flag in container(found)["args"]
+
+
+def test_one_role_is_enough_for_all_namespaces() -> None:
+    found = template(TENANTS, "watchNamespaces=all")
+    assert not kinds(found) & {"Role", "RoleBinding"}
+    assert not [each for each in container(found)["args"] if each.startswith("--namespace")]
+
+
+def test_the_manager_can_run_as_a_service_account_of_somebody_else() -> None:
+    found = template(MINIMAL, "serviceAccount.enabled=false", "serviceAccount.name=mine")
+    assert "ServiceAccount" not in kinds(found)
+    assert manager(found)["serviceAccountName"] == "mine"
+    bindings = [each for each in found if each["kind"].endswith("Binding")]
+    assert {subject["name"] for each in bindings for subject in each["subjects"]} == {"mine"}
+
+
+def test_an_image_is_named_by_digest_or_by_the_version_of_the_chart() -> None:
+    digest = f"sha256:{'0' * 64}"
+    assert container(template(MINIMAL, f"manager.image.digest={digest}"))["image"] == f"controller@{digest}"
+    assert container(template(MINIMAL, "manager.image.tag="))["image"] == "controller:0.1.0"
+
+
+def test_labels_by_which_the_manager_is_found_stay_what_they_are() -> None:
+    odd = ("control-plane=x", "app\\.kubernetes\\.io/name=x", "team=blue")
+    found = template(MINIMAL, *(f"{where}.{each}" for where in ("commonLabels", "manager.pod.labels") for each in odd))
+    [deployment] = [each for each in found if each["kind"] == "Deployment"]
+    selector = deployment["spec"]["selector"]["matchLabels"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert labels == {**selector, "team": "blue"}
+    assert selector["control-plane"] == "controller-manager"
+    assert deployment["metadata"]["labels"]["team"] == "blue"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("replicas=2", "additional properties 'replicas' not allowed"),
+        ('manager={"replica": 2}', "additional properties 'replica' not allowed"),
+        ('watchNamespaces="both"', "watchNamespaces"),
+        ("watchNamespaces=[]", "watchNamespaces"),
+        ('manager={"image": {"digest": "abc"}}', "does not match pattern"),
+        ('serviceAccount={"enabled": false}', "say in serviceAccount.name which ServiceAccount the manager runs as"),
+        ('prometheus={"enabled": true}|metrics={"enabled": false}', "there is nothing to scrape"),
+        ('networkPolicy={"enabled": true}|metrics={"enabled": false}', "it is about who reaches the metrics"),
+        ('manager={"replicas": 2}|leaderElection={"enabled": false}', "all of them would work at once"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(value: str, said: str) -> None:
+    assert said in refused(MINIMAL, *value.split("|"))
+
+
+EVERYTHING = (
+    "prometheus.enabled=true",
+    "networkPolicy.enabled=true",
+    "manager.replicas=2",
+    "manager.priorityClassName=system-cluster-critical",
+    "manager.pod.labels.team=blue",
+    "manager.pod.annotations.note=x",
+    "commonAnnotations.note=y",
+    "serviceAccount.annotations.role=z",
+    "manager.nodeSelector.zone=a",
+    "manager.imagePullSecrets[0].name=registry",
+    "manager.image.pullPolicy=Always",
+    "manager.args={--log-level=debug}",
+    "manager.env[0].name=A",
+    "manager.env[0].value=b",
+    "manager.tolerations[0].operator=Exists",
+    "manager.topologySpreadConstraints[0].maxSkew=1",
+    "manager.topologySpreadConstraints[0].topologyKey=zone",
+    "manager.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+    "manager.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+    ".matchExpressions[0].key=zone",
+    "manager.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+    ".matchExpressions[0].operator=Exists",
+    "manager.extraVolumes[0].name=more",
+    "manager.extraVolumes[0].emptyDir.medium=Memory",
+    "manager.extraVolumeMounts[0].name=more",
+    "manager.extraVolumeMounts[0].mountPath=/more",
+)
+
+
+@needs_kubectl
+@each_project
+@pytest.mark.parametrize(
+    "sets",
+    [
+        pytest.param((), id="as it is"),
+        pytest.param((*EVERYTHING, "leaderElection.enabled=true", "metrics.enabled=true"), id="everything"),
+        pytest.param(("watchNamespaces=own", "metrics.secure=true", "metrics.enabled=true"), id="own namespace"),
+        pytest.param(("watchNamespaces={default,kube-public}", "crd.keep=false"), id="some namespaces"),
+        pytest.param(
+            (
+                "metrics.enabled=false",
+                "prometheus.enabled=false",
+                "networkPolicy.enabled=false",
+                "manager.replicas=1",
+                "leaderElection.enabled=false",
+                "rbac.helpers.enabled=false",
+            ),
+            id="nothing",
+        ),
+    ],
+)
+async def test_an_api_server_accepts_a_release_with_strict_validation(
+    kubectl: Kubectl, project: Path, sets: tuple[str, ...]
+) -> None:
+    made = template(project, *sets, namespace="default")
+    made = [each for each in made if each["metadata"].get("namespace", "default") in ("default", "kube-public")]
+    strict = ("--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+    said = await kubectl("apply", *strict, given=yaml.dump(*made))
+    assert said.count("serverside-applied (server dry run)") == len(made)
+
+
+@needs_kubectl
+async def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, namespace: str) -> None:
+    kubeconfig = cluster.kubeconfig()
+
+    async def helm(*arguments: str) -> str:
+        done = await asyncio.to_thread(run, *arguments, "--namespace", namespace, kubeconfig=kubeconfig)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    chart = str(MINIMAL / "dist/chart")
+    said = await helm("install", "notes", chart, "--wait", "--timeout", "60s")
+    assert "It works in all namespaces." in said
+    said = await helm("upgrade", "notes", chart, "--wait", "--timeout", "60s", "--set", "watchNamespaces=own")
+    assert f"It works in {namespace}." in said
+    kubectl = Kubectl(kubeconfig, namespace)
+    assert "notes-minimal-controller-manager" in await kubectl("get", "deployments")
+    await helm("uninstall", "notes", "--wait")
+    assert "notes-minimal-controller-manager" not in await kubectl("get", "deployments")
+    assert "notes.minimal.example.com" in await kubectl("get", "crds")
+    await kubectl("delete", "crd", "notes.minimal.example.com")

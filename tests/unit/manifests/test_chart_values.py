@@ -1,0 +1,65 @@
+"""The values of a chart: what values.yaml says, and what its schema knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubewright import Manager
+from kubewright.machinery import yaml
+from kubewright.machinery.json import JSONObject
+from kubewright.manifests import Settings, render
+from kubewright.manifests.chart import values
+
+MANIFESTS = render(Manager(), [], Settings(name="fleet", manager="fleet"))
+
+
+def described(schema: JSONObject, where: str = "") -> Iterator[tuple[str, str]]:
+    """Each value that the schema knows, and what it says of it."""
+    for key, each in schema.get("properties", {}).items():
+        yield f"{where}{key}", each["description"]
+        yield from described(each, f"{where}{key}.")
+
+
+def keys(defaults: JSONObject, schema: JSONObject, where: str = "") -> Iterator[str]:
+    for key, value in defaults.items():
+        yield f"{where}{key}"
+        known = schema["properties"].get(key, {})
+        if "properties" in known:
+            yield from keys(value, known, f"{where}{key}.")
+
+
+def test_each_value_of_the_schema_has_a_default_and_no_other_has() -> None:
+    known = dict(described(values.schema()))
+    del known["global"]
+    assert list(keys(values.defaults(MANIFESTS), values.schema())) == list(known)
+
+
+def test_values_yaml_holds_the_defaults_with_what_the_schema_says_of_them() -> None:
+    text = values.text(MANIFESTS)
+    assert yaml.load(text) == values.defaults(MANIFESTS)
+    known = dict(described(values.schema()))
+    del known["global"]
+    assert [line.strip() for line in text.splitlines() if line.strip().startswith("# ")] == [
+        f"# {each}" for each in known.values()
+    ]
+
+
+def test_the_first_values_follow_from_the_settings() -> None:
+    settings = Settings(
+        name="fleet",
+        manager="fleet",
+        image="example.com:5000/fleet@sha256:" + "0" * 64,
+        watch_namespaces=("red",),
+        metrics="http",
+        env={"A": "b"},
+    )
+    found = values.defaults(render(Manager(), [], settings))
+    assert found["manager"]["image"] == {
+        "repository": "example.com:5000/fleet",
+        "tag": "",
+        "digest": "sha256:" + "0" * 64,
+        "pullPolicy": "",
+    }
+    assert found["watchNamespaces"] == ["red"]
+    assert found["metrics"] == {"enabled": True, "secure": False, "port": 8443}
+    assert found["manager"]["env"] == [{"name": "A", "value": "b"}]
