@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubewright.apiserver.authentication.user import UserInfo
+from kubewright.http.message import Handler
 from kubewright.machinery.clock import Clock, SystemClock
 
 
@@ -29,4 +30,7 @@ class ServerOptions:
     node_ports: range = range(30000, 32768)
     disabled_admission: frozenset[str] = frozenset()
     """Names of admission plugins that are left out."""
+    kubelet: Handler | None = None
+    """Answers as kubelets do for the containers that run: `/containerLogs/{namespace}/{pod}/{container}`, and 404 for
+    containers that it does not know. None: no container runs."""
     clock: Clock = field(default_factory=SystemClock)

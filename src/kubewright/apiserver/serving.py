@@ -52,6 +52,8 @@ class ServedAPI:
         self.api = APIServer(options)
         data = self.api.options.data
         self.authority = CertificateAuthority.kept_in(data) if data is not None else CertificateAuthority.create()
+        self.extensions: list[JSONObject] = []
+        """What kubeconfigs say of the cluster beside its address."""
         self._host = host
         self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls())
 
@@ -87,7 +89,12 @@ class ServedAPI:
     def kubeconfig(self, user: str = ADMIN, groups: Iterable[str] = (_MASTERS,)) -> JSONObject:
         """A kubeconfig with a new client certificate for `user`, a member of `groups`; an administrator by default."""
         pair = self.authority.issue_client(user, groups)
-        cluster = {"server": self.url, "certificate-authority-data": _base64(self.authority.certificate)}
+        cluster: JSONObject = {
+            "server": self.url,
+            "certificate-authority-data": _base64(self.authority.certificate),
+        }
+        if self.extensions:
+            cluster["extensions"] = self.extensions
         credentials = {
             "client-certificate-data": _base64(pair.certificate),
             "client-key-data": _base64(pair.key),

@@ -13,13 +13,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a Pod finds its token, the cluster's CA and its namespace."""
+SANDBOX: Final = "CONTAINER_SANDBOX_MOUNT_POINT"
+"""The variable that names the folder under which a container that is a process of the host has its mounts:
+https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/#volume-mounts."""
+
+
+def service_account_folder() -> Path:
+    """Where the Pod that we run in finds its token, the cluster's CA and its namespace."""
+    return Path(os.environ.get(SANDBOX) or "/", "var/run/secrets/kubernetes.io/serviceaccount")
 
 
 InteractiveMode: TypeAlias = Literal["Never", "IfAvailable", "Always"]
@@ -82,6 +88,9 @@ class Config:
     """The name that the server's certificate must have, when it is not that of `server`."""
     insecure_skip_tls_verify: bool = False
     impersonate: Impersonation | None = None
+    image_table: Path | None = None
+    """Of an embedded control plane on this machine: the file that says which images are run as processes. In a
+    kubeconfig the extension `kubewright.dev/embedded` of the cluster names it."""
 
     @classmethod
     def load(cls, *, context: str | None = None) -> Config:
@@ -91,7 +100,11 @@ class Config:
         """
         if os.environ.get("KUBECONFIG"):
             return cls.from_kubeconfig(context=context)
-        if context is None and os.environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
+        if (
+            context is None
+            and os.environ.get("KUBERNETES_SERVICE_HOST")
+            and (service_account_folder() / "token").exists()
+        ):
             return cls.in_cluster()
         return cls.from_kubeconfig(context=context)
 
@@ -106,11 +119,13 @@ class Config:
         return kubeconfig.load(path, context)
 
     @classmethod
-    def in_cluster(cls, service_account: Path = SERVICE_ACCOUNT) -> Config:
+    def in_cluster(cls, service_account: Path | None = None) -> Config:
         """The API server and the service account of the Pod that this process runs in.
 
-        `service_account` is the folder that holds `token`, `ca.crt` and `namespace`.
+        `service_account` is the folder that holds `token`, `ca.crt` and `namespace`, when that is not where a kubelet
+        puts it.
         """
+        service_account = service_account or service_account_folder()
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
             raise ConfigError(

@@ -29,6 +29,7 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 """Of exec plugins."""
 _TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+_EMBEDDED_EXTENSION = "kubewright.dev/embedded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ def write(config: Config, path: Path, *, name: str = "kubewright") -> None:
         "tls-server-name": config.tls_server_name,
         "insecure-skip-tls-verify": config.insecure_skip_tls_verify or None,
         "proxy-url": config.proxy_url,
+        "extensions": [embedded_extension(config.image_table)] if config.image_table is not None else None,
     }
     user = {
         **_pem_entry("client-certificate", config.client_cert),
@@ -153,6 +155,11 @@ def write(config: Config, path: Path, *, name: str = "kubewright") -> None:
     with open(descriptor, "w") as file:
         json.dump(document, file, indent=2)
         file.write("\n")
+
+
+def embedded_extension(image_table: Path) -> JSONObject:
+    """What the entry of an embedded control plane says under `extensions`."""
+    return {"name": _EMBEDDED_EXTENSION, "extension": {"imageTable": str(image_table.absolute())}}
 
 
 def _pem_entry(name: str, value: bytes | Path | None) -> dict[str, str | None]:
@@ -252,6 +259,7 @@ def _config(context: _Section, cluster: _Section, user: _Section) -> Config:
         tls_server_name=cluster.text("tls-server-name"),
         insecure_skip_tls_verify=insecure,
         impersonate=_impersonation(user),
+        image_table=_image_table(cluster),
     )
 
 
@@ -262,6 +270,19 @@ def _server(cluster: _Section) -> str:
     if urlsplit(server).scheme not in ("https", "http"):
         raise cluster.error("server", f'is "{server}", not a URL; write https://host:port')
     return server
+
+
+def _image_table(cluster: _Section) -> Path | None:
+    told = _extension(cluster, _EMBEDDED_EXTENSION)
+    if not isinstance(told, dict):
+        return None
+    return _Section(cluster.file, f"{cluster.field}.extensions", cast("JSONObject", told)).path("imageTable")
+
+
+def _extension(cluster: _Section, name: str) -> object:
+    """What the extension of that name says; None without it."""
+    given: list[JSONObject] = cluster.values.get("extensions") or []
+    return next((each.get("extension") for each in given if each.get("name") == name), None)
 
 
 def _impersonation(user: _Section) -> Impersonation | None:
@@ -314,7 +335,7 @@ def _told(cluster: _Section) -> JSONObject:
     ca = cluster.pem("certificate-authority")
     if ca is not None:
         told["certificate-authority-data"] = base64.b64encode(ca if isinstance(ca, bytes) else ca.read_bytes()).decode()
-    for extension in cluster.values.get("extensions") or ():
-        if extension.get("name") == _EXEC_EXTENSION:
-            told["config"] = extension.get("extension")
+    config = _extension(cluster, _EXEC_EXTENSION)
+    if config is not None:
+        told["config"] = config
     return told

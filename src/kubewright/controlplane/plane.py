@@ -23,6 +23,9 @@ from kubewright.controlplane.job.controller import job_controller
 from kubewright.controlplane.namespace import namespace_controller
 from kubewright.controlplane.nodes.kubelet import kubelet
 from kubewright.controlplane.nodes.node import node_controller, register
+from kubewright.controlplane.nodes.processes.environment import APIAddress
+from kubewright.controlplane.nodes.processes.kubelet import ProcessKubelet
+from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
 from kubewright.controlplane.nodes.scheduler import scheduler
 from kubewright.controlplane.podgarbage import pod_garbage_controller
 from kubewright.controlplane.replicaset import replicaset_controller
@@ -34,7 +37,6 @@ from kubewright.controlplane.storage.claims import claim_controller
 from kubewright.controlplane.storage.volumes import volume_controller
 from kubewright.controlplane.ttl import ttl_after_finished_controller
 from kubewright.controlplane.unwarned import Unwarned
-from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
@@ -76,6 +78,10 @@ class ControlPlaneOptions:
     """The cluster's CA in PEM, published to every namespace."""
     version: str = "v1.36.1"
     """The version that nodes report."""
+    processes: ProcessRuntime | None = None
+    """Runs the Pods whose images have a command; None: all Pods are simulated."""
+    api: APIAddress | None = None
+    """Where those Pods find the API server. Goes with `processes`."""
 
 
 class ControlPlane:
@@ -90,9 +96,9 @@ class ControlPlane:
             if name not in NAMES:
                 raise ConfigError(f'there is no controller "{name}" to switch off; there are: {", ".join(NAMES)}')
         self._clock = clock or SystemClock()
-        transport = _Unwarned(transport)
         transport = Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
+        self._processes = self._process_kubelet()
         self._manager = Manager(
             self._controllers(),
             name="kube-controller-manager",
@@ -102,6 +108,8 @@ class ControlPlane:
             metrics_address="0",
         )
         self._manager.add(self._register)
+        if self._processes is not None:
+            self._manager.add(self._processes.run)
         if self._runs(GARBAGE_COLLECTOR):
             self._manager.add(GarbageCollector(self._client, self._clock).run)
 
@@ -120,6 +128,12 @@ class ControlPlane:
     def _runs(self, name: str) -> bool:
         return name not in self._options.disabled
 
+    def _process_kubelet(self) -> ProcessKubelet | None:
+        runtime, api = self._options.processes, self._options.api
+        if runtime is None or api is None or not self._runs(KUBELET):
+            return None
+        return ProcessKubelet(runtime, self._client, api, self._clock)
+
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
         known: Mapping[str, Sequence[Controller[Any]]] = {
@@ -137,7 +151,7 @@ class ControlPlane:
             "statefulset-controller": [statefulset_controller(live, clock)],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
-            KUBELET: [kubelet(clock), node_controller(self._options.version, clock)],
+            KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
             PROVISIONER: [provisioner.provisioner()],
         }
         return [each for name, controllers in known.items() if self._runs(name) for each in controllers]
@@ -148,18 +162,3 @@ class ControlPlane:
             await register(self._client, self._options.nodes)
         if self._runs(PROVISIONER):
             await provisioner.register_default_class(self._client)
-
-
-class _Unwarned:
-    """A transport that leaves warnings out: they are for people, who can do nothing about what a controller uses."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        response = await self._transport.send(request, timeout=timeout, stream=stream)
-        response.headers.pop("warning", None)
-        return response
-
-    async def close(self) -> None:
-        await self._transport.close()

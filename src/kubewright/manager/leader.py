@@ -19,6 +19,7 @@ Follows client-go's tools/leaderelection; the fence is ours.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 import uuid
@@ -77,8 +78,8 @@ class LeaderElection:
 
 
 def identity() -> str:
-    """A name for this process that no other has: `<host name>_<uuid>`."""
-    return f"{socket.gethostname()}_{uuid.uuid4()}"
+    """A name for this process that no other has: `<host name>_<uuid>`. In a Pod the host's name is the Pod's."""
+    return f"{os.environ.get('HOSTNAME') or socket.gethostname()}_{uuid.uuid4()}"
 
 
 class Fence:

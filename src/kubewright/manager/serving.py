@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from ssl import SSLContext
@@ -13,13 +14,18 @@ from kubewright.manager.metrics import Metrics
 
 OFF: Final = "0"
 """The address of a server that is not wanted."""
+BIND_HOST: Final = "KUBEWRIGHT_BIND_HOST"
+"""The variable that says which host an address without one means. The nodes of an embedded control plane set it to the
+Pod's own address, so that several Pods of this machine may each have their port 8081."""
 
 
 @asynccontextmanager
 async def serving(
     handler: Handler, address: str, option: str, ssl: Callable[[], SSLContext] | None = None
 ) -> AsyncGenerator[int, None]:
-    """Serve `handler` at `host:port` (no host: every interface) as long as the block lasts; gives the port, 0 when off.
+    """Serve `handler` at `host:port` as long as the block lasts; gives the port, 0 when off.
+
+    Without a host it is the one that $KUBEWRIGHT_BIND_HOST names, or every interface.
 
     Over TLS when `ssl` makes a context for it.
 
@@ -33,7 +39,8 @@ async def serving(
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         raise ConfigError(f'{option} {address!r} is not an address; write "host:port", ":port", or "0" for none')
-    server = Server(handler, host=host.strip("[]"), port=int(port), ssl=ssl() if ssl is not None else None)
+    host = host.strip("[]") or os.environ.get(BIND_HOST, "")
+    server = Server(handler, host=host, port=int(port), ssl=ssl() if ssl is not None else None)
     try:
         await server.start()
     except ConfigError as error:

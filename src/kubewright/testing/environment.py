@@ -11,13 +11,17 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import urlsplit
 
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.serving import ServedAPI
 from kubewright.client.config import Config
+from kubewright.client.kubeconfig import embedded_extension
 from kubewright.client.transport import HandlerTransport
+from kubewright.controlplane.nodes.processes.environment import APIAddress
+from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
 from kubewright.controlplane.plane import ControlPlane, ControlPlaneOptions
-from kubewright.http.message import Peer
+from kubewright.http.message import Peer, Request, Response
 from kubewright.testing.cluster import Cluster
 
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
@@ -46,9 +50,12 @@ class Environment:
         port: int = 0,
     ) -> None:
         """Without `controllers` the API server is alone, as under envtest: nothing acts on what is written."""
-        self.served = ServedAPI(server, host=host, port=port)
+        server = server or ServerOptions()
+        self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
         self._controllers = controllers
         self._options = options
+        self._data = server.data
+        self._processes: ProcessRuntime | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Cluster:
@@ -57,7 +64,9 @@ class Environment:
             stack.push_async_callback(self.served.close)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
             if self._controllers:
-                await self._start_controllers(stack)
+                self._processes = ProcessRuntime((self._data or folder) / "nodes")
+                self.served.extensions = [embedded_extension(self._processes.images.path)]
+                await self._start_controllers(stack, self._processes)
             cluster = Cluster(self._admin(folder), folder)
             stack.push_async_callback(cluster.close)
             self._stack = stack.pop_all()
@@ -68,9 +77,14 @@ class Environment:
     ) -> None:
         await self._stack.aclose()
 
-    async def _start_controllers(self, stack: AsyncExitStack) -> None:
+    async def _ask_kubelet(self, request: Request) -> Response:
+        return await self._processes.handle(request) if self._processes is not None else Response(404)
+
+    async def _start_controllers(self, stack: AsyncExitStack, processes: ProcessRuntime) -> None:
         ca = self.served.authority.certificate.decode()
-        options = replace(self._options or ControlPlaneOptions(), ca=ca)
+        address = urlsplit(self.served.url)
+        api = APIAddress(address.hostname or "", self.served.port)
+        options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=processes, api=api)
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
         task = asyncio.create_task(plane.run(), name="control plane")
         ready = asyncio.create_task(plane.wait_ready())

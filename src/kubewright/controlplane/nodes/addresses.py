@@ -1,4 +1,4 @@
-"""Addresses of simulated pods: each pod has one of its own while it lives."""
+"""Addresses of pods: each pod has one of its own while it lives."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ POD_NETWORK = IPv4Network("10.244.0.0/16")
 
 
 class PodAddresses:
-    """Hands out addresses of the pod network; the one that was free longest comes first."""
+    """Hands out addresses of a network; the one that was free longest comes first."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: IPv4Network = POD_NETWORK) -> None:
+        self._network = network
         self._by_pod: dict[Request, str] = {}
         self._used: set[str] = set()
         self._next = 1
@@ -45,10 +46,10 @@ class PodAddresses:
         return address
 
     def _free(self) -> str:
-        size = POD_NETWORK.num_addresses - 2
+        size = self._network.num_addresses - 2
         for _ in range(size):
-            address = str(IPv4Address(int(POD_NETWORK.network_address) + self._next))
+            address = str(IPv4Address(int(self._network.network_address) + self._next))
             self._next = self._next % size + 1
             if address not in self._used:
                 return address
-        raise RuntimeError(f"all {size} addresses of the pod network {POD_NETWORK} are in use")
+        raise RuntimeError(f"all {size} addresses of the pod network {self._network} are in use")

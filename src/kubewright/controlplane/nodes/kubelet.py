@@ -1,4 +1,4 @@
-"""The kubelet of the simulated nodes: reports of each pod what a node would.
+"""The kubelet of all nodes: runs the pods that can be run, and reports of each what a node would.
 
 Follows https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and kwok's default stages.
 """
@@ -7,33 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubewright.apis.core.v1 import Node, Pod
+from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
 from kubewright.cache.lister import Lister
-from kubewright.controller import Context, Controller, Request, Watch, controller
+from kubewright.controller import Context, Controller, Request, Result, Watch, controller
 from kubewright.controlplane.nodes.addresses import PodAddresses
 from kubewright.controlplane.nodes.node import address_of
 from kubewright.controlplane.nodes.outcome import ANNOTATION, Outcome, outcome_of
 from kubewright.controlplane.nodes.podstatus import status_of
+from kubewright.controlplane.nodes.processes.kubelet import ProcessKubelet
+from kubewright.controlplane.nodes.processes.sources import config_maps_of, secrets_of
 from kubewright.controlplane.pods import is_finished
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import NotFound
 
 
 class Kubelet:
-    """Runs the pods of all simulated nodes, in appearance."""
+    """Runs the pods of all nodes: some as processes, the others in appearance."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, processes: ProcessKubelet | None) -> None:
         self._clock = clock
+        self._processes = processes
         self._ips = PodAddresses()
 
-    async def reconcile(self, ctx: Context[Pod]) -> None:
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         if ctx.gone:
             self._ips.release(ctx.request)
-            return
+            if self._processes is not None:
+                self._processes.gone(ctx)
+            return None
+        node = await _node(ctx) if ctx.object.spec.node_name else None
+        if node is None:
+            return None
+        if self._processes is not None and await self._processes.takes(ctx):
+            return await self._processes.reconcile(ctx, node)
+        await self._simulate(ctx, address_of(node) or "")
+        return None
+
+    async def _simulate(self, ctx: Context[Pod], host: str) -> None:
         pod = ctx.object
-        host = await _host(ctx) if pod.spec.node_name else None
-        if host is None:
-            return
         if pod.metadata.deletion_timestamp is not None:
             await self._end(ctx)
         elif not is_finished(pod):
@@ -71,12 +82,13 @@ class Kubelet:
         return self._ips.of(ctx.request, ctx.object.status.pod_ip)
 
 
-async def _host(ctx: Context[Pod]) -> str | None:
-    """The IP of the pod's node, when that is there and ready."""
+async def _node(ctx: Context[Pod]) -> Node | None:
+    """The pod's node, when that is there and ready."""
     try:
-        return address_of(await ctx.get(Node, ctx.object.spec.node_name or ""))
+        node = await ctx.get(Node, ctx.object.spec.node_name or "")
     except NotFound:
         return None
+    return node if address_of(node) is not None else None
 
 
 def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
@@ -84,7 +96,19 @@ def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
     return [Request(pod.metadata.namespace, pod.metadata.name) for pod in here]
 
 
-def kubelet(clock: Clock) -> Controller[Pod]:
-    """The half of `kubelet` that looks at pods, of every node."""
-    declare = controller(Pod, name="kubelet", watches=[Watch(Node, map=_pods_on)], deleted=True, workers=4)
-    return declare(Kubelet(clock))
+def kubelet(clock: Clock, processes: ProcessKubelet | None = None) -> Controller[Pod]:
+    """The half of `kubelet` that looks at pods, of every node. Without `processes` all of them are simulated."""
+    watches = [Watch(Node, map=_pods_on)]
+    if processes is None:
+        declare = controller(Pod, name="kubelet", watches=watches, deleted=True, workers=4)
+    else:
+        declare = controller(
+            Pod,
+            name="kubelet",
+            watches=[*watches, Watch(ConfigMap, index="configmaps"), Watch(Secret, index="secrets")],
+            sources=[processes.changed],
+            indexers={"configmaps": config_maps_of, "secrets": secrets_of},
+            deleted=True,
+            workers=4,
+        )
+    return declare(Kubelet(clock, processes))

@@ -30,9 +30,28 @@ from kubewright.controlplane.pods import condition
 
 
 def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime) -> PodStatus:
-    """The status of a pod that came to `outcome` on the node with the address `host`."""
-    up = outcome is not Outcome.PENDING
+    """The status of a simulated pod that came to `outcome` on the node with the address `host`."""
+    before = pod.status.init_container_statuses
+    inits = [
+        status
+        for each in pod.spec.init_containers
+        for status in _statuses([each], before, _of_init(each, outcome), now)
+    ]
     containers = _statuses(pod.spec.containers, pod.status.container_statuses, outcome, now)
+    shown = address if outcome is not Outcome.PENDING else None
+    return status_with(pod, outcome, host, shown, inits, containers, now)
+
+
+def status_with(
+    pod: Pod,
+    outcome: Outcome,
+    host: str,
+    address: str | None,
+    init_containers: list[ContainerStatus],
+    containers: list[ContainerStatus],
+    now: datetime,
+) -> PodStatus:
+    """The status of a pod whose containers are as they are said to be. Without an `address` it has none yet."""
     return msgspec.structs.replace(
         pod.status,
         phase=outcome.phase,
@@ -42,14 +61,10 @@ def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime
         start_time=pod.status.start_time or now,
         host_ip=host,
         host_ips=[HostIP(ip=host)],
-        pod_ip=address if up else None,
-        pod_ips=[PodIP(ip=address)] if up else [],
+        pod_ip=address,
+        pod_ips=[PodIP(ip=address)] if address is not None else [],
         conditions=_conditions(pod, outcome, now),
-        init_container_statuses=[
-            status
-            for each in pod.spec.init_containers
-            for status in _statuses([each], pod.status.init_container_statuses, _of_init(each, outcome), now)
-        ],
+        init_container_statuses=init_containers,
         container_statuses=containers,
         ephemeral_container_statuses=_statuses(
             pod.spec.ephemeral_containers, pod.status.ephemeral_container_statuses, Outcome.RUNNING, now

@@ -37,7 +37,7 @@ def strategies(server: APIServer) -> Mapping[str, Strategy]:
         "nodes": NodeStrategy(),
         "persistentvolumeclaims": PersistentVolumeClaimStrategy(),
         "persistentvolumes": PersistentVolumeStrategy(options.clock),
-        "pods": PodStrategy(resources),
+        "pods": PodStrategy(resources, options.kubelet),
         "podtemplates": PodTemplateStrategy(),
         "replicationcontrollers": ReplicationControllerStrategy(),
         "resourcequotas": ResourceQuotaStrategy(),

@@ -14,6 +14,7 @@ from kubewright.apiserver.registry.core.eviction import Eviction
 from kubewright.apiserver.registry.core.podsubresources import Binding, EphemeralContainers, Log, NotRun
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Subresource
+from kubewright.http.message import Handler
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
@@ -46,8 +47,9 @@ class PodStrategy(Strategy):
         "status.nominatedNodeName",
     )
 
-    def __init__(self, resources: ResourceSet) -> None:
+    def __init__(self, resources: ResourceSet, kubelet: Handler | None) -> None:
         self._resources = resources
+        self._kubelet = kubelet
 
     @property
     def subresources(self) -> Mapping[str, Subresource]:
@@ -55,7 +57,7 @@ class PodStrategy(Strategy):
             "binding": Binding(resources=self._resources),
             "eviction": Eviction(resources=self._resources),
             "ephemeralcontainers": EphemeralContainers(),
-            "log": Log(resources=self._resources),
+            "log": Log(resources=self._resources, kubelet=self._kubelet),
             "exec": NotRun(verbs=("create", "get"), what="exec"),
             "attach": NotRun(verbs=("create", "get"), what="attach"),
             "portforward": NotRun(verbs=("create", "get"), what="port-forward"),

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core import podspec
+from kubewright.apiserver.registry.core.logoptions import check_log_options
 from kubewright.apiserver.registry.lookup import existing, success
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action, Connection, View
-from kubewright.http.message import Request, Response
+from kubewright.http.message import Handler, Request, Response
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, BadRequest, Conflict, Invalid, Status, StatusDetails
 from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
@@ -119,38 +120,56 @@ class EphemeralContainers(View):
 
 @dataclass(frozen=True, kw_only=True)
 class Log(Connection):
-    """The log of a simulated container: what its annotation says, or a line saying that there is nothing."""
+    """The log of a container: the kubelet's, for one that runs; for a simulated one what an annotation of its Pod says,
+    or a line saying that there is nothing.
+    """
 
     resources: ResourceSet
+    kubelet: Handler | None
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
-        asked = parse_qs(request.query).get("container", [""])[0]
-        container = _container(pod, asked)
+        query = parse_qs(request.query)
+        check_log_options(query)
+        container = _container(pod, query.get("container", [""])[0])
+        answer = await self._kept(request, attributes, container)
+        return answer if answer is not None else self._simulated(pod, container)
+
+    async def _kept(self, request: Request, attributes: Attributes, container: str) -> Response | None:
+        """What the kubelet has; None when the container is not one that runs."""
+        if self.kubelet is None:
+            return None
+        path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
+        answer = await self.kubelet(Request("GET", f"/containerLogs/{path}?{request.query}"))
+        if answer.status == 404:
+            return None
+        if answer.status == 400:
+            raise BadRequest((await answer.read()).decode())
+        return answer
+
+    def _simulated(self, pod: JSONObject, container: str) -> Response:
+        name = pod["metadata"]["name"]
         annotations = pod["metadata"].get("annotations") or {}
         text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
         if text is None and not pod["spec"].get("nodeName"):
-            text = ""
-        elif text is None:
+            return Response(204)
+        if text is None:
             if (pod.get("status") or {}).get("phase") == "Pending":
-                where = f'container "{container}" in pod "{attributes.name}"'
+                where = f'container "{container}" in pod "{name}"'
                 raise BadRequest(f"{where} is waiting to start: ContainerCreating")
-            text = f"container {container} of pod {attributes.name} is simulated and has logged nothing\n"
+            text = f"container {container} of pod {name} is simulated and has logged nothing\n"
         return Response(200, {"content-type": "text/plain"}, text.encode())
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotRun(Connection):
-    """What takes a running process, which a simulated Pod or Node does not have: refused."""
+    """What needs a connection to a container, or to a Node, that is more than an answer: refused."""
 
     what: str
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
-        plural, kind = attributes.resource.plural, attributes.resource.kind.lower()
-        message = (
-            f"{self.what} into {plural} is not supported by the embedded API server: "
-            f'{kind} "{attributes.name}" is simulated, no process runs in it'
-        )
+        plural = attributes.resource.plural
+        message = f"{self.what} into {plural} is not supported by the embedded API server"
         details = StatusDetails(name=attributes.name, kind=plural)
         raise APIError(status=Status(501, "NotImplemented", message, details))
 

@@ -1,0 +1,457 @@
+"""One container over its restarts: started, asked how it is, restarted with growing pauses, and stopped with grace.
+
+How long a container waits after it has ended: not at all the first time, then 10 seconds, twice as long each time, at
+most five minutes; one that has run for ten minutes begins anew.
+
+Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
+https://kubernetes.io/docs/tasks/configure-pod-container/determine-reason-pod-failure/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kubewright.apis.core.v1 import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+)
+from kubewright.client.client import Client
+from kubewright.controlplane.nodes.processes.downward import Placed
+from kubewright.controlplane.nodes.processes.environment import APIAddress, environment_of
+from kubewright.controlplane.nodes.processes.expansion import expand
+from kubewright.controlplane.nodes.processes.handlers import Target, Unhealthy, perform
+from kubewright.controlplane.nodes.processes.images import Image
+from kubewright.controlplane.nodes.processes.launch import CANNOT_START
+from kubewright.controlplane.nodes.processes.logs import ContainerLog
+from kubewright.controlplane.nodes.processes.probes import Probing
+from kubewright.controlplane.nodes.processes.process import Command, Process, Watcher
+from kubewright.controlplane.nodes.processes.sources import Missing
+from kubewright.controlplane.nodes.processes.volumes import Volumes
+from kubewright.machinery.clock import Clock
+
+SCHEME: Final = "process"
+"""Of the IDs of containers that are processes; those that are not have `simulated`."""
+_FIRST_PAUSE: Final = 10.0
+_LONGEST_PAUSE: Final = 300.0
+_STEADY: Final = 600.0
+"""Seconds that a container has to run for its earlier failures to be forgotten."""
+_RETRY: Final = 5.0
+"""Seconds until what is missing is looked for again, should nobody say that it has come."""
+_LEAST_GRACE: Final = 2.0
+"""Seconds that a container has after its preStop hook, however long that took."""
+_MESSAGE: Final = 4096
+_LOST: Final = 255
+"""The exit status of a container that ended unseen, as containerd has it."""
+
+
+class NoLog(Exception):
+    """There is no such log; says why, in a kubelet's words but for the container."""
+
+
+class Happening(NamedTuple):
+    """What an Event is to tell."""
+
+    type: str
+    reason: str
+    note: str
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What the containers of a Pod share."""
+
+    placed: Placed
+    client: Client
+    clock: Clock
+    api: APIAddress
+    watcher: Watcher
+    folder: Path
+    volumes: Volumes
+    changed: Callable[[], None]
+    """Called when there is something new to report of the Pod."""
+    happenings: list[Happening] = field(default_factory=list[Happening])
+    """What has not been told yet. Whoever tells takes it out."""
+
+    def tell(self, type: str, reason: str, note: str) -> None:
+        self.happenings.append(Happening(type, reason, note))
+        self.changed()
+
+
+class ContainerRunner:
+    """Runs one container. Without an `image` it is simulated: it runs until it is stopped; with `ends` it does not run,
+    and has succeeded.
+    """
+
+    def __init__(
+        self,
+        spec: Container,
+        image: Image | None,
+        around: Surroundings,
+        *,
+        before: ContainerStatus | None,
+        ends: bool,
+        waits: str,
+    ) -> None:
+        """`before` is what an earlier control plane reported of it; `waits` is the reason for which it waits now."""
+        self.spec = spec
+        self.started = False
+        self.ready = False
+        self.restarts = (before.restart_count or 0) if before is not None else 0
+        self.state = ContainerState(waiting=ContainerStateWaiting(reason=waits))
+        self.last: ContainerStateTerminated | None = None
+        self.has_started = asyncio.Event()
+        self._image = image
+        self._around = around
+        self._ends = ends
+        self._id: str | None = None
+        self._pause = 0.0
+        self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._news = asyncio.Event()
+        self._process: Process | None = None
+        self._probing: Probing | None = None
+        self._logs: dict[int, ContainerLog] = {}
+        self._latest = -1
+        """The number of the latest run: how many there were before it."""
+        if before is not None:
+            self._inherit(before)
+
+    def status(self) -> ContainerStatus:
+        """What a kubelet reports of it."""
+        image = self.spec.image or ""
+        digest = hashlib.sha256(msgspec.json.encode(self._image) if self._image else image.encode()).hexdigest()
+        return ContainerStatus(
+            name=self.spec.name,
+            image=image,
+            image_id=f"{image.partition('@')[0]}@sha256:{digest}" if self._id else "",
+            container_id=self._id,
+            ready=self.ready,
+            started=self.started,
+            restart_count=self.restarts,
+            state=self.state,
+            last_state=ContainerState(terminated=self.last) if self.last is not None else None,
+        )
+
+    def log(self, *, previous: bool) -> ContainerLog:
+        """What its latest run wrote, or with `previous` the last that has ended and been followed by a restart.
+
+        Raises NoLog; KeyError when it is simulated.
+        """
+        if self._image is None:
+            raise KeyError(self.spec.name)
+        waiting = self.state.waiting
+        if previous:
+            if self.last is None:
+                raise NoLog("previous terminated container {} not found")
+            return self._log(self._latest if waiting is not None else self._latest - 1)
+        if self._latest < 0:
+            raise NoLog(f"container {{}} is waiting to start: {waiting.reason if waiting else 'ContainerCreating'}")
+        return self._log(self._latest)
+
+    async def run(self, restarts: Callable[[int], bool]) -> int:
+        """Run it until it has ended and `restarts` says no to its exit status, or it is stopped. Gives that status."""
+        ended = self.state.terminated
+        if ended is not None:  # under an earlier control plane
+            if not restarts(ended.exit_code):
+                return ended.exit_code
+            self.last = ended
+            self.restarts += 1
+        while True:
+            at = self._around.clock.monotonic()
+            code = await (self._once() if self._image is not None else self._pretend())
+            if self._stop.done() or not restarts(code):
+                return code
+            await self._back_off(self._around.clock.monotonic() - at)
+            if self._stop.done():
+                return code
+            self.restarts += 1
+
+    def stop(self, grace: float) -> None:
+        """Ask it to end, and kill it after `grace` seconds. A second call may shorten the first's grace."""
+        if not self._stop.done():
+            self._stop.set_result(grace)
+        self._around.clock.call_later(grace, self.kill)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def look_again(self) -> None:
+        """What it waits for may have come."""
+        self._news.set()
+
+    # One run
+
+    async def _once(self) -> int:
+        prepared = await self._prepare()
+        if prepared is None:
+            return 0
+        self._latest = self.restarts
+        log, around = self._log(self._latest), self._around
+        old = self._logs.pop(self.restarts - 2, None)
+        if old is not None:
+            old.remove()
+        self._id = f"{SCHEME}://{secrets.token_hex(32)}"
+        at = around.clock.now()
+        try:
+            _check(prepared)
+            process = await Process.start(
+                prepared, around.watcher, lambda stream, text, whole: log.write(stream, text, whole=whole)
+            )
+        except OSError as error:
+            log.write("stderr", str(error).encode(), whole=True)
+            return self._ended(CANNOT_START, at, log, str(error))
+        self._process = process
+        self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+        around.tell("Normal", "Started", f"Started container {self.spec.name} as process {process.pid}")
+        around.changed()
+        try:
+            code = await self._attend(Target(self.spec, around.placed.address, prepared, around.watcher, around.clock))
+        finally:
+            process.kill()
+            self._process = None
+        return self._ended(code, at, log)
+
+    async def _attend(self, target: Target) -> int:
+        """From the start of the process to its end."""
+        assert self._process is not None
+        process = self._process
+        exited = asyncio.ensure_future(process.wait())
+        hooked = asyncio.ensure_future(self._post_start(target))
+        try:
+            await _first(exited, hooked, self._stop)
+            if hooked.done() and hooked.result() and not exited.done():
+                self._probing = probing = Probing(target, self._look_at_health, self._complain)
+                self._look_at_health()
+                await _first(exited, probing.doomed, self._stop)
+            if not exited.done():
+                await self._terminate(target, exited)
+            return await exited
+        finally:
+            hooked.cancel()
+            if self._probing is not None:
+                self._probing.stop()
+                self._probing = None
+
+    def _look_at_health(self) -> None:
+        assert self._probing is not None
+        self.started, self.ready = self._probing.started, self._probing.ready
+        if self.started:
+            self.has_started.set()
+        self._around.changed()
+
+    def _complain(self, note: str) -> None:
+        self._around.tell("Warning", "Unhealthy", note)
+
+    async def _post_start(self, target: Target) -> bool:
+        """The hook after the start, when there is one; False when it failed, and the container has to go."""
+        hook = self.spec.lifecycle.post_start if self.spec.lifecycle else None
+        if hook is None:
+            return True
+        try:
+            await perform(target, hook)
+        except Unhealthy as error:
+            self._around.tell("Warning", "FailedPostStartHook", str(error))
+            return False
+        return True
+
+    async def _terminate(self, target: Target, exited: asyncio.Future[int]) -> None:
+        """End the process: with the grace of whoever wants it gone."""
+        clock, grace = self._around.clock, grace_of(self._around.placed.pod)
+        why, probing = f"Stopping container {self.spec.name}", self._probing
+        if self._stop.done():
+            grace = self._stop.result()
+        elif probing is not None and probing.doomed.done():
+            reason, probe = probing.doomed.result()
+            grace = float(probe.termination_grace_period_seconds or grace)
+            why = f"Container {self.spec.name} {reason}, will be restarted"
+        self._around.tell("Normal", "Killing", why)
+        if probing is not None:
+            probing.stop()
+        deadline = clock.monotonic() + grace
+        hook = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
+        if hook is not None and grace > 0:
+            try:
+                await perform(target, hook, grace)
+            except Unhealthy as error:
+                self._around.tell("Warning", "FailedPreStopHook", str(error))
+            deadline = max(deadline, clock.monotonic() + _LEAST_GRACE)
+        assert self._process is not None
+        self._process.send(self._stop_signal())
+        late = asyncio.ensure_future(clock.sleep(deadline - clock.monotonic()))
+        await _first(exited, late)
+        late.cancel()
+        self._process.kill()
+
+    def _stop_signal(self) -> int:
+        name = (self.spec.lifecycle.stop_signal if self.spec.lifecycle else None) or "SIGTERM"
+        return getattr(signal, name, signal.SIGTERM)
+
+    async def _pretend(self) -> int:
+        """A run of a container that is simulated."""
+        at = self._around.clock.now()
+        self._id = f"simulated://{secrets.token_hex(32)}"
+        if not self._ends:
+            self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+            self.started = self.ready = True
+            self.has_started.set()
+            self._around.changed()
+            await asyncio.wait({self._stop})
+        return self._ended(0, at, None)
+
+    def _ended(self, code: int, at: datetime, log: ContainerLog | None, message: str = "") -> int:
+        self.started = self.ready = False
+        reason = "StartError" if message else "Completed" if code == 0 else "Error"
+        terminated = ContainerStateTerminated(
+            container_id=self._id,
+            exit_code=code,
+            reason=reason,
+            message=message or self._message() or None,
+            started_at=at,
+            finished_at=self._around.clock.now(),
+        )
+        self.state = ContainerState(terminated=terminated)
+        if log is not None:
+            log.close()
+        self._around.changed()
+        return code
+
+    async def _back_off(self, ran: float) -> None:
+        """Wait for as long as a container waits that has ended after `ran` seconds."""
+        if ran >= _STEADY:
+            self._pause = 0.0
+        pause = self._pause
+        self._pause = min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self.last = self.state.terminated
+        if not pause:
+            return
+        pod = self._around.placed.pod.metadata
+        where = f"container={self.spec.name} pod={pod.name}_{pod.namespace}({pod.uid})"
+        note = f"back-off {pause:g}s restarting failed {where}"
+        self._wait_for("CrashLoopBackOff", note)
+        self._around.tell("Warning", "BackOff", f"Back-off restarting failed container {self.spec.name}")
+        await self._sleep(pause)
+
+    # Before a run
+
+    async def _prepare(self) -> Command | None:
+        """What to run, once all that it needs is there; None when it is to stop before."""
+        around, root = self._around, self._around.folder / "containers" / self.spec.name
+        assert self._image is not None
+        while not self._stop.done():
+            self._news.clear()
+            reason = "ContainerCreating"
+            try:
+                await around.volumes.write(around.placed)
+                reason = "CreateContainerConfigError"
+                environment = await environment_of(
+                    self.spec, self._image, around.placed, around.api, root, around.client
+                )
+                (root / "tmp").mkdir(parents=True, exist_ok=True)
+                around.volumes.mount(self.spec, root, environment)
+                self._message_file(root)
+                return self._command(root, environment)
+            except Missing as error:
+                if self._wait_for(reason, str(error)):
+                    around.tell("Warning", "FailedMount" if reason == "ContainerCreating" else "Failed", str(error))
+                await self._sleep(_RETRY, self._news.wait())
+        return None
+
+    def _command(self, root: Path, environment: dict[str, str]) -> Command:
+        assert self._image is not None
+        own, image = self.spec, self._image
+        arguments = [*(own.command or image.command), *(own.args or (() if own.command else image.args))]
+        folder = Path(image.working_dir) if image.working_dir else root
+        if own.working_dir:
+            folder = root / own.working_dir.lstrip("/")
+            folder.mkdir(parents=True, exist_ok=True)
+        return Command([expand(each, environment) for each in arguments], environment, str(folder))
+
+    def _message_file(self, root: Path) -> None:
+        path = root / (self.spec.termination_message_path or "/dev/termination-log").lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+    def _message(self) -> str:
+        """What it left to say: in its file, or where it is asked for the end of its log."""
+        root = self._around.folder / "containers" / self.spec.name
+        path = root / (self.spec.termination_message_path or "/dev/termination-log").lstrip("/")
+        return path.read_bytes()[-_MESSAGE:].decode(errors="replace") if path.is_file() else ""
+
+    def _wait_for(self, reason: str, note: str) -> bool:
+        """Report that it waits. False when that is known already."""
+        waiting = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=note))
+        if self.state == waiting:
+            return False
+        self.state = waiting
+        self._around.changed()
+        return True
+
+    async def _sleep(self, seconds: float, *others: Coroutine[Any, Any, object]) -> None:
+        """Wait; not beyond a stop, nor beyond any of the others."""
+        tasks = [asyncio.ensure_future(each) for each in (self._around.clock.sleep(seconds), *others)]
+        await _first(*tasks, self._stop)
+        for task in tasks:
+            task.cancel()
+
+    def _log(self, number: int) -> ContainerLog:
+        if number not in self._logs:
+            folder = self._around.folder / "logs" / self.spec.name / str(number)
+            self._logs[number] = ContainerLog(folder, self._around.clock)
+        return self._logs[number]
+
+    def _inherit(self, before: ContainerStatus) -> None:
+        """Go on from what an earlier control plane reported. A container that ran has ended with that, unseen."""
+        self.last = before.last_state.terminated if before.last_state is not None else None
+        state = before.state or ContainerState()
+        if state.waiting is not None:
+            return
+        running = state.running
+        ended = state.terminated or ContainerStateTerminated(
+            container_id=before.container_id,
+            exit_code=_LOST,
+            reason="Unknown",
+            message="The control plane that ran the container has ended",
+            started_at=running.started_at if running is not None else None,
+            finished_at=self._around.clock.now(),
+        )
+        self.state = ContainerState(terminated=ended)
+        self._id = before.container_id
+        self._latest = self.restarts
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Until one of them is done."""
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+
+
+def grace_of(pod: Pod) -> float:
+    """Seconds that the containers of a Pod have to end."""
+    seconds = pod.spec.termination_grace_period_seconds
+    return 30.0 if seconds is None else float(seconds)
+
+
+def _check(command: Command) -> None:
+    """Raises OSError when the command can't be started, as far as that can be told before."""
+    name = command.arguments[0] if command.arguments else ""
+    if shutil.which(name, path=command.environment.get("PATH")) is None:
+        where = "no such file, or it can't be executed" if os.sep in name else "executable file not found in $PATH"
+        raise OSError(f'exec: "{name}": {where}')
+    if not Path(command.folder).is_dir():
+        raise OSError(f"chdir {command.folder}: no such directory")

@@ -1,0 +1,119 @@
+"""A kubelet's work on the Pods that run as processes: brings about what a Pod says, and reports what became of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from kubewright.apis.core.v1 import Node, Pod
+from kubewright.client.client import Client
+from kubewright.controller import Context, Result
+from kubewright.controlplane.nodes.addresses import PodAddresses
+from kubewright.controlplane.nodes.node import address_of
+from kubewright.controlplane.nodes.podstatus import status_with
+from kubewright.controlplane.nodes.processes.downward import Placed
+from kubewright.controlplane.nodes.processes.environment import APIAddress
+from kubewright.controlplane.nodes.processes.pod import PodRunner
+from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime, address_network
+from kubewright.controlplane.pods import is_finished
+from kubewright.machinery.clock import Clock
+from kubewright.machinery.errors import ConfigError, NotFound
+
+_LOOPBACK = "127.0.0.1"
+
+
+class ProcessKubelet:
+    """Runs those Pods of which the image table knows an image."""
+
+    def __init__(self, runtime: ProcessRuntime, client: Client, api: APIAddress, clock: Clock) -> None:
+        """`client` reads what Pods take from other objects, and may read all of it."""
+        self.changed = runtime.changed
+        """A source of the Pods of which there is something new to report."""
+        self._runtime = runtime
+        self._client = client
+        self._api = api
+        self._clock = clock
+        network = address_network()
+        self._addresses = PodAddresses(network) if network is not None else None
+        self._swept = False
+
+    async def run(self) -> None:
+        """Until it is cancelled; then no Pod is left running."""
+        try:
+            await self._clock.sleep(timedelta.max.total_seconds())
+        finally:
+            await self._runtime.close()
+
+    def gone(self, ctx: Context[Pod]) -> None:
+        """The Pod of this name is no more."""
+        self._runtime.forget(ctx.request)
+        if self._addresses is not None:
+            self._addresses.release(ctx.request)
+
+    async def takes(self, ctx: Context[Pod]) -> bool:
+        """Whether the Pod is one that runs here."""
+        pod = ctx.object
+        if not self._swept:
+            await self._sweep(ctx)
+        self._runtime.forget(ctx.request, keep=pod.metadata.uid)
+        if self._runtime.runner(pod) is not None:
+            return True
+        if is_finished(pod):
+            self._runtime.remember(pod)
+            return False
+        try:
+            return pod.metadata.deletion_timestamp is None and bool(self._runtime.images_of(pod))
+        except ConfigError as error:
+            ctx.events.warning(pod, "ImageTable", str(error), action="Run")
+            return False
+
+    async def reconcile(self, ctx: Context[Pod], node: Node) -> Result | None:
+        """Bring a Pod that `takes` has accepted to where it should be, and report it."""
+        pod, host = ctx.object, address_of(node) or ""
+        address = self._address(ctx)
+        runner = self._runtime.runner(pod)
+        if runner is None:
+            placed = Placed(pod, address, host, node.status.allocatable)
+            runner = self._runtime.start(placed, self._runtime.images_of(pod), self._client, self._api)
+        await runner.look_again(pod)
+        if pod.metadata.deletion_timestamp is not None:
+            runner.stop(float(pod.metadata.deletion_grace_period_seconds or 0))
+        _tell(ctx, runner)
+        status = status_with(
+            pod, runner.outcome, host, address, runner.init_statuses(), runner.statuses(), self._clock.now()
+        )
+        if runner.deadline_exceeded:
+            status.reason = "DeadlineExceeded"
+            status.message = "Pod was active on the node longer than the specified deadline"
+        ended = runner.ended  # before the status is sent: what comes after is another reconcile's
+        await ctx.update_status(status)
+        if ended and pod.metadata.deletion_timestamp is not None:
+            await self._confirm(ctx)
+        return Result(requeue_after=runner.renewal) if not ended else None
+
+    async def _confirm(self, ctx: Context[Pod]) -> None:
+        """The containers have ended: the Pod may go. Finalizers may still hold it."""
+        pod = ctx.object
+        if pod.metadata.deletion_grace_period_seconds == 0 and pod.metadata.finalizers:
+            return
+        try:
+            await ctx.client.delete(pod, grace_period=0)
+        except NotFound:
+            return
+
+    async def _sweep(self, ctx: Context[Pod]) -> None:
+        self._swept = True
+        pods = await ctx.list(Pod, namespace="")
+        self._runtime.sweep({each.metadata.uid or "" for each in pods})
+        if self._addresses is not None:
+            self._addresses.seed(pods)
+
+    def _address(self, ctx: Context[Pod]) -> str:
+        if self._addresses is None:
+            return _LOOPBACK
+        return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
+
+
+def _tell(ctx: Context[Pod], runner: PodRunner) -> None:
+    for each in runner.happenings():
+        record = ctx.events.warning if each.type == "Warning" else ctx.events.normal
+        record(ctx.object, each.reason, each.note, action="Run")

@@ -1,0 +1,35 @@
+"""A program, `python -I -S launch.py`: becomes the command that its standard input tells of.
+
+It waits for the whole of it, so that nothing runs that the control plane has not told the watcher of before; when the
+control plane dies first, there is nothing to become. What it becomes gets the environment that is told and no other.
+"""
+
+import json
+import os
+import signal
+import sys
+
+CANNOT_START = 128
+"""The exit status when there is no such program, as container runtimes have it."""
+
+
+def main() -> int:
+    told = sys.stdin.buffer.read()
+    if not told:
+        return CANNOT_START
+    order = json.loads(told)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # this interpreter ignores them; a fresh process does not
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.chdir(order["folder"])
+        os.execvpe(order["arguments"][0], order["arguments"], order["environment"])
+    except OSError as error:
+        sys.stderr.write(f"cannot start {order['arguments'][0]}: {error.strerror}\n")
+    return CANNOT_START
+
+
+if __name__ == "__main__":
+    sys.exit(main())

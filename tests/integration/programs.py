@@ -1,0 +1,135 @@
+"""Programs that run as containers, and Pods of them."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kubewright import ObjectMeta
+from kubewright.apis.core.v1 import ContainerStatus, Event, Pod
+from kubewright.client.transport import HTTPTransport
+from kubewright.controlplane.nodes.processes.images import Image, ImageTable
+from kubewright.http.message import Request
+from kubewright.models import codec
+from kubewright.testing import Cluster, eventually
+
+SLEEP = "import time; time.sleep(1000)"
+
+
+class Programs:
+    """Images of one cluster that are programs in Python."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        assert cluster.config.image_table is not None
+        self.cluster = cluster
+        self.client = cluster.client
+        self.namespace = namespace
+        self.table = ImageTable(cluster.config.image_table)
+        self._names: list[str] = []
+
+    def image(self, program: str, **more: Any) -> str:
+        """The name of a new image that runs `program`."""
+        name = f"registry.test/program:{secrets.token_hex(4)}"
+        self.table.put(name, Image((sys.executable, "-S", "-u", "-c", program), **more))
+        self._names.append(name)
+        return name
+
+    def close(self) -> None:
+        for name in self._names:
+            self.table.remove(name)
+
+    async def pod(self, containers: Sequence[dict[str, Any]], name: str = "p", **spec: Any) -> Pod:
+        """Create a Pod."""
+        named = [{"name": f"c{number}", **each} for number, each in enumerate(containers)]
+        document = {"spec": {"containers": named, **spec}}
+        pod = codec.from_dict(Pod, document)
+        pod.metadata = ObjectMeta(name=name, namespace=self.namespace)
+        return await self.client.create(pod)
+
+    async def run(self, program: str, **container: Any) -> Pod:
+        """Create a Pod of one program, and wait until it runs."""
+        await self.pod([{"image": self.image(program), **container}])
+        return await self.until(is_running)
+
+    async def get(self, name: str = "p") -> Pod:
+        return await self.client.get(Pod, name, namespace=self.namespace)
+
+    async def until(self, holds: Callable[[Pod], object], name: str = "p") -> Pod:
+        """The Pod, once it is as it should be."""
+
+        async def check() -> Pod:
+            pod = await self.get(name)
+            assert pod.status.container_statuses, pod.status
+            assert holds(pod), pod.status
+            return pod
+
+        return await eventually(check)
+
+    async def log(self, query: str = "", name: str = "p") -> str:
+        status, text = await self.ask_log(query, name)
+        assert status == 200, text
+        return text
+
+    async def ask_log(self, query: str = "", name: str = "p") -> tuple[int, str]:
+        transport = HTTPTransport(self.cluster.config)
+        try:
+            container = "" if "container=" in query else "container=c0&"
+            target = f"/api/v1/namespaces/{self.namespace}/pods/{name}/log?{container}{query}"
+            answer = await transport.send(Request("GET", target))
+            return answer.status, (await answer.read()).decode()
+        finally:
+            await transport.close()
+
+    async def says(self, text: str, name: str = "p") -> str:
+        """What the container has written, once `text` is in it."""
+
+        async def check() -> str:
+            said = await self.log(name=name)
+            assert text in said, said
+            return said
+
+        return await eventually(check)
+
+    async def events(self, reason: str) -> list[str]:
+        """What Events of that reason say, once there are any."""
+
+        async def check() -> list[str]:
+            found = [
+                each.message or ""
+                for each in await self.client.list(Event, namespace=self.namespace)
+                if each.reason == reason
+            ]
+            assert found
+            return found
+
+        return await eventually(check)
+
+
+@asynccontextmanager
+async def programs_of(cluster: Cluster, namespace: str) -> AsyncIterator[Programs]:
+    programs = Programs(cluster, namespace)
+    try:
+        yield programs
+    finally:
+        programs.close()
+
+
+def status(pod: Pod, index: int = 0) -> ContainerStatus:
+    return pod.status.container_statuses[index]
+
+
+def is_running(pod: Pod) -> bool:
+    found = pod.status.container_statuses
+    return bool(found) and all(each.state is not None and each.state.running is not None for each in found)
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+
+
+def process_id(said: str) -> int:
+    """Of a program that begins with `print(os.getpid())`."""
+    return int(said.split()[0])
