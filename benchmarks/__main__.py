@@ -24,7 +24,7 @@ from benchmarks.bars import BARS, Verdict, judge
 from benchmarks.bars import table as verdict_table
 from benchmarks.peers import Peer
 from benchmarks.peers.build import NAMES, build
-from benchmarks.report import Medians, NotMeasured, say
+from benchmarks.report import Medians, NotMeasured, PartlyMeasured, say
 from benchmarks.sections import SECTIONS, Sizes
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject
@@ -36,20 +36,25 @@ _QUICK: Final = Sizes(objects=200, pods=2000, many=20_000, requests=300, repetit
 _FULL: Final = Sizes(objects=1000, pods=10_000, many=100_000, requests=1000, repetitions=3)
 
 
-async def _measure(sections: Sequence[str], peers: Sequence[Peer], sizes: Sizes) -> dict[str, Medians]:
-    """By section; those that could not be measured are not there, and it is said why."""
+async def _measure(sections: Sequence[str], peers: Sequence[Peer], sizes: Sizes) -> tuple[dict[str, Medians], bool]:
+    """What was measured, by section, and whether that is all; what is not there was said, and why."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     results: dict[str, Medians] = {}
+    complete = True
     for name in sections:
         section = SECTIONS[name]
         say(f"{name}: {section.title}")
         try:
             results[name] = await section.measure([each for each in peers if each.name not in section.without], sizes)
+        except PartlyMeasured as part:
+            results[name] = part.medians
+            complete = False
         except (KubewrightError, NotMeasured, TimeoutError) as error:
             say(f"{name} could not be measured: {error or 'it took too long'}")
-    return results
+            complete = False
+    return results, complete
 
 
 def _tables(results: Mapping[str, Medians], sizes: Sizes) -> str:
@@ -122,21 +127,24 @@ def main() -> int:
     given = {name: value for name in asdict(_FULL) if (value := getattr(arguments, name)) is not None}
     sizes = replace(_QUICK if arguments.quick else _FULL, **given)
     sections = arguments.only or list(SECTIONS)
-    peers = build(arguments.peer or NAMES)
+    peers = build(
+        [name for name in arguments.peer or NAMES if any(name not in SECTIONS[each].without for each in sections)]
+    )
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            results = runner.run(_measure(sections, peers, sizes))
+            results, complete = runner.run(_measure(sections, peers, sizes))
     except (KeyboardInterrupt, asyncio.CancelledError):
         say("Stopped; nothing is kept of this run")
         return 1
-    if not results:
+    if not any(results.values()):
         return 1
     figures = [figure for name in results for figure in SECTIONS[name].figures(sizes)]
     verdicts = judge(BARS, figures, _merged(results.values()))
     print(_tables(results, sizes))
-    print(f"\n{verdict_table(verdicts)}")
+    if verdicts:
+        print(f"\n{verdict_table(verdicts)}")
     _keep(results, verdicts, peers, sizes)
-    return 0 if results.keys() >= set(sections) else 1
+    return 0 if complete else 1
 
 
 if __name__ == "__main__":

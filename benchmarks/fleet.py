@@ -24,8 +24,10 @@ _TOUCHED: Final = "bench.kubewright.dev/touched"
 class Fleet:
     """Creates and updates Widgets, and waits until their status says that the operator is done with them."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, remove: bool = False) -> None:
+        """With `remove`, nothing of the fleet is left on the server when its block is left."""
         self._client = client
+        self._remove = remove
         self._informer = Informer(client, Widget, namespace=NAMESPACE)
         self._messages: dict[str, str] = {}
         self._behind: set[str] = set()
@@ -39,10 +41,7 @@ class Fleet:
 
     async def __aexit__(self, *_: object) -> None:
         await self._informer.stop()
-
-    async def remove(self) -> None:
-        """Delete all Widgets, and the ConfigMaps that they own: no garbage collector does it here."""
-        for kind in (Widget, ConfigMap):
+        for kind in (Widget, ConfigMap) if self._remove else ():  # no garbage collector does it here
             await self._client.delete_all_of(kind, namespace=NAMESPACE)
 
     async def create(self, names: Iterable[str]) -> None:

@@ -94,7 +94,7 @@ async def measure(peers: Sequence[Peer], objects: int, repetitions: int) -> Medi
 async def _run(peer: Peer, there: Bench, objects: int) -> Run:
     """One repetition; leaves nothing on the server."""
     others = [f"widget-{number}" for number in range(1, objects)]
-    async with Fleet(there.cluster.client) as widgets:
+    async with Fleet(there.cluster.client, remove=True) as widgets:
         await widgets.create([_FIRST])
         began = perf_counter()
         async with there.running(peer) as operator:
@@ -106,7 +106,6 @@ async def _run(peer: Peer, there: Bench, objects: int) -> Run:
             rest = await _nothing(there, operator)
             await widgets.check()
         again = await _restart(peer, there)
-        await widgets.remove()
         return {"start_s": start_s, **costs, "latency_ms": latency_ms, "rss_mb": rss_mb, **rest, **again}
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from kubewright.machinery.errors import KubewrightError
+
 Run: TypeAlias = Mapping[str, float]
 """Of one repetition: by figure."""
 Medians: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -16,6 +18,14 @@ Medians: TypeAlias = Mapping[str, Mapping[str, float]]
 
 class NotMeasured(Exception):
     """Something could not be measured; says why."""
+
+
+class PartlyMeasured(NotMeasured):
+    """Some could not be measured, others were."""
+
+    def __init__(self, missing: Iterable[str], medians: Medians) -> None:
+        super().__init__(f"{', '.join(missing)} could not be measured")
+        self.medians = medians
 
 
 @dataclass(frozen=True)
@@ -45,14 +55,28 @@ def say(text: str) -> None:
 async def in_turns(
     measured: Sequence[N], repetitions: int, run: Callable[[N], Awaitable[Run]], figures: Sequence[Figure]
 ) -> Medians:
-    """Run each of `measured`, several times: forth, back, forth. Gives the medians."""
+    """Run each of `measured`, several times: forth, back, forth. Gives the medians.
+
+    Who fails once is left out from there on; it is said why, and in the end PartlyMeasured is raised.
+    """
     runs: dict[str, list[Run]] = {each.name: [] for each in measured}
+    failed: set[str] = set()
     for repetition in range(1, repetitions + 1):
         for each in measured if repetition % 2 else reversed(measured):
-            done = await run(each)
-            runs[each.name].append(done)
-            say(f"  [{repetition}/{repetitions}] {each.name}: {told(figures, done)}")
-    return medians_of(runs)
+            if each.name in failed:
+                continue
+            try:
+                done = await run(each)
+            except (NotMeasured, KubewrightError, TimeoutError) as error:
+                failed.add(each.name)
+                say(f"  [{repetition}/{repetitions}] {each.name} failed: {error or 'it took too long'}")
+            else:
+                runs[each.name].append(done)
+                say(f"  [{repetition}/{repetitions}] {each.name}: {told(figures, done)}")
+    medians = medians_of({who: of_one for who, of_one in runs.items() if who not in failed})
+    if failed:
+        raise PartlyMeasured(sorted(failed), medians)
+    return medians
 
 
 def medians_of(runs: Mapping[str, Sequence[Run]]) -> Medians:
@@ -63,7 +87,7 @@ def medians_of(runs: Mapping[str, Sequence[Run]]) -> Medians:
 
 def told(figures: Iterable[Figure], run: Run) -> str:
     """A run in one line."""
-    return "; ".join(f"{each.title} {run[each.name]:.{each.digits}f}" for each in figures if each.name in run)
+    return ", ".join(f"{each.name} {run[each.name]:.{each.digits}f}" for each in figures if each.name in run)
 
 
 def table(title: str, figures: Sequence[Figure], medians: Medians, *, yardstick: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from benchmarks import apiservers, cache, growth, imports, operators
 from benchmarks.bars import REAL
 from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, Peer
+from benchmarks.peers.build import NAMES
 from benchmarks.report import Figure, Medians
 
 
@@ -66,10 +67,12 @@ SECTIONS: Final[dict[str, Section]] = {
         lambda _, sizes: apiservers.measure(sizes.requests, sizes.repetitions),
         lambda _: apiservers.FIGURES,
         yardstick=REAL,
+        without=frozenset(NAMES),
     ),
     "imports": Section(
         "What an operator imports before it does anything",
         lambda _, sizes: imports.measure(sizes.repetitions),
         lambda _: imports.FIGURES,
+        without=frozenset(NAMES),
     ),
 }

@@ -1,4 +1,4 @@
-"""What the benchmarks read: audit logs, answers of caches, the kernel's figures of a process, pinned versions."""
+"""What the benchmarks read: audit logs, answers of caches, the kernel's figures of a process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.cache import Answer, difference
-from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, KUBE_RS
-from benchmarks.peers.build import HERE, fingerprint, pinned
+from benchmarks.imports import import_times
 from benchmarks.pods import copied, name_of
 from benchmarks.process import ProcessFailed, running
 from benchmarks.requests import AuditLog, counted
@@ -71,22 +70,6 @@ def test_a_copy_of_a_stored_pod_has_the_same_length_and_another_name_and_uid() -
     assert name_of(0).encode() not in copy
 
 
-@pytest.mark.parametrize("peer", [CONTROLLER_RUNTIME, KUBE_RS, KOPF])
-def test_each_peers_version_is_pinned(peer: str) -> None:
-    assert [part.isdigit() for part in pinned(peer).split(".")] == [True, True, True]
-
-
-def test_what_is_built_is_known_by_its_sources(tmp_path: Path) -> None:
-    (tmp_path / "main.go").write_text("package main\n")
-    first = fingerprint(tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "x.pyc").touch()
-    assert fingerprint(tmp_path) == first
-    (tmp_path / "main.go").write_text("package main // changed\n")
-    assert fingerprint(tmp_path) != first
-    assert fingerprint(HERE / KOPF) != fingerprint(HERE / KUBE_RS)
-
-
 async def test_a_process_that_runs_answers_and_its_cpu_and_memory_are_known(tmp_path: Path) -> None:
     program = "import sys\nfor line in sys.stdin: sum(range(10**6)); print(line.upper(), end='', flush=True)"
     async with running((sys.executable, "-c", program), tmp_path / "log", answers=True) as echo:
@@ -106,3 +89,12 @@ async def test_a_process_that_ends_by_itself_ends_the_measurement_with_its_last_
 
     with pytest.raises(ProcessFailed, match=r"(?s)ended with code 1.*no API server"):
         await ask()
+
+
+def test_import_times_are_those_of_each_module_alone_in_milliseconds() -> None:
+    told = """
+import time: self [us] | cumulative | imported package
+import time:      1500 |       2000 |   msgspec
+import time:        20 |      12345 | kubewright.models
+"""
+    assert import_times(told) == {"msgspec": 1.5, "kubewright.models": 0.02}

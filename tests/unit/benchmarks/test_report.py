@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.bars import Bar, judge
-from benchmarks.report import Figure, Run, in_turns, medians_of, table
+from benchmarks.report import Figure, NotMeasured, PartlyMeasured, Run, in_turns, medians_of, table
 
 
 class Tool:
@@ -72,3 +72,15 @@ def test_a_bar_that_is_nobodys_part_is_the_limit_itself(ours: float, holds: bool
 def test_what_was_not_measured_is_not_judged() -> None:
     bars = [Bar("cpu", 0.4, of="theirs", ours="ours"), Bar("rss", 80, ours="ours")]
     assert judge(bars, FIGURES, {"cpu": {"ours": 0.4}}) == []
+
+
+async def test_who_fails_is_left_out_and_the_others_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    async def run(tool: Tool) -> Run:
+        if tool.name == "b":
+            raise NotMeasured("it did not converge")
+        return {"cpu": 1.0}
+
+    with pytest.raises(PartlyMeasured, match="b could not be measured") as raised:
+        await in_turns([Tool("a"), Tool("b")], 2, run, FIGURES)
+    assert raised.value.medians == {"cpu": {"a": 1.0}}
+    assert capsys.readouterr().err.count("b failed: it did not converge") == 1

@@ -1,0 +1,49 @@
+"""The programs that are measured: what they are built from, and what is said when they can't be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, KUBE_RS
+from benchmarks.peers.build import HERE, build, fingerprint, pinned
+
+
+@pytest.mark.parametrize("peer", [CONTROLLER_RUNTIME, KUBE_RS, KOPF])
+def test_each_peers_version_is_pinned(peer: str) -> None:
+    assert [part.isdigit() for part in pinned(peer).split(".")] == [True, True, True]
+
+
+def test_a_missing_tool_chain_is_one_line_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert build([CONTROLLER_RUNTIME, KUBE_RS]) == []
+    told = capsys.readouterr().err
+    assert "controller-runtime is left out: building it needs Go 1.26 or newer, and there is no `go`" in told
+    assert "kube-rs is left out: building it needs Rust 1.88 or newer with cargo, and there is no `cargo`" in told
+    assert not list((tmp_path / "kubewright" / "benchmarks").iterdir())
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "go").write_text("#!/bin/sh\necho 'go.mod requires go >= 1.26.0' >&2\nexit 1\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert build([CONTROLLER_RUNTIME]) == []
+    assert "go.mod requires go >= 1.26.0" in capsys.readouterr().err
+    assert not list((tmp_path / "cache" / "kubewright" / "benchmarks").iterdir())
+
+
+def test_what_is_built_is_known_by_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "main.go").write_text("package main\n")
+    first = fingerprint(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "x.pyc").touch()
+    assert fingerprint(tmp_path) == first
+    (tmp_path / "main.go").write_text("package main // changed\n")
+    assert fingerprint(tmp_path) != first
+    assert fingerprint(HERE / KOPF) != fingerprint(HERE / KUBE_RS)
