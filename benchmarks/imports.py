@@ -1,8 +1,8 @@
 """What imports cost before an operator does anything, and the modules that it goes to.
 
 In a fresh interpreter, with bytecode at hand as after an installation; what Python itself costs at its start is left
-out. It is CPU time, and the smallest of all repetitions: what is imported is the same each time, so that one is the one with
-the least of other work in it.
+out. It is CPU time, and the smallest of all repetitions: what is imported is the same each time, so that one has the
+least of other work in it.
 """
 
 from __future__ import annotations
