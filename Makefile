@@ -11,6 +11,7 @@ BIN := .venv/bin
 TARGET ?= embedded
 EXAMPLE ?= webserver-operator
 TESTS ?= tests examples
+HOURS ?= 3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
@@ -18,7 +19,7 @@ BENCH_ARGS ?=
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n\n"} \
 		/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, PYTHON=<python>.\n'
+	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak), PYTHON=<python>.\n'
 
 # ---- environment -------------------------------------------------------------------------------------------------
 
@@ -58,6 +59,10 @@ test: .venv/.tools ## Run all tests: unit, integration, conformance, examples. T
 .PHONY: conformance
 conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
 	@$(BIN)/python -m pytest tests/conformance --target=$(TARGET) -q $(PYTEST_ARGS)
+
+.PHONY: soak
+soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.
+	@PYTHONPATH=tests:examples/webserver-operator/src $(BIN)/python -m robustness.soak --hours $(HOURS)
 
 .PHONY: check
 check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files.

@@ -82,6 +82,19 @@ class Gizmos:
         for name in self.wanted:
             await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)
 
+    async def come_and_go(self, prefix: str, count: int) -> None:
+        """Gizmos with names that no others had: they are created, changed, damaged, and deleted."""
+        names = [f"{prefix}-{number}" for number in range(count)]
+        for name in names:
+            await self.create(name, 2)
+        await self.converge()
+        for number, name in enumerate(names):
+            await self.change(name, 1 + number % 3)
+            await self.damage(name)
+        await self.converge()
+        await self.clear()
+        await self.converge()
+
     async def clear(self) -> None:
         for name in list(self.wanted):
             await self.delete(name)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kubewright import Manager, NotFound, ObjectMeta
+from kubewright import Manager
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, Service
-from kubewright.client import MergePatch
 from kubewright.testing import Cluster, eventually
 from robustness.processes import operator
+from robustness.webservers import Churn
 from webserver_operator.controller import reconcile
-from webserver_operator.types import WebServer, WebServerSpec
+from webserver_operator.types import WebServer
 
 pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(300)]
 
@@ -25,66 +25,12 @@ KILLS = 50
 SEED = 20261120
 
 
-class Churn:
-    """Creates, changes and deletes up to `OBJECTS` WebServers of one namespace, and damages what belongs to them."""
-
-    def __init__(self, cluster: Cluster, namespace: str, chance: random.Random) -> None:
-        self._client = cluster.client
-        self._namespace = namespace
-        self._chance = chance
-        self._names = [f"web-{number}" for number in range(OBJECTS)]
-        self.done = Counter[str]()
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        for name in self._names:
-            await self._create(name)
-        while True:
-            step = self._chance.choice([self._create, self._change, self._change, self._delete, self._damage])
-            await step(self._chance.choice(self._names))
-            await asyncio.sleep(0.005)
-
-    async def _create(self, name: str) -> None:
-        metadata = ObjectMeta(name=name, namespace=self._namespace)
-        if not await self._exists(WebServer, name):
-            await self._client.create(WebServer(metadata=metadata, spec=WebServerSpec(**self._spec())))
-            self.done["created"] += 1
-
-    async def _change(self, name: str) -> None:
-        if await self._exists(WebServer, name):
-            patch = MergePatch({"spec": self._spec()})
-            await self._client.patch(WebServer, patch, name=name, namespace=self._namespace)
-            self.done["changed"] += 1
-
-    async def _delete(self, name: str) -> None:
-        if await self._exists(WebServer, name):
-            await self._client.delete(WebServer, name, namespace=self._namespace)
-            self.done["deleted"] += 1
-
-    async def _damage(self, name: str) -> None:
-        try:
-            await self._client.delete(Deployment, name, namespace=self._namespace)
-            self.done["damaged"] += 1
-        except NotFound:
-            return
-
-    async def _exists(self, kind: type[WebServer], name: str) -> bool:
-        try:
-            await self._client.get(kind, name, namespace=self._namespace)
-        except NotFound:
-            return False
-        return True
-
-    def _spec(self) -> dict[str, object]:
-        return {"replicas": self._chance.randint(0, 2), "image": f"nginx:1.{self._chance.randint(20, 25)}"}
-
-
 async def test_what_an_operator_that_is_killed_50_times_leaves_converges(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     await cluster.install(WebServer)
     chance = random.Random(SEED)
-    churn = Churn(cluster, namespace, chance)
+    churn = Churn(cluster.client, namespace, OBJECTS, chance)
     async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
         kubeconfig = cluster.kubeconfig(account)
         churning = asyncio.create_task(churn.run())

@@ -134,7 +134,8 @@ class CachedClient(Client):
         if entry is not None and informer.own_writes.seen(key) and informer.applied.holds(entry, applier, body):
             return entry.decode()
         applied = await super()._apply(obj, subresource, path, query, body)
-        informer.applied.remember(key, applier, body, applied.metadata.uid, _version(applied))
+        if informer.store.get(key) is not None or not informer.own_writes.seen(key):  # it is not gone already
+            informer.applied.remember(key, applier, body, applied.metadata.uid, _version(applied))
         return applied
 
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:

@@ -159,7 +159,7 @@ def _decode_owners(data: bytes) -> tuple[Owner, ...]:
 class _Shared(Generic[V]):
     """Decodes small parts of documents that are the same in many: equal ones are one value, which nobody changes."""
 
-    _MANY: Final = 1024
+    _MANY: Final = 256
     """Values to remember. What is alike comes together: a list is in the order of names."""
 
     def __init__(self, decode: Callable[[bytes], V], nothing: V) -> None:

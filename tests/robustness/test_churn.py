@@ -1,0 +1,32 @@
+"""Objects come, change and go, and leave nothing behind in the memory of the operator and of the server."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from integration.gizmo_operator import Gizmo, reconcile
+from kubewright.apiserver.options import ServerOptions
+from kubewright.testing import Environment, running
+from robustness.gizmos import Gizmos, operator
+
+ROUNDS = 12
+WARM_UP = 4
+GIZMOS = 50
+OBJECTS = GIZMOS * 4
+"""Each Gizmo has up to three ConfigMaps."""
+
+
+async def test_memory_is_flat_while_2000_objects_come_and_go() -> None:
+    held: list[int] = []
+    async with Environment(server=ServerOptions(history=64)) as cluster, cluster.namespace() as namespace:
+        await cluster.install(Gizmo)
+        gizmos = Gizmos(cluster.client, namespace)
+        async with running(operator(cluster.config, [reconcile])):
+            for number in range(ROUNDS):
+                await gizmos.come_and_go(f"round-{number}", GIZMOS)
+                gc.collect()
+                held.append(sys.getallocatedblocks())
+    rounds = ROUNDS - WARM_UP
+    grown = min(held[-rounds // 2 :]) - min(held[WARM_UP : -rounds // 2])
+    assert grown < OBJECTS * rounds, f"blocks of memory after each round: {held}"
