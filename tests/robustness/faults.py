@@ -16,6 +16,9 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.http.stream import PipeBroken
+from kubewright.machinery.errors import ConnectionFailed
+
+READS, WRITES = {"GET"}, {"POST", "PUT", "PATCH", "DELETE"}
 
 _HOP_BY_HOP = {"connection", "content-length", "host", "transfer-encoding"}
 
@@ -25,7 +28,7 @@ class Gate:
 
     Those for which `answer` gives a response it answers itself. Those for which `loses` holds it passes on, but not
     their answers; of the answers to those for which `cuts` holds it passes on a half. The answer to each takes `delay`
-    seconds more than it would.
+    seconds more than it would, and what comes on a watch is `lag` seconds late.
     """
 
     def __init__(self, config: Config, tls: SSLContext | None) -> None:
@@ -35,9 +38,10 @@ class Gate:
         self.loses: Callable[[Request], bool] = lambda _: False
         self.cuts: Callable[[Request], bool] = lambda _: False
         self.delay = 0.0
+        self.lag = 0.0
         self.requests = 0
         self.writes = 0
-        """Requests to change something."""
+        """Requests to change something; renewals of a Lease are none."""
         self.codes = Counter[int]()
         """What the server answered, how often."""
 
@@ -52,12 +56,15 @@ class Gate:
 
     async def _handle(self, request: Request) -> Response:
         self.requests += 1
-        self.writes += request.method != "GET"
+        self.writes += request.method != "GET" and "/leases" not in request.path
         answered = self.answer(request)
         if answered is not None:
             return answered
         passed = Request(request.method, request.target, _end_to_end(request.headers), request.body)
-        response = await self._client.send(passed, stream="watch=true" in request.query)
+        try:
+            response = await self._client.send(passed, stream="watch=true" in request.query)
+        except ConnectionFailed:
+            return Response(502)
         self.codes[response.status] += 1
         await asyncio.sleep(self.delay)
         if self.loses(request):
@@ -67,7 +74,14 @@ class Gate:
         if self.cuts(request):
             await response.aclose()
             body = _half(body if isinstance(body, bytes) else b"{}")
+        elif not isinstance(body, bytes):
+            body = self._late(body)
         return Response(response.status, _end_to_end(response.headers), body)
+
+    async def _late(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for chunk in body:
+            await asyncio.sleep(self.lag)
+            yield chunk
 
 
 class Line:
@@ -160,3 +174,17 @@ async def between(
 
 def _end_to_end(headers: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name not in _HOP_BY_HOP}
+
+
+def failing(
+    code: int, reason: str, headers: dict[str, str], methods: set[str] = READS | WRITES
+) -> Callable[[Request], Response | None]:
+    """An answer for a `Gate`: this failure, to requests of these methods."""
+    body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"%s","code":%d}' % (reason.encode(), code)
+
+    def answer(request: Request) -> Response | None:
+        if request.method not in methods:
+            return None
+        return Response(code, {"content-type": "application/json", **headers}, body)
+
+    return answer

@@ -70,14 +70,15 @@ class Gizmos:
 
         async def check() -> None:
             before = gate.writes
-            await self._touch()
+            await self.touch()
             await asyncio.sleep(QUIET)
             assert gate.writes == before, f"{gate.writes - before} writes of what is as it should be"
 
         await self.converge()
         await eventually(check)
 
-    async def _touch(self) -> None:
+    async def touch(self) -> None:
+        """Have every Gizmo looked at again."""
         patch = MergePatch({"metadata": {"annotations": {"kubewright.test/looked-at": str(monotonic_ns())}}})
         for name in self.wanted:
             await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)

@@ -16,9 +16,8 @@ from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apiserver.options import ServerOptions
 from kubewright.client import MergePatch
-from kubewright.http.message import Request, Response
 from kubewright.testing import Cluster, Environment, eventually, running
-from robustness.faults import Gate, Line, between
+from robustness.faults import WRITES, Gate, Line, between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operator
 from robustness.processes import operator as operator_process
 from webserver_operator.controller import reconcile as reconcile_webserver
@@ -26,21 +25,6 @@ from webserver_operator.types import WebServer
 
 LASTS = 2.0
 """Seconds."""
-
-READS, WRITES = {"GET"}, {"POST", "PUT", "PATCH", "DELETE"}
-
-
-def failing(
-    code: int, reason: str, headers: dict[str, str], methods: set[str] = READS | WRITES
-) -> Callable[[Request], Response | None]:
-    body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"%s","code":%d}' % (reason.encode(), code)
-
-    def answer(request: Request) -> Response | None:
-        if request.method not in methods:
-            return None
-        return Response(code, {"content-type": "application/json", **headers}, body)
-
-    return answer
 
 
 @asynccontextmanager

@@ -7,14 +7,17 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from integration.command import up
-from integration.gizmo_operator import Gizmo
+from integration.gizmo_operator import Gizmo, reconcile
 from kubewright import Client, Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.models import codec
 from kubewright.models.crd import custom_resource_definition
-from kubewright.testing import eventually
-from robustness.gizmos import Gizmos
+from kubewright.testing import Cluster, eventually
+from kubewright.testing.realcontrolplane import RealControlPlane
+from robustness.gizmos import Gizmos, operated
 from robustness.processes import operator as operator_process
 
 DEFINITION = codec.from_dict(CustomResourceDefinition, custom_resource_definition(Gizmo))
@@ -45,3 +48,19 @@ async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_
             assert process.status is None
         await client.close()
     assert "Traceback" not in process.log
+
+
+async def test_a_real_api_server_that_is_killed_and_comes_again_is_gone_on_with(target: str, tmp_path: Path) -> None:
+    if target != "real":
+        pytest.skip("the embedded API server is killed in the test above")
+    async with RealControlPlane() as control_plane:
+        cluster = Cluster(control_plane.config, tmp_path)
+        gizmos = Gizmos(cluster.client, "default")
+        async with operated(cluster, "default", [reconcile]) as (_, gate):
+            for _ in range(2):
+                await gizmos.populate()
+                await gizmos.shake()
+                await control_plane.restart_api_server()
+                await gizmos.rest(gate)
+                await gizmos.clear()
+        await cluster.close()

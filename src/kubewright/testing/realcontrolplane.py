@@ -115,6 +115,14 @@ class RealControlPlane:
         kubeconfig.write(replace(self._config, token=None, client_cert=pair.certificate, client_key=pair.key), path)
         return path
 
+    async def restart_api_server(self) -> None:
+        """Kill the API server, as a crash would, and start it again at its address. Returns when it is ready."""
+        crashed = self._processes["kube-apiserver"]
+        crashed.kill()
+        crashed.wait()
+        self._run("kube-apiserver", *self._api_server)
+        await self._wait_ready("kube-apiserver", self._client(), "/readyz")
+
     async def __aenter__(self) -> RealControlPlane:
         self._binaries = find_binaries(*_BARE, *(_CONTROLLERS if self._controllers else ()))
         self._folder = Path(tempfile.mkdtemp(prefix="kubewright-"))
@@ -157,8 +165,7 @@ class RealControlPlane:
         self._config = Config(f"https://127.0.0.1:{port}", ca=self._authority.certificate, token=token)
         kubeconfig.write(self._config, self.kubeconfig)
         without = () if self._controllers else ("--disable-admission-plugins=ServiceAccount",)
-        self._run(
-            "kube-apiserver",
+        self._api_server = (
             f"--etcd-servers={self._etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
@@ -176,6 +183,7 @@ class RealControlPlane:
             *without,
             *self._api_server_arguments,
         )
+        self._run("kube-apiserver", *self._api_server)
         await self._wait_ready("kube-apiserver", self._client(), "/readyz")
 
     async def _start_controllers(self) -> None:
