@@ -79,9 +79,12 @@ class Gate:
         return Response(response.status, _end_to_end(response.headers), body)
 
     async def _late(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async for chunk in body:
-            await asyncio.sleep(self.lag)
-            yield chunk
+        try:
+            async for chunk in body:
+                await asyncio.sleep(self.lag)
+                yield chunk
+        except ConnectionFailed as error:
+            raise PipeBroken("the server's end broke") from error
 
 
 class Line:
