@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Methods that do no more when sent twice than when sent once (RFC 9110, 9.2.2)."""
@@ -52,6 +52,18 @@ class Request:
 Body: TypeAlias = bytes | AsyncIterator[bytes]
 
 
+class Tunnel(Protocol):
+    """The bytes of a connection that has changed its protocol. Whoever speaks on it is cancelled when it ends."""
+
+    async def read(self) -> bytes:
+        """What has come, at least a byte of it."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send, and wait for a peer that does not read."""
+        ...
+
+
 @dataclass(slots=True)
 class Response:
     """One response. A body of bytes is whole; an iterator is a stream, sent and received as it comes.
@@ -62,6 +74,8 @@ class Response:
     status: int
     headers: dict[str, str] = field(default_factory=dict[str, str])
     body: Body = b""
+    tunnel: Callable[[Tunnel], Awaitable[None]] | None = None
+    """With status 101 of a server: what speaks the protocol that the connection changes to. It closes with that."""
 
     async def read(self) -> bytes:
         """The whole body."""

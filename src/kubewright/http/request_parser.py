@@ -51,6 +51,8 @@ class RequestParser:
         """The client said that no request comes after this one."""
         self.old = False
         """The client speaks HTTP/1.0, which has no chunks."""
+        self.held: bytes | None = None
+        """What came behind a request to change the protocol: whose bytes they are, its answer says."""
         self._limits = limits
         self._peer = peer
         self._deliver = deliver
@@ -66,11 +68,13 @@ class RequestParser:
 
     def feed(self, data: bytes) -> None:
         """Take the bytes that came. Raises Refused; the parser is of no use after that."""
+        if self.held is not None:
+            self.held += data
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Here a connection could change its protocol. A server may ignore the wish (RFC 9110, 7.8), and so it does.
-            self.feed(data[upgrade.args[0] :])
+            self.held = data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             if isinstance(error.__context__, Refused):
                 raise error.__context__ from None
@@ -80,6 +84,12 @@ class RequestParser:
             self._fed_in_head += len(data)
             if self._fed_in_head > self._limits.head:
                 raise self._head_too_large()
+
+    def resume(self) -> None:
+        """The protocol stays (a server may ignore the wish: RFC 9110, 7.8): take what was held. Raises Refused."""
+        held, self.held = self.held, None
+        if held:
+            self.feed(held)
 
     # What the parser calls. It wraps what is raised here: see `feed`.
 

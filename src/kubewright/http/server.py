@@ -7,8 +7,10 @@ Guarantees
     bound and the socket's buffers are held for it.
     What could be read in two ways (a length and chunks, two lengths, two hosts) is refused with 400.
     An exception in the handler is a 500 to the client, and in the log in full.
+    A connection changes its protocol when the handler answers so (`Response.tunnel`); any other answer to a request for
+    that is as if it had not asked.
 Not supported
-    Upgrades of a connection (a request for one is answered as if it had not asked), CONNECT, HTTP/2, compression.
+    CONNECT, HTTP/2, compression.
 
 Standards: RFC 9110, RFC 9112.
 """

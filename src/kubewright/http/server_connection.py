@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from email.utils import formatdate
 from functools import lru_cache
 from typing import NoReturn, cast
 
 from kubewright.http import wire
 from kubewright.http.deadline import Deadline
-from kubewright.http.message import Handler, Request, Response
+from kubewright.http.message import Handler, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits, Refused, RequestParser
-from kubewright.http.stream import PipeBroken
+from kubewright.http.stream import Pipe, PipeBroken
 from kubewright.http.tls import peer_of, trim_buffer
 from kubewright.machinery.log import get_logger
 
@@ -31,6 +31,8 @@ _LINGER = 1.0
 """Seconds in which a refused client may go on sending, so that it gets to read the answer instead of a reset."""
 _COALESCED = 64 << 10
 """A body up to this size is copied behind its head, which is cheaper than a second write."""
+_UNREAD = 256 << 10
+"""Bytes for a tunnel that may wait for it; with more, reading stops."""
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "date"})
 """Headers that are the connection's to set, not the handler's."""
 
@@ -55,6 +57,8 @@ class ServerConnection(asyncio.Protocol):
         self._writable = True
         self._reading = True
         self._streaming = False
+        self._incoming: Pipe | None = None
+        """What comes for a tunnel."""
         self._lost = False
         self._finishing = False
         """Nothing is read any more; what is in the queue is answered, then the connection closes."""
@@ -87,6 +91,9 @@ class ServerConnection(asyncio.Protocol):
             self._drain.set_result(None)
 
     def data_received(self, data: bytes) -> None:
+        if self._incoming is not None:
+            self._take(self._incoming, data)
+            return
         if self._finishing:
             return
         parser = self._parser
@@ -98,9 +105,18 @@ class ServerConnection(asyncio.Protocol):
             return
         if self._arrival is not None and parser.partial and not had_begun:
             self._deadline.set(self._limits.read_timeout)
-        if len(self._queue) > _PIPELINE and self._reading:
+        if len(self._queue) > _PIPELINE or parser.held is not None:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reading:
             self._reading = False
             self._transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        if not self._reading and not self._lost:
+            self._reading = True
+            self._transport.resume_reading()
 
     def _expire(self) -> None:
         if self._arrival is not None and self._parser.partial:
@@ -157,6 +173,8 @@ class ServerConnection(asyncio.Protocol):
                     self._write_whole("", refusal, _own_lines(refusal))
                     await self._linger()
                 await self._answer(entry)
+                if self._parser.held is not None and not self._finishing:
+                    self._resume()
         except Exception:  # noqa: BLE001 - nobody awaits this task; its client must not wait for ever
             _log.exception("A connection failed", peer=self._peer.address)
             self._transport.abort()
@@ -166,12 +184,16 @@ class ServerConnection(asyncio.Protocol):
                 self._deadline.set(self._limits.write_timeout)
                 self._transport.close()
 
+    def _resume(self) -> None:
+        try:
+            self._parser.resume()
+        except Refused as refusal:
+            self._refuse(refusal)
+
     async def _await_request(self) -> None:
         if self._invitation:
             self._send_invitation()
-        if not self._reading:
-            self._reading = True
-            self._transport.resume_reading()
+        self._go_on_reading()
         limits = self._limits
         self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
         self._arrival = asyncio.get_running_loop().create_future()
@@ -200,7 +222,9 @@ class ServerConnection(asyncio.Protocol):
         except Exception:  # noqa: BLE001 - whatever it is, the client gets a 500
             _log.exception("The handler failed", method=request.method, target=request.target)
             response, own = _failed()
-        if isinstance(response.body, bytes):
+        if response.tunnel is not None:
+            await self._tunnel(request, response.tunnel, own)
+        elif isinstance(response.body, bytes):
             self._write_whole(request.method, response, own)
             if not self._writable:
                 await self._drained()
@@ -209,6 +233,36 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(self._head(response, own, ""))
         else:
             await self._write_stream(request, response, own, response.body)
+
+    # Tunnels.
+
+    async def _tunnel(self, request: Request, speak: Callable[[Tunnel], Awaitable[None]], own: str) -> None:
+        """Hand the connection over; it is used for nothing else after that."""
+        self._finishing = self._streaming = True
+        self._incoming = incoming = Pipe(on_take=self._go_on_reading)
+        if self._parser.held:
+            incoming.write(self._parser.held)
+        self._transport.write(wire.encode(f"{wire.status_line(101)}{own}connection: Upgrade\r\n\r\n"))
+        self._go_on_reading()
+        try:
+            await speak(_Tunnel(incoming, self._write_tunnelled))
+        except asyncio.CancelledError:
+            if self._lost:
+                raise
+            self.ended.uncancel()  # the server closes
+        except Exception:  # noqa: BLE001 - whatever it is, the connection ends
+            _log.exception("The tunnel failed", method=request.method, target=request.target)
+            self._transport.abort()
+
+    def _take(self, incoming: Pipe, data: bytes) -> None:
+        incoming.write(data)
+        if incoming.size > _UNREAD:
+            self._stop_reading()
+
+    async def _write_tunnelled(self, data: bytes) -> None:
+        self._transport.write(data)
+        if not self._writable:
+            await self._drained()
 
     # Writing.
 
@@ -277,6 +331,20 @@ class ServerConnection(asyncio.Protocol):
         finally:
             self._drain = None
         self._deadline.set(None)
+
+
+class _Tunnel:
+    """See `Tunnel`."""
+
+    def __init__(self, incoming: Pipe, write: Callable[[bytes], Awaitable[None]]) -> None:
+        self._incoming = incoming
+        self._write = write
+
+    async def read(self) -> bytes:
+        return await anext(self._incoming)
+
+    async def write(self, data: bytes) -> None:
+        await self._write(data)
 
 
 def _own_lines(response: Response) -> str:

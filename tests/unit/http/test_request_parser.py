@@ -24,6 +24,8 @@ def parsed(pieces: list[bytes]) -> tuple[list[Request], str]:
     try:
         for piece in pieces:
             parser.feed(piece)
+            while parser.held is not None:
+                parser.resume()
     except Refused as refusal:
         return requests, str(refusal)
     return requests, ""

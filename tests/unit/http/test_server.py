@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Handler, Peer, Request, Response
+from kubewright.http.message import Handler, Peer, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
 from kubewright.http.stream import Pipe
@@ -136,6 +136,77 @@ async def test_a_request_to_upgrade_is_answered_as_if_it_had_not_asked(serve: Se
     said = await talk(server.port, upgrade + last(b"GET /two HTTP/1.1\r\n" + HOST + b"\r\n"))
     assert said.count(b"HTTP/1.1 200 OK") == 2
     assert said.endswith(b"/two ")
+
+
+async def shout(request: Request) -> Response:
+    """Changes to a protocol that answers in capitals, until it is told to stop."""
+
+    async def speak(tunnel: Tunnel) -> None:
+        while (said := await tunnel.read()) and said != b"stop":
+            await tunnel.write(said.upper())
+
+    return Response(101, {"upgrade": "shouting"}, tunnel=speak)
+
+
+UPGRADE = b"GET / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: shouting\r\n\r\n"
+
+
+async def test_a_handler_that_takes_an_upgrade_has_the_connection_from_then_on(serve: Serve) -> None:
+    server = await serve(shout)
+    said = await talk(server.port, UPGRADE + b"first", b"second", b"stop")
+    head, _, rest = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
+    assert b"upgrade: shouting\r\n" in head
+    assert b"connection: Upgrade" in head
+    assert rest == b"FIRSTSECOND"
+
+
+async def test_a_tunnel_ends_when_its_client_goes_and_when_the_server_does(serve: Serve) -> None:
+    ended: list[str] = []
+
+    async def handler(request: Request) -> Response:
+        async def speak(tunnel: Tunnel) -> None:
+            try:
+                await tunnel.read()
+            finally:
+                ended.append(request.target)
+
+        return Response(101, {"upgrade": "x"}, tunnel=speak)
+
+    server = await serve(handler)
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(UPGRADE)
+    await asyncio.sleep(0.05)
+    writer.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(UPGRADE)
+    await reader.readuntil(b"\r\n\r\n")
+    await server.close()
+    assert await reader.read() == b""
+    assert ended == ["/", "/"]
+    writer.close()
+
+
+async def test_a_tunnel_waits_for_a_client_that_does_not_read(serve: Serve) -> None:
+    written = 0
+
+    async def handler(request: Request) -> Response:
+        async def speak(tunnel: Tunnel) -> None:
+            nonlocal written
+            for _ in range(1000):
+                await tunnel.write(bytes(64 << 10))
+                written += 1
+
+        return Response(101, {"upgrade": "x"}, tunnel=speak)
+
+    server = await serve(handler)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(UPGRADE)
+    await reader.readuntil(b"\r\n\r\n")
+    await asyncio.sleep(0.2)
+    assert written < 1000
+    assert len(await reader.read()) == 1000 * (64 << 10)
+    writer.close()
 
 
 REFUSED = {

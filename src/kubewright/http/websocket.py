@@ -1,0 +1,111 @@
+"""WebSockets on the server's side: messages over a connection that has changed its protocol (RFC 6455).
+
+    return accept(request, protocols=["v5.channel.k8s.io"], speak=speak)
+
+answers the request, and `speak(socket)` has the connection then; it is cancelled when the client goes without a word.
+The framing is wsproto's; the handshake is here, since it is the HTTP server that reads the request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.utilities import LocalProtocolError
+
+from kubewright.http.message import Request, Response, Tunnel
+from kubewright.machinery.errors import ConnectionFailed
+
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_LONGEST: Final = 16 << 20
+"""Bytes of a message that comes in pieces."""
+
+
+class WebSocket:
+    """One WebSocket. `protocol` is what was agreed upon."""
+
+    def __init__(self, tunnel: Tunnel, protocol: str) -> None:
+        self.protocol = protocol
+        self._tunnel = tunnel
+        self._connection = Connection(ConnectionType.SERVER)
+        self._pieces: list[bytes] = []
+
+    async def receive(self) -> bytes | None:
+        """The next message, texts in UTF-8; None when the other end has closed, or was cut off for breaking a rule."""
+        while True:
+            for event in self._connection.events():
+                done, message = await self._handle(event)
+                if done:
+                    return message
+            self._connection.receive_data(await self._tunnel.read())
+
+    async def send(self, message: bytes) -> None:
+        """Send a binary message. ConnectionFailed when one of the two has closed."""
+        await self._send(BytesMessage(data=message))
+
+    async def close(self, code: int = 1000) -> None:
+        """Say that nothing more comes; harmless when that was said."""
+        if self._connection.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
+            await self._send(CloseConnection(code=code))
+
+    async def _handle(self, event: Event) -> tuple[bool, bytes | None]:
+        """Whether this is what a receiver waits for, and the message."""
+        if isinstance(event, BytesMessage | TextMessage):
+            data = event.data
+            self._pieces.append(data.encode() if isinstance(data, str) else bytes(data))
+            if sum(map(len, self._pieces)) > _LONGEST:
+                await self.close(1009)
+                return True, None
+            if event.message_finished:
+                message, self._pieces = b"".join(self._pieces), []
+                return True, message
+        elif isinstance(event, Ping):
+            await self._send(event.response())
+        elif isinstance(event, CloseConnection):
+            await self.close(event.code)
+            return True, None
+        return False, None
+
+    async def _send(self, event: Event) -> None:
+        try:
+            data = self._connection.send(event)
+        except LocalProtocolError as error:
+            raise ConnectionFailed("the WebSocket is closed") from error
+        await self._tunnel.write(data)
+
+
+def wants_websocket(request: Request) -> bool:
+    """Whether a client asks to go on in WebSocket."""
+    return request.headers.get("upgrade", "").lower() == "websocket"
+
+
+def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocket], Awaitable[None]]) -> Response:
+    """The answer that changes to WebSocket, in the first of the client's protocols that is among `protocols`.
+
+    A request that can't be answered so gets 400, with what is wrong in plain text.
+    """
+    headers = request.headers
+    key = headers.get("sec-websocket-key", "")
+    offered = [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")]
+    chosen = next((each for each in offered if each in protocols), None)
+    if request.method != "GET" or headers.get("sec-websocket-version") != "13" or not key:
+        return _refused("a WebSocket is asked for by GET, in version 13 and with a key")
+    if chosen is None:
+        return _refused(f"none of the protocols {', '.join(offered)} is spoken here, but {', '.join(protocols)}")
+    answer = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
+
+    async def begin(tunnel: Tunnel) -> None:
+        socket = WebSocket(tunnel, chosen)
+        await speak(socket)
+        await socket.close()
+
+    agreed = {"upgrade": "websocket", "sec-websocket-accept": answer, "sec-websocket-protocol": chosen}
+    return Response(101, agreed, tunnel=begin)
+
+
+def _refused(why: str) -> Response:
+    return Response(400, {"content-type": "text/plain; charset=utf-8"}, f"{why}\n".encode())
