@@ -6,6 +6,7 @@ golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright g
 golden modules          tests/golden/models, by `kubewright generate models`
 golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
 transcripts             tests/golden/transcripts, by the commands in them
+reference               docs/cli.md, from what --help says
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def main() -> int:
     status |= _run("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
     command = [sys.executable, ROOT / "tools" / "transcripts.py", ROOT / "tests" / "golden" / "transcripts", *arguments]
     status |= _run("transcripts", command, ROOT)
+    status |= _run("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
     return status
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
+F = TypeVar("F", bound=Callable[..., object])
 Check = Callable[[str], list[str]]
 """The faults of a value, to be read after it."""
 
@@ -46,3 +47,13 @@ def required(option: str, given: str | None, question: str, faults: Check, *, de
 
 SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type": _Switch(), "metavar": "[true|false]"}
 """Of an option that is on when it is named, and can be given a value as Go's flags are: `--controller=false`."""
+
+
+def not_here(option: str, why: str) -> Callable[[F], F]:
+    """An option of kubebuilder's command that says nothing of a project in Python: `why`, and what to do."""
+
+    def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
+        if value is not None:
+            raise click.UsageError(f"there is no {option}: {why}", context)
+
+    return click.option(option, hidden=True, is_flag=False, flag_value="", expose_value=False, callback=refuse)

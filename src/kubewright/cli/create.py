@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kubewright.cli import console
-from kubewright.cli.asking import SWITCH, Name, required
+from kubewright.cli.asking import SWITCH, Name, not_here, required
 from kubewright.cli.scaffold import plan
 from kubewright.cli.scaffold.changes import WouldOverwrite
 from kubewright.cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
@@ -42,6 +42,8 @@ def command() -> None:
     "--controller", help="Write a controller.  [default: true, unless another version of the kind has one]", **SWITCH
 )
 @click.option("--force", is_flag=True, help="Write over files that are there.")
+@not_here("--make", "nothing is generated before `make manifests`; leave it out")
+@not_here("--plugins", "there is one layout; leave it out")
 def api(
     group: str,
     version: str | None,
@@ -52,7 +54,7 @@ def api(
     controller: bool | None,
     force: bool,
 ) -> None:
-    """Add a kind, or another version of one: types, a controller, a sample and a test.
+    """Add a kind, or another version of one: types, a controller and a test.
 
     \b
     Examples:

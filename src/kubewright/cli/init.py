@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kubewright.cli import console
-from kubewright.cli.asking import SWITCH, Name, required
+from kubewright.cli.asking import SWITCH, Name, not_here, required
 from kubewright.cli.scaffold import plan
 from kubewright.cli.scaffold.names import domain_faults, package_name, project_faults
 from kubewright.cli.scaffold.record import FILE, Record
@@ -34,6 +34,8 @@ def python_faults(version: str) -> list[str]:
 )
 @click.option("--owner", default="", help="Author, for pyproject.toml.")
 @click.option("--license", default="", help="SPDX name of the license, for pyproject.toml.")
+@not_here("--repo", "a Python project has no module path; leave it out")
+@not_here("--plugins", "there is one layout; leave it out")
 def command(
     domain: str | None,
     project_name: str | None,

@@ -81,11 +81,9 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
     addition = Addition(Changes(root), None)
     changes, others = addition.changes, record.versions_of(resource.group, resource.kind)
     others = [each for each in others if each.version != resource.version]
-    sample = f"config/samples/{_sample_name(resource)}.yaml"
-    values = _values(record, resource) | {"storage": not others, "sample": sample}
+    values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
     _packages(root, changes, resource.path)
     changes.create(_source(resource.path), render("api.py", **values))
-    changes.create(sample, render("sample.yaml", **values))
     if resource.controller:
         addition = _controller(root, record, resource, changes, "controller.py")
         test = "test_kind.py"
@@ -179,10 +177,10 @@ def _test(record: Record, resource: Resource, suffix: str) -> str:
     return f"tests/test_{group}{resource.module}{suffix}.py"
 
 
-def _sample_name(resource: Resource) -> str:
-    """As kubebuilder names them; a kind whose group is the domain has the domain's first part."""
-    group = resource.group or resource.domain.partition(".")[0]
-    return f"{group}_{resource.version}_{resource.kind.lower()}"
+def _sample(resource: Resource) -> str:
+    """Where `kubewright generate` writes the first sample, once the types are as they should be."""
+    group = resource.api_group.partition(".")[0]
+    return f"config/samples/{group}_{resource.version}_{resource.kind.lower()}.yaml"
 
 
 def _compatible(release: str) -> str:

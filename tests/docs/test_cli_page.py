@@ -1,0 +1,35 @@
+"""docs/cli.md says what `--help` says, and docs/project-files.md names the files that are there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from docs.snippets import ROOT
+
+MINIMAL = ROOT / "tests/golden/projects/minimal"
+
+
+def test_the_reference_is_what_help_says() -> None:
+    command = [sys.executable, ROOT / "tools/cli_page.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}; run `make generate`"
+
+
+def test_the_files_that_are_named_as_ours_are_there_and_no_others() -> None:
+    text = (ROOT / "docs/project-files.md").read_text().partition("## Left out")[0]
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {path for row in rows for path in re.findall("`([^`]+)`", row)}
+    later = {"dist/install.yaml", "config/samples/my_v1_webserver.yaml"}
+    assert [path for path in sorted(named - later) if not (MINIMAL / path).exists()] == []
+    files = {
+        str(path.relative_to(MINIMAL)) for path in MINIMAL.rglob("*") if path.is_file() and "cache" not in str(path)
+    }
+    unnamed = {path for path in files if not path.endswith("__init__.py") and not path.startswith(tuple(named))}
+    assert unnamed == set()
+
+
+def test_the_program_is_as_short_as_the_page_says() -> None:
+    lines = (MINIMAL / "src/webserver_operator/main.py").read_text().splitlines()
+    assert f"{len(lines)} lines" in (ROOT / "docs/project-files.md").read_text()
