@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 from click.exceptions import NoSuchCommand
+from click.shell_completion import CompletionItem
 
 from kubewright.machinery.errors import KubewrightError
 
@@ -61,6 +62,11 @@ class _Commands(click.Group):
         if name not in _COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             raise NoSuchCommand(name, possibilities=_COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands by what is said of them here: a shell that asks need not wait for all their modules."""
+        found = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, _COMMANDS))

@@ -1,0 +1,91 @@
+"""What somebody at a terminal sees: questions for what is missing, completion."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = Path(sys.executable).with_name("kubewright")
+
+
+def dialogue(folder: Path, *arguments: str, answers: dict[str, str]) -> str:
+    """What is shown when each question that holds a key of `answers` is given its answer."""
+    terminal, end = pty.openpty()
+    with subprocess.Popen([COMMAND, *arguments], cwd=folder, stdin=end, stdout=end, stderr=end) as process:
+        os.close(end)
+        shown, open_questions = "", dict(answers)
+        while part := _read(terminal):
+            shown += part
+            for question in [each for each in open_questions if each in shown]:
+                os.write(terminal, f"{open_questions.pop(question)}\n".encode())
+    os.close(terminal)
+    assert process.returncode == 0, shown
+    assert not open_questions, shown
+    return shown
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 4096).decode()
+    except OSError:  # the other end is closed: Linux' way to say that it is over
+        return ""
+
+
+def test_what_is_missing_is_asked_for(tmp_path: Path) -> None:
+    folder = tmp_path / "web-operator"
+    folder.mkdir()
+    dialogue(folder, "init", answers={"What domain do the names of your API groups end with: ": "example.com"})
+    answers = {"What version (v1, v1alpha1, ...): ": "v1", "What kind (in CamelCase, like WebServer): ": "Web"}
+    dialogue(folder, "create", "api", answers=answers)
+    assert "class Web(" in (folder / "src/web_operator/api/v1/web.py").read_text()
+
+
+def test_an_answer_that_cannot_be_is_explained_and_asked_for_again(tmp_path: Path) -> None:
+    folder = tmp_path / "Not a name"
+    folder.mkdir()
+    answers = {
+        "What is the project called: ": "Web_Operator",
+        '"Web_Operator" must be of lower-case letters': "web",
+    }
+    dialogue(folder, "init", "--domain", "example.com", answers=answers)
+    assert 'name = "web"' in (folder / "pyproject.toml").read_text()
+
+
+def complete(*words: str) -> list[str]:
+    environment = {
+        "_KUBEWRIGHT_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["kubewright", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(COMMAND, env=os.environ | environment, capture_output=True, text=True, check=True)
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_commands_options_and_values_are_completed() -> None:
+    assert complete("in") == ["init", "install"]
+    assert complete("create", "") == ["api", "controller"]
+    assert complete("create", "api", "--k") == ["--kind"]
+    assert complete("--no") == ["--no-color"]
+    assert complete("completion", "") == ["bash", "zsh", "fish"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "word"), [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "complete --no-files")]
+)
+def test_each_shell_gets_its_script(shell: str, word: str) -> None:
+    done = subprocess.run([COMMAND, "completion", shell], capture_output=True, text=True, check=True)
+    assert word in done.stdout
+
+
+def test_help_and_completion_load_no_command() -> None:
+    script = "import sys; from kubewright.cli.main import cli; cli({}, standalone_mode=False); print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script.format(["--help"])], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "kubewright.cli.main" in loaded
+    assert not {"asyncio", "msgspec", "yaml", "jinja2", "ssl"} & set(loaded)
