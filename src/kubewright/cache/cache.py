@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 from kubewright.cache.entry import Entry, ObjectKey
 from kubewright.cache.informer import Informer
@@ -81,8 +81,8 @@ class Cache:
 
     def find(self, kind: type[T]) -> Informer[T] | None:
         """The informer of `kind`, if it has been asked for."""
-        informer = self._informers.get(kind)  # so it is held, unless its class was made at run time
-        return cast("Informer[T] | None", informer or self._informers.get(_identity(kind)))
+        # By its class it is held, unless that was made at run time.
+        return self._informers.get(kind) or self._informers.get(_identity(kind))
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         """The informers that there are now."""
@@ -127,13 +127,14 @@ class Cache:
         """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
-        held = each_of(self.scope(kind).namespace)
+        informer = self.find(kind)
+        held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespace)
         if held != EVERYWHERE and namespace and namespace not in held:
             raise ConfigError(
                 f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds "
                 f"{', '.join(map(repr, held))} only"
             )
-        informer = self.informer(kind)
+        informer = informer or self.informer(kind)
         if not informer.synced:
             await informer.wait_synced(self._sync_timeout)
         return informer

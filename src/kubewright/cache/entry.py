@@ -79,7 +79,10 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
     @property
     def controller(self) -> Owner | None:
         """The owner that manages this object, if there is one."""
-        return next((owner for owner in self.owners if owner.controller), None)
+        for owner in self.owners:
+            if owner.controller:
+                return owner
+        return None
 
     def decode(self) -> T:
         """The object, the caller's own. Raises DecodeError when it is not one of its kind."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from kubewright.cache.client import CachedClient
 from kubewright.client.client import Propagation
@@ -16,10 +18,12 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.log import StructuredLogger
 from kubewright.machinery.patch import create_merge_patch
 from kubewright.models import Object, Struct
-from kubewright.models.values import plain
+from kubewright.models.values import encode
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
+
+_decode: Final = msgspec.json.Decoder(JSONObject | None).decode
 
 
 class Context(Generic[T]):
@@ -58,10 +62,10 @@ class Context(Generic[T]):
         self._object = obj
         self._owns = owns
         self._logger = logger
-        self._status: JSONObject = {}
+        self._status = b"null"
         """As the server has it; the object's own may be changed by whoever holds the object."""
         if "status" in kind.__api__.subresources and obj is not None:
-            self._status = plain(getattr(obj, "status", None)) or {}
+            self._status = encode(getattr(obj, "status", None))
 
     @property
     def log(self) -> StructuredLogger:
@@ -130,11 +134,13 @@ class Context(Generic[T]):
         The status as a whole is this controller's: a field that is left out of it is removed. Raises NotFound when the
         object went away, Invalid.
         """
-        wanted: JSONObject = plain(status)
-        difference = create_merge_patch(self._status, wanted)
+        wanted = encode(status)
+        if wanted == self._status:
+            return
+        difference = create_merge_patch(_decode(self._status) or {}, _decode(wanted) or {})
         if difference:
             await self.client.patch(self.object, MergePatch({"status": difference}), subresource="status")
-            self._status = wanted
+        self._status = wanted
 
     def _adopt(self, obj: Object) -> None:
         meta = obj.metadata

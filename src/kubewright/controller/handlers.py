@@ -39,7 +39,7 @@ def enqueue_owner(owner: type[Object]) -> EventHandler[Any]:
     def handle(event: Event[Any]) -> Iterable[Request]:
         requests: list[Request] = []
         for entry in (event.old, event.new):
-            reference = entry.controller if entry is not None else None
+            reference = entry.controller if entry is not None and entry.owners else None
             if reference is None or reference.kind != kind or reference.api_version.rpartition("/")[0] != group:
                 continue
             request = Request(event.key.namespace if namespaced else None, reference.name)

@@ -26,11 +26,16 @@ def equal(left: object, right: object) -> bool:
     """Whether two decoded values are the same. Python's `==` takes `true` for 1; this does not."""
     if left.__class__ is str:
         return left == right
-    if is_object(left):
-        return is_object(right) and left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
-    if is_array(left):
-        return is_array(right) and len(left) == len(right) and all(map(equal, left, right))
-    return left == right and (left.__class__ is bool) == (right.__class__ is bool)
+    return left == right and _alike(left, right)
+
+
+def _alike(left: object, right: object) -> bool:
+    """Whether two values that `==` takes for the same have `true` and `false` in the same places."""
+    if is_object(left) and is_object(right):
+        return all(value.__class__ is str or _alike(value, right[key]) for key, value in left.items())
+    if is_array(left) and is_array(right):
+        return all(map(_alike, left, right))
+    return (left.__class__ is bool) == (right.__class__ is bool)
 
 
 def compact(value: object) -> str:

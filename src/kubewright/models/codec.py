@@ -27,7 +27,7 @@ _SOURCE: Final = "decoded_from"
 def decode(cls: type[T], data: bytes) -> T:
     """Read an object of kind `cls`; `data` is kept with it, not copied. Raises DecodeError."""
     try:
-        obj = _decoder(cls).decode(data)
+        obj: T = (_decoders.get(cls) or _decoder(cls)).decode(data)
     except msgspec.ValidationError:
         obj = from_dict(cls, _document(cls, data))
     except msgspec.DecodeError as fault:
