@@ -30,9 +30,10 @@ _MANAGED_FIELDS: Final = b'"managedFields":'
 
 
 class ObjectKey(NamedTuple):
-    """Where an object of a kind is. `namespace` is None for cluster-scoped kinds."""
+    """Where an object of a kind is."""
 
     namespace: str | None
+    """None for cluster-scoped kinds."""
     name: str
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ import logging
 import random
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -61,11 +61,8 @@ MANY: Final = 1000
 _log = get_logger("kubewright.cache")
 
 
-class Change(NamedTuple, Generic[T]):
-    """One event: `entry` is what the object is now or, deleted, what it was at the end."""
-
-    deleted: bool
-    entry: Entry[T]
+Change: TypeAlias = tuple[bool, Entry[T]]
+"""One event: whether the object was deleted, and what it is now or was at the end."""
 
 
 class Sink(Protocol[T]):
@@ -75,7 +72,7 @@ class Sink(Protocol[T]):
         """How many objects are held."""
         ...
 
-    def known(self, key: ObjectKey) -> Entry[T] | None:
+    def known(self, key: ObjectKey, /) -> Entry[T] | None:
         """What is held under a key."""
         ...
 
@@ -225,11 +222,11 @@ class Reflector(Generic[T]):
                 elif event.type == "ERROR":
                     raise event.error()
                 elif (entry := self._entry(event.object)) is not None:
-                    change = Change(event.type == "DELETED", entry)
+                    deleted = event.type == "DELETED"
                     if self._listing is None:
-                        changes.append(change)
+                        changes.append((deleted, entry))
                         self._advance(entry.resource_version)
-                    elif change.deleted:
+                    elif deleted:
                         self._listing.pop(entry.key, None)
                     else:
                         self._listing[entry.key] = entry

@@ -65,6 +65,8 @@ class Store(Generic[T]):
         self._versions: dict[str, int] = {}
         """Of each namespace that is followed by itself."""
         self._entries: dict[ObjectKey, Entry[T]] = {}
+        self.get: Callable[[ObjectKey], Entry[T] | None] = self._entries.get
+        """The entry under a key, or None."""
         self._by_namespace: dict[str | None, set[ObjectKey]] = {}
         self._by_owner = Index()
         self._indexers = dict(indexers)
@@ -104,9 +106,6 @@ class Store(Generic[T]):
             len(reference.document) for reference in references.values()
         )
 
-    def get(self, key: ObjectKey) -> Entry[T] | None:
-        return self._entries.get(key)
-
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._entries)
 
@@ -119,7 +118,8 @@ class Store(Generic[T]):
             self._by_namespace.setdefault(key.namespace, set()).add(key)
         else:
             self._reported.discard(key)
-        self._by_owner.move(key, _owners(old), _owners(entry))
+        if old is None or old.owners is not entry.owners:
+            self._by_owner.move(key, _owners(old), _owners(entry))
         if self._indexers:
             self._move(key, self._values(entry))
         return old

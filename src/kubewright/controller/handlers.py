@@ -25,7 +25,7 @@ MapFunction: TypeAlias = Callable[[U, Lister[T]], Iterable[Request]]
 
 def enqueue_object(event: Event[T]) -> Iterable[Request]:
     """The object itself."""
-    return (Request(*event.key),)
+    return (event.key,)
 
 
 def enqueue_owner(owner: type[Object]) -> EventHandler[Any]:
@@ -71,6 +71,6 @@ def enqueue_indexed(index: str, lister: Lister[Any]) -> EventHandler[Any]:
         found = [key for key in lister.keys_by_index(index, name) if namespace is None or key.namespace == namespace]
         if namespace is not None:
             found += lister.keys_by_index(index, str(event.key))
-        return dict.fromkeys(Request(*key) for key in found)
+        return dict.fromkeys(found)
 
     return handle

@@ -158,7 +158,7 @@ class ControlLoop(Generic[T]):
 
     def _concerns(self, event: Event[Any]) -> bool:
         """Whether an event of the controller's own kind counts: by its predicate, or since the object is waited for."""
-        predicate, request = self.controller.predicate, Request(*event.key)
+        predicate, request = self.controller.predicate, event.key
         return predicate is None or predicate(event) or request in self._paused or request in self._stopped
 
     def _note(self, request: Request, cause: Cause) -> None:
@@ -199,7 +199,11 @@ class ControlLoop(Generic[T]):
         outcome = Outcome.SUCCESS
         error: BaseException | None = None
         try:
-            outcome = await self._bounded(attempt)
+            limit = self._timeout
+            result = await (self._reconcile(attempt) if limit is None else self._bounded(attempt, limit))
+            if result is not None and result.requeue_after is not None:
+                self.queue.add(attempt.request, after=result.requeue_after)
+                outcome = Outcome.REQUEUE_AFTER
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -216,30 +220,21 @@ class ControlLoop(Generic[T]):
         self._observer.reconciled(outcome, seconds)
         if self._tracing is not None:
             self._tracing.ended(outcome, error)
-        if self._log.isEnabledFor(logging.DEBUG):
+        if self._log.logger.isEnabledFor(logging.DEBUG):
             self._about(attempt).debug("Reconcile ended", outcome=outcome.value, seconds=seconds)
         if again:
             raise _TryAgain from error
 
-    async def _bounded(self, attempt: Attempt) -> Outcome:
-        """The reconcile within its time, and what its result asks for."""
-        if self._timeout is None:
-            result = await self._reconcile(attempt)
-        else:
-            limit = asyncio.timeout(self._timeout)
-            try:
-                async with limit:
-                    result = await self._reconcile(attempt)
-            except TimeoutError as error:
-                if limit.expired():
-                    raise ReconcileTimeout(
-                        f"the reconcile took longer than {self._timeout:g} s and was cancelled"
-                    ) from error
-                raise
-        if result is None or result.requeue_after is None:
-            return Outcome.SUCCESS
-        self.queue.add(attempt.request, after=result.requeue_after)
-        return Outcome.REQUEUE_AFTER
+    async def _bounded(self, attempt: Attempt, seconds: float) -> Result | None:
+        """The reconcile, cancelled when it takes too long."""
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._reconcile(attempt)
+        except TimeoutError as error:
+            if limit.expired():
+                raise ReconcileTimeout(f"the reconcile took longer than {seconds:g} s and was cancelled") from error
+            raise
 
     async def _reconcile(self, attempt: Attempt) -> Result | None:
         mine = self.controller

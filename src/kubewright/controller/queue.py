@@ -120,7 +120,8 @@ class WorkQueue:
         if self._closed:
             return
         self._observer.added()
-        due = self._clock.monotonic() + (after.total_seconds() if after else 0.0)
+        now = self._clock.monotonic()
+        due = now + after.total_seconds() if after else now
         if request in self._in_hand:
             self._again[request] = _merged(self._again.get(request), request, priority, due)
             return
@@ -129,7 +130,7 @@ class WorkQueue:
         if entry is not waiting:
             if waiting is not None:
                 waiting.superseded = True
-            self._push(entry)
+            self._push(entry, now)
 
     def take(self) -> Hand:
         """The next request that is due: `async with queue.take() as request`. Leaving the block gives it back.
@@ -137,7 +138,7 @@ class WorkQueue:
         Left by an exception, the request comes again after its backoff: `backoff.delay(failures)`. Left without one,
         its failures are forgotten. Raises `QueueClosed` on entry once the queue is closed.
         """
-        return Hand(self._next, self._give_back)
+        return Hand(self._hand_out, self._wait_for_work, self._give_back)
 
     def failures(self, request: Request) -> int:
         """How often in a row the work on `request` ended by an exception."""
@@ -169,18 +170,23 @@ class WorkQueue:
         now = self._clock.monotonic()
         return iter([now - since for since in self._in_hand.values()])
 
-    async def _next(self) -> Request:
-        while not self._closed:
-            entry = self._pop()
-            if entry is not None:
-                now = self._clock.monotonic()
-                self._in_hand[entry.request] = now
+    def _hand_out(self) -> Request | None:
+        """The first request that is due, now in hand; None when there is none."""
+        if self._closed:
+            raise QueueClosed
+        if self._delayed:
+            self._ripen()
+        while self._ready:
+            entry = heapq.heappop(self._ready)[2]
+            if not entry.superseded:
+                request = entry.request
+                del self._waiting[request]
+                now = self._in_hand[request] = self._clock.monotonic()
                 self._observer.taken(now - entry.due)
                 if self._takers:
                     self._pass_on()
-                return entry.request
-            await self._wait_for_work()
-        raise QueueClosed
+                return request
+        return None
 
     async def _wait_for_work(self) -> None:
         taker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -196,14 +202,14 @@ class WorkQueue:
             raise
 
     def _give_back(self, request: Request, failed: bool) -> None:
-        self._observer.done(self._clock.monotonic() - self._in_hand.pop(request))
+        now = self._clock.monotonic()
+        self._observer.done(now - self._in_hand.pop(request))
         again = self._again.pop(request, None)
         if self._closed:
             return
         if failed:
             failures = self._failures[request] = self.failures(request) + 1
             self._observer.retried()
-            now = self._clock.monotonic()
             wait = self._backoff.delay(failures).total_seconds()
             if self._retries is not None:
                 wait = max(wait, self._retries.wait(now))
@@ -211,12 +217,12 @@ class WorkQueue:
         else:
             self._failures.pop(request, None)
         if again is not None:
-            self._push(again)
+            self._push(again, now)
 
-    def _push(self, entry: _Entry) -> None:
+    def _push(self, entry: _Entry, now: float) -> None:
         self._waiting[entry.request] = entry
         self._sequence += 1
-        if entry.due <= self._clock.monotonic():
+        if entry.due <= now:
             self._push_ready(entry, self._sequence)
             self._wake_one()
         else:
@@ -227,16 +233,6 @@ class WorkQueue:
     def _push_ready(self, entry: _Entry, sequence: int) -> None:
         # Priorities age alike, so the order of two entries never changes: a priority is worth a head start.
         heapq.heappush(self._ready, (entry.due - entry.priority * _AGEING, sequence, entry))
-
-    def _pop(self) -> _Entry | None:
-        if self._delayed:
-            self._ripen()
-        while self._ready:
-            entry = heapq.heappop(self._ready)[2]
-            if not entry.superseded:
-                del self._waiting[entry.request]
-                return entry
-        return None
 
     def _ripen(self) -> None:
         """Move what has become due from the delayed to the ready."""
@@ -276,16 +272,24 @@ class WorkQueue:
 class Hand:
     """One request in hand, from `WorkQueue.take`."""
 
-    __slots__ = ("_give_back", "_next", "_request")
+    __slots__ = ("_give_back", "_hand_out", "_request", "_wait")
 
-    def __init__(self, next: Callable[[], Awaitable[Request]], give_back: Callable[[Request, bool], None]) -> None:
-        self._next = next
+    def __init__(
+        self,
+        hand_out: Callable[[], Request | None],
+        wait: Callable[[], Awaitable[None]],
+        give_back: Callable[[Request, bool], None],
+    ) -> None:
+        self._hand_out = hand_out
+        self._wait = wait
         self._give_back = give_back
         self._request: Request | None = None
 
     async def __aenter__(self) -> Request:
-        self._request = await self._next()
-        return self._request
+        while (request := self._hand_out()) is None:
+            await self._wait()
+        self._request = request
+        return request
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

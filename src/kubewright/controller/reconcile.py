@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TypeAlias
 
+from kubewright.cache.entry import ObjectKey
 
-class Request(NamedTuple):
-    """Name of an object to reconcile. Says nothing of the event that led to it: a reconcile depends on state alone."""
-
-    namespace: str | None
-    """None for cluster-scoped kinds."""
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+Request: TypeAlias = ObjectKey
+"""Name of an object to reconcile. Says nothing of the event that led to it: a reconcile depends on state alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ class Polling:
 
 
 def _all(objects: Lister[Any]) -> Iterable[Request]:
-    return [Request(*entry.key) for entry in objects.entries()]
+    return [entry.key for entry in objects.entries()]
 
 
 def _seconds(source: str, interval: timedelta) -> float:

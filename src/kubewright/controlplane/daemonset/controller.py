@@ -90,7 +90,7 @@ def _status(daemon_set: DaemonSet, plan: Plan, by_node: Mapping[str, Sequence[Po
 
 
 def _every_set(_: Node, daemon_sets: Lister[DaemonSet]) -> Iterable[Request]:
-    return [Request(*entry.key) for entry in daemon_sets.entries()]
+    return [entry.key for entry in daemon_sets.entries()]
 
 
 def daemonset_controller(live: Client, clock: Clock) -> Controller[DaemonSet]:
