@@ -47,3 +47,10 @@ def test_every_command_of_ours_exists(page: Path) -> None:
             [Path(sys.executable).with_name("kubewright"), command, "--help"], capture_output=True, text=True
         )
         assert done.returncode == 0, f"kubewright {command}: {done.stderr}"
+
+
+def test_the_index_names_every_page() -> None:
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)\s#]+)", index.read_text())}
+    pages = {page for page in PAGES if page.is_relative_to(ROOT / "docs")}
+    assert pages - linked == {index}
