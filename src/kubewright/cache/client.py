@@ -151,7 +151,7 @@ class CachedClient(Client):
                 self._deleted(kind, ObjectKey(each.metadata.namespace or None, each.metadata.name), each)
         return data
 
-    def _deleted(self, kind: type[Object], key: ObjectKey, answer: _Deletion) -> None:
+    def _deleted(self, kind: type[Object], key: ObjectKey, answer: Deletion) -> None:
         for informer in self.cache.informers(kind):
             if informer.concerns(key, answer.metadata.labels or {}):
                 informer.own_writes.deleted(key, answer.uid, answer.version)
@@ -169,7 +169,7 @@ class _Details(msgspec.Struct, gc=False):
     uid: str = ""
 
 
-class _Deletion(msgspec.Struct, gc=False):
+class Deletion(msgspec.Struct, gc=False):
     """The answer to a deletion: the object as it is now, or a Status that says what was deleted."""
 
     metadata: _DeletedMetadata = msgspec.field(default_factory=_DeletedMetadata)
@@ -185,11 +185,11 @@ class _Deletion(msgspec.Struct, gc=False):
 
 
 class _DeletedList(msgspec.Struct, gc=False):
-    items: builtins.list[_Deletion] | None = None
+    items: builtins.list[Deletion] | None = None
 
 
 # Made on import: msgspec can't learn the same class in two threads at once.
-_decode_deletion: Final = msgspec.json.Decoder(_Deletion).decode
+_decode_deletion: Final = msgspec.json.Decoder(Deletion).decode
 _decode_deleted_list: Final = msgspec.json.Decoder(_DeletedList).decode
 
 

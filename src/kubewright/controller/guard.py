@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from kubewright.cache.cache import Cache
-from kubewright.cache.client import CachedClient
+from kubewright.cache.client import CachedClient, Deletion
 from kubewright.cache.entry import ObjectKey
 from kubewright.client.client import Client
 from kubewright.client.rest import JSON, Query
@@ -48,10 +48,15 @@ class GuardedClient(CachedClient):
     def _written(self, method: str, path: str, obj: Object) -> None:
         super()._written(method, path, obj)
         attempt = CURRENT.get()
+        self._loops.written(ObjectKey(obj.metadata.namespace or None, obj.metadata.name), obj)
         if method != "POST":
             self._loops.wrote(path, obj, attempt)
         elif attempt is not None:
             attempt.progressed = True
+
+    def _deleted(self, kind: type[Object], key: ObjectKey, answer: Deletion) -> None:
+        super()._deleted(kind, key, answer)
+        self._loops.deleted(kind, key, answer.uid)
 
     async def _before(self, kind: type[T], path: str, suspect: Suspect) -> JSONObject | None:
         """The document at `path` as it is before a write; None when it is not known."""

@@ -10,9 +10,10 @@ for the next reconcile, and that writes it again: `FLIPS` times in a row where t
 they are new each time (a time, a counter).
 
 Not taken for either: a status that follows other objects (its values differ from one write to the next, and others'
-events ask for the reconciles); work in steps that makes, deletes or first writes an object in each; an object that is
-deleted and made again under its name; a value that is renewed at intervals.
-Not found: fights over whether an object exists at all; a loop among more than `_RECENT` objects at a time.
+events ask for the reconciles); work in steps that makes, deletes or first writes an object in each; a value that is
+renewed at intervals. An object that others delete and make again under its name is told of by
+`kubewright.controller.existence`, where this controller is one of the two.
+Not found: a loop among more than `_RECENT` objects at a time.
 
 What it costs: a count for each write. Versions are compared only of objects that were written `_SUSPICIOUS` times
 lately, and of those that showed no sign of it only a few in every `_RESPITE`.
@@ -24,6 +25,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +33,7 @@ import msgspec
 from kubewright.cache.entry import ObjectKey
 from kubewright.controller.attempt import MAX_CAUSES, Attempt
 from kubewright.controller.difference import Path, difference, managers_of, shown
+from kubewright.controller.existence import Existence
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object, codec
@@ -56,20 +59,28 @@ _SHOWN: Final = 80
 """Characters of a value."""
 
 
+class Shape(Enum):
+    """What goes round; the values are what the log says."""
+
+    UNDONE = "Hot loop: another keeps undoing what a reconcile writes"
+    OWN = "Hot loop: a reconcile is asked for by nothing but its own writes"
+    DELETED = "Hot loop: another keeps deleting what a reconcile creates"
+    CREATED = "Hot loop: another keeps creating what a reconcile deletes"
+
+
 @dataclass(frozen=True, slots=True)
 class HotLoop:
     """What keeps changing."""
 
+    shape: Shape
     object: str
     """`Deployment default/web`."""
-    field: str
-    """`spec.replicas`."""
-    values: tuple[str, str]
+    field: str = ""
+    """`spec.replicas`; empty where it is the object itself."""
+    values: tuple[str, str] = ("", "")
     """The last two values of it, as JSON: what was found, and what this controller made of it."""
-    managers: tuple[str, ...]
+    managers: tuple[str, ...] = ()
     """Who else owned the field before this controller's last write; empty when it is a loop of its own."""
-    fight: bool
-    """Somebody else puts the value back."""
 
 
 class _Write:
@@ -125,6 +136,21 @@ class HotLoops:
         self._suspects: dict[str, Suspect] = {}
         self._own: deque[int] = deque(maxlen=_OWN)
         self._told: dict[tuple[str, str], float] = {}
+        self._existence = Existence(clock)
+
+    def written(self, key: ObjectKey, obj: Object) -> None:
+        """The object was written by this controller, and is `obj` now."""
+        if self._existence.written(key, obj):
+            self._report_existence(Shape.DELETED, obj.__api__.kind, key)
+
+    def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> None:
+        """The object was deleted by this controller."""
+        if self._existence.deleted(kind, key, uid):
+            self._report_existence(Shape.CREATED, kind.__api__.kind, key)
+
+    def _report_existence(self, shape: Shape, kind: str, key: ObjectKey) -> None:
+        loop = HotLoop(shape, f"{kind} {key}")
+        self._report(loop, self._is_news(loop.object, ""))
 
     def suspect(self, path: str) -> Suspect | None:
         """The object at `path`, when its state before the next write is wanted."""
@@ -202,22 +228,25 @@ class HotLoops:
         key = self._suspects[path].key
         self._acquit(path)
         name = shown(field)
-        known = self._told.get((path, name))
-        is_news = known is None or write.at - known > _TOLD_AGAIN
-        if is_news:
-            if len(self._told) >= _RECENT:
-                self._told.clear()
-            self._told[path, name] = write.at
         found, made = write.changes[field]
         hidden = obj.kind == "Secret"
         loop = HotLoop(
+            Shape.UNDONE if fight else Shape.OWN,
             object=f"{obj.kind} {key}",
             field=name,
             values=("(secret)", "(secret)") if hidden else (_shown(found), _shown(made)),
             managers=tuple(managers_of(before, field)) if fight else (),
-            fight=fight,
         )
-        self._report(loop, is_news)
+        self._report(loop, self._is_news(path, name))
+
+    def _is_news(self, what: str, field: str) -> bool:
+        now, known = self._clock.monotonic(), self._told.get((what, field))
+        if known is not None and now - known <= _TOLD_AGAIN:
+            return False
+        if len(self._told) >= _RECENT:
+            self._told.clear()
+        self._told[what, field] = now
+        return True
 
     def _forget(self) -> None:
         """Of objects that were not written since the last time this happened."""

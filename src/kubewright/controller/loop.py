@@ -328,13 +328,11 @@ class ControlLoop(Generic[T]):
             own = self._client.field_manager
             managers = [f"{each} (this program)" if each == own else each for each in loop.managers]
             self._log.warning(
-                "Hot loop: another keeps undoing what a reconcile writes"
-                if loop.fight
-                else "Hot loop: a reconcile is asked for by nothing but its own writes",
+                loop.shape.value,
                 object=loop.object,
-                field=loop.field,
-                found=found,
-                written=made,
+                field=loop.field or None,
+                found=found or None,
+                written=made or None,
                 managers=", ".join(managers) or None,
             )
 

@@ -192,6 +192,86 @@ async def test_an_object_that_is_made_again_and_again_is_no_fight(
     assert warnings(caplog) == []
 
 
+async def test_an_object_that_another_keeps_deleting_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(20):
+        await shop.settle()
+        await shop.admin.delete(Secret, "web-child", namespace=NAMESPACE)
+    await shop.settle()
+    (line,) = [each for each in caplog.records if each.msg.startswith("Hot loop")]
+    assert line.msg == "Hot loop: another keeps deleting what a reconcile creates"
+    assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web-child"
+
+
+async def test_an_object_that_another_keeps_creating_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    @controller(Secret, predicate=ours)
+    async def reconcile(ctx: Context[Secret]) -> None:
+        await ctx.delete(ctx.object)
+
+    await shop.run(reconcile)
+    for _ in range(20):
+        await shop.create(secret("web"))
+        await shop.settle()
+    (line,) = [each for each in caplog.records if each.msg.startswith("Hot loop")]
+    assert line.msg == "Hot loop: another keeps creating what a reconcile deletes"
+    assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web"
+
+
+async def test_an_object_that_is_deleted_now_and_then_is_no_fight(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(20):
+        await shop.settle()
+        await shop.clock.advance(11)
+        await shop.admin.delete(Secret, "web-child", namespace=NAMESPACE)
+    await shop.settle()
+    assert warnings(caplog) == []
+
+
+async def test_an_object_that_a_reconcile_itself_makes_and_deletes_is_no_fight(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.delete(await ctx.apply(secret("web-run")))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for number in range(20):
+        change = MergePatch({"data": {"run": str(number)}})
+        await shop.admin.patch(ConfigMap, change, name="web", namespace=NAMESPACE)
+        await shop.settle()
+    assert warnings(caplog) == []
+
+
+async def test_a_child_that_comes_and_goes_with_its_owner_is_no_fight(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("web-child"))
+
+    await shop.run(reconcile)
+    for _ in range(20):
+        await shop.create(config_map("web"))
+        await shop.settle()
+        await shop.admin.delete(ConfigMap, "web", namespace=NAMESPACE)
+        await shop.admin.delete(Secret, "web-child", namespace=NAMESPACE)
+        await shop.settle()
+    assert warnings(caplog) == []
+
+
 async def test_users_who_change_their_minds_are_no_fight(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:

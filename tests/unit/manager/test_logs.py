@@ -105,6 +105,8 @@ def messages(source: str) -> Iterator[ast.expr]:
 def is_constant(message: ast.expr) -> bool:
     if isinstance(message, ast.IfExp):
         return is_constant(message.body) and is_constant(message.orelse)
+    if isinstance(message, ast.Attribute):
+        return message.attr == "value"  # of an enumeration
     return isinstance(message, ast.Constant) and "%" not in str(message.value)
 
 

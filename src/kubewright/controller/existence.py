@@ -1,0 +1,82 @@
+"""Finds fights over whether an object exists: one makes it, another deletes it, and again.
+
+Told from the uids of what is under one name: this controller makes an object that somebody else deletes, and makes it
+again; or deletes one that somebody else makes again. `ROUNDS` times in a row, each within `BRIEF` seconds of the one
+before, is a fight.
+
+Not taken for one: an object that this controller both makes and deletes (a Job for each run); one that goes with its
+owner, and comes with the next one; one that is deleted by hand now and then.
+Not found: fights over objects with generated names, which are different ones each time.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kubewright.cache.entry import ObjectKey
+from kubewright.machinery.clock import Clock
+from kubewright.models import Object
+
+ROUNDS: Final = 5
+BRIEF: Final = 10.0
+_REMEMBERED: Final = 1024
+
+
+class _Name(NamedTuple):
+    kind: type[Object]
+    key: ObjectKey
+
+
+class _Life(NamedTuple):
+    """What this controller did with one object under a name."""
+
+    uid: str
+    at: float
+    made: bool
+    deleted: bool
+    owners: tuple[str, ...] = ()
+    """Their uids: with another owner it is another matter."""
+    round: int = 0
+    """How often in a row the same had been done to other objects of that name before."""
+
+    def repeats(self, last: _Life) -> bool:
+        """Whether the same was done to `last`, just before."""
+        return self.at - last.at <= BRIEF and self[2:5] == last[2:5]
+
+
+class Existence:
+    """The objects that one controller has lately made or deleted."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lives: dict[_Name, _Life] = {}
+
+    def written(self, key: ObjectKey, obj: Object) -> bool:
+        """The controller wrote `obj`: whether that made it, once more, against somebody's will."""
+        name, meta = _Name(type(obj), key), obj.metadata
+        last = self._lives.get(name)
+        if (last is not None and last.uid == meta.uid) or len(meta.managed_fields) != 1:
+            return False  # somebody has written to it before
+        owners = tuple(each.uid for each in meta.owner_references)
+        return self._begin(name, last, _Life(meta.uid, self._clock.monotonic(), True, False, owners))
+
+    def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> bool:
+        """The controller deleted an object: whether it did so once more, against somebody's will."""
+        name = _Name(kind, key)
+        last = self._lives.get(name)
+        if last is not None and last.uid == uid:
+            self._lives[name] = last._replace(deleted=True)
+            return False
+        return self._begin(name, last, _Life(uid, self._clock.monotonic(), False, True))
+
+    def _begin(self, name: _Name, last: _Life | None, life: _Life) -> bool:
+        """Another object has come under a name."""
+        if last is not None and life.repeats(last):
+            life = life._replace(round=last.round + 1)
+        found = life.round >= ROUNDS
+        if len(self._lives) >= _REMEMBERED:
+            self._lives = {each: known for each, known in self._lives.items() if life.at - known.at <= BRIEF}
+            if len(self._lives) >= _REMEMBERED:
+                self._lives.clear()
+        self._lives[name] = life._replace(round=0) if found else life
+        return found
