@@ -26,6 +26,8 @@ class Change:
     """A file that is not what it would be."""
 
     path: Path
+    name: str
+    """How it is spoken of: its path from where it was asked for."""
     text: str | None
     """What it would hold; None where it would be gone."""
 
@@ -33,11 +35,11 @@ class Change:
     def action(self) -> str:
         return "remove" if self.text is None else "write"
 
-    def diff(self, name: str) -> str:
-        """From what there is to what would be, as `diff -u` shows it; the file is called `name`."""
+    def diff(self) -> str:
+        """From what there is to what would be, as `diff -u` shows it."""
         old = self.path.read_text().splitlines(keepends=True) if self.path.is_file() else []
         new = (self.text or "").splitlines(keepends=True)
-        return "".join(unified_diff(old, new, name if old else "/dev/null", name if self.text else "/dev/null"))
+        return "".join(unified_diff(old, new, self.name if old else "/dev/null", self.name if new else "/dev/null"))
 
     def apply(self) -> None:
         """Write the file, or remove it with the folders that are empty then."""
@@ -57,17 +59,16 @@ def changes(root: Path, files: Mapping[str, str], *, folders: Iterable[str] = ()
 
     Raises ConfigError when a file of somebody's is where one of these has to be.
     """
-    stale = [Change(root / name, text) for name, text in files.items() if _read(root / name) != text]
-    foreign = [each.path for each in stale if each.path.exists() and not is_generated(each.path)]
+    stale = [Change(root / name, name, text) for name, text in files.items() if _read(root / name) != text]
+    foreign = [each.name for each in stale if each.path.exists() and not is_generated(each.path)]
     if foreign:
-        listed = ", ".join(str(each.relative_to(root)) for each in foreign)
         raise ConfigError(
-            f"{listed}: not made by `kubewright generate`, and in its way; it is left alone. Move it away, or remove "
-            "it, and run this again"
+            f"{', '.join(foreign)}: not made by `kubewright generate`, and in its way; it is left alone. Move it away, "
+            "or remove it, and run this again"
         )
     kept = {root / name for name in files}
     left = (path for folder in folders for path in _files(root / folder) if path not in kept and is_generated(path))
-    return stale + [Change(path, None) for path in left]
+    return stale + [Change(path, str(path.relative_to(root) if root.parts else path), None) for path in left]
 
 
 def is_generated(path: Path) -> bool:

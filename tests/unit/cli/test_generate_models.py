@@ -36,7 +36,7 @@ def test_a_file_that_a_person_wrote_is_left_alone(tmp_path: Path) -> None:
     own.write_text("# my own\n")
     done = generate_models(GOLDEN, "--output", tmp_path)
     assert done.exit_code == 1
-    assert f"{own} was not made by this command and is left alone" in done.output
+    assert f"{own}: not made by `kubewright generate`, and in its way" in done.output
     assert [path.read_text() for path in tmp_path.iterdir()] == ["# my own\n"]
 
 

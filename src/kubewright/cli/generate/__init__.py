@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubewright.cli.generate import chart, installer, manifests, models
+from kubewright.cli.generate import chart, client, installer, manifests, models
 
 
 @click.group("generate", invoke_without_command=True, context_settings={"max_content_width": 100})
@@ -26,5 +26,5 @@ def command(context: click.Context, check: bool, verbose: bool, output: str) -> 
         manifests.generate(check=check, verbose=verbose, output=output)
 
 
-for each in (manifests.command, installer.command, chart.command, models.command):
+for each in (manifests.command, installer.command, chart.command, models.command, client.command):
     command.add_command(each)

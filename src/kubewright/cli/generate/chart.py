@@ -30,4 +30,4 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     if image:
         manifests = manifests.with_image(image)
     todo = changes(project.root, chart.files(manifests), folders=["dist/chart"])
-    write(project.root, todo, check=check, verbose=verbose, output=output)
+    write(todo, check=check, verbose=verbose, output=output)

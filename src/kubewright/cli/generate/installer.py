@@ -29,4 +29,4 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     if image:
         manifests = manifests.with_image(image)
     todo = changes(project.root, {"dist/install.yaml": installer.text(manifests)})
-    write(project.root, todo, check=check, verbose=verbose, output=output)
+    write(todo, check=check, verbose=verbose, output=output)

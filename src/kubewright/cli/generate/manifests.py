@@ -38,4 +38,4 @@ def generate(*, check: bool, verbose: bool, output: str) -> None:
     files = kustomize.files(project.manifests(), [*samples.present(folder), *first])
     files |= {f"config/samples/{name}": text for name, text in first.items()}
     todo = changes(project.root, files, folders=["config"])
-    write(project.root, todo, check=check, verbose=verbose, output=output)
+    write(todo, check=check, verbose=verbose, output=output)

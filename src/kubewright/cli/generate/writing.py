@@ -14,27 +14,38 @@ from kubewright.manifests.generated import Change
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def options(function: F) -> F:
-    """`--check`, `--verbose` and `--output`: what `write` is given."""
+def check_options(function: F) -> F:
+    """`--check` and `--verbose`."""
     check = click.option("--check", is_flag=True, help="Write nothing; fail when a file is not what it would be.")
     verbose = click.option("--verbose", "-v", is_flag=True, help="Show how files differ.")
-    return check(verbose(console.output_option(function)))
+    return check(verbose(function))
 
 
-def write(root: Path, changes: Sequence[Change], *, check: bool, verbose: bool, output: str) -> None:
-    """Make the changes, or with `check` fail when there are any. Paths are told from `root`."""
-    names = {change: change.path.relative_to(root).as_posix() for change in changes}
+def options(function: F) -> F:
+    """`--check`, `--verbose`, and `--output text|json`: what `write` is given."""
+    return check_options(console.output_option(function))
+
+
+def folder_option(function: F) -> F:
+    """`--output FOLDER`."""
+    kind = click.Path(file_okay=False, path_type=Path)
+    return click.option("--output", "-o", "folder", type=kind, required=True, help="Folder to write.")(function)
+
+
+def write(changes: Sequence[Change], *, check: bool, verbose: bool, output: str = "text") -> None:
+    """Make the changes, or with `check` fail when there are any."""
     if output == "json":
-        listed = [{"path": name, "action": change.action} for change, name in names.items()]
+        listed = [{"path": change.name, "action": change.action} for change in changes]
         console.document({"upToDate": not changes, "changes": listed})
-    for change, name in names.items():
+    for change in changes:
         if verbose and output == "text":
-            console.say(change.diff(name).rstrip("\n"))
+            console.say(change.diff().rstrip("\n"))
         if not check:
             change.apply()
             if output == "text":
-                console.say(f"{'removed' if change.action == 'remove' else 'wrote'} {name}")
+                console.say(f"{'removed' if change.action == 'remove' else 'wrote'} {change.name}")
     if changes and check:
-        raise click.ClickException(f"not up to date: {', '.join(names.values())}; run this without --check")
+        names = ", ".join(change.name for change in changes)
+        raise click.ClickException(f"not up to date: {names}; run this without --check")
     if not changes and output == "text":
         console.say("everything is up to date")

@@ -10,6 +10,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -51,7 +52,12 @@ def modules(crds: Iterable[JSONObject]) -> dict[str, str]:
 
     Raises ModelError for a document that is none, and for a version without a structural schema.
     """
-    made: dict[str, _Module] = {}
+    return {name: module.source() for name, module in modules_of(crds).items()}
+
+
+def modules_of(crds: Iterable[JSONObject]) -> dict[str, Module]:
+    """The same modules, with the kinds that are in each. Raises ModelError."""
+    made: dict[str, Module] = {}
     for crd in crds:
         if crd.get("kind") != "CustomResourceDefinition" or crd.get("apiVersion") != "apiextensions.k8s.io/v1":
             said = f"{crd.get('kind')} of {crd.get('apiVersion')}"
@@ -59,22 +65,36 @@ def modules(crds: Iterable[JSONObject]) -> dict[str, str]:
         for version in crd["spec"]["versions"]:
             group = crd["spec"]["group"]
             name = names.module(group, version["name"])
-            made.setdefault(name, _Module(group, version["name"])).add(crd, version)
-    return {name: module.source() for name, module in sorted(made.items())}
+            made.setdefault(name, Module(group, version["name"])).add(crd, version)
+    return dict(sorted(made.items()))
 
 
-class _Module:
-    """A module that is being made."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind in a module."""
+
+    name: str
+    class_name: str
+    """Another than its name where that is something else's."""
+    accessor: str
+    """Its plural, as a name in Python."""
+    namespaced: bool
+
+
+class Module:
+    """The module of a group and version, while it is being made."""
 
     def __init__(self, group: str, version: str) -> None:
-        self._group_version = f"{group}/{version}"
+        self.group = group
+        self.version = version
+        self.kinds: list[Kind] = []
         self._classes: list[str] = []
         self._taken: set[str] = {name for each in _MODULES.values() for name in each}
         self._known: dict[str, str] = {}
 
     def source(self) -> str:
         body = "\n\n\n".join(self._classes)
-        about = f'"""The kinds of {self._group_version}, from their CustomResourceDefinitions."""'
+        about = f'"""The kinds of {self.group}/{self.version}, from their CustomResourceDefinitions."""'
         waived = "# ruff: noqa: E501, RUF100 - descriptions are their authors', line by line"
         head = [HEADER.rstrip(), waived, about, "", "from __future__ import annotations", *_imports(body)]
         return "\n".join(head) + f"\n\n\n{body}\n"
@@ -91,6 +111,8 @@ class _Module:
         properties = {key: value for key, value in declared.items() if key not in own}
         name = names.unique(kind, self._taken)
         self._taken.add(name)
+        accessor = names.attribute(crd["spec"]["names"]["plural"], {each.accessor for each in self.kinds})
+        self.kinds.append(Kind(kind, name, accessor, crd["spec"]["scope"] == "Namespaced"))
         options = _arguments(crd, version, name) | _markers(schema)
         self._class(
             name, {**schema, "properties": properties}, call(f"class {name}", "CustomResource", **options), of_kind=True

@@ -1,0 +1,217 @@
+"""`kubewright generate client`: a package for the users of some kinds, used as they use it: without the operator."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration.command import COMMAND, environment
+from integration.manifests import GOLDEN
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster, eventually
+
+FULL = GOLDEN / "full"
+MODELS = GOLDEN.parent / "models"
+PYRIGHT = '{"include": ["."], "extraPaths": ["src"], "typeCheckingMode": "strict", "pythonVersion": "3.11"}'
+
+
+def generate(*arguments: str | Path, folder: Path = FULL, kubeconfig: Path | None = None) -> str:
+    command = [str(COMMAND), "generate", "client", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, env=environment(kubeconfig), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client of the golden project, made from its classes."""
+    folder = tmp_path_factory.mktemp("package") / "fleet-client"
+    generate("--output", folder)
+    return folder
+
+
+def refused(*arguments: str | Path) -> str:
+    command = [str(COMMAND), "generate", "client", *map(str, arguments)]
+    done = subprocess.run(command, cwd=FULL, env=environment(None), capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout
+    return done.stderr.splitlines()[-1]
+
+
+USE = """
+from fleet_client import Clientset, Informers
+from fleet_client.fleet_v1 import Harbour, Ship, ShipSpec
+from kubewright import Config, MergePatch, ObjectMeta
+
+
+async def use(config: Config) -> int:
+    async with Clientset(config) as clients:
+        ships = clients.fleet_v1.ships("default")
+        ship: Ship = await ships.create(Ship(metadata=ObjectMeta(name="argo"), spec=ShipSpec(home="iolcus")))
+        ship = await ships.patch("argo", MergePatch({"spec": {"crew": 50}}))
+        crew: int = ship.spec.crew
+        informers = Informers(clients, namespace="default")
+        found: Ship | None = informers.fleet_v1.ships.lister.get("argo", "default")
+        harbours: list[Harbour] = list(await clients.fleet_v1.harbours().list())
+        async for event in ships.watch(timeout=1):
+            ship = event.object
+        return crew + len(harbours) + (found.status.aboard if found else 0)
+"""
+MISUSE = """
+from fleet_client import Clientset
+from fleet_client.fleet_v1 import Harbour, ShipSpec
+
+clients = Clientset()
+ships = clients.fleet_v1.ships("default")
+a = ShipSpec(home=1)
+b = ShipSpec(home="x", rig="raft")
+c = clients.fleet_v1.boats("default")
+d = clients.fleet_v1.harbours("default")
+e = ships.create(Harbour())
+f = ships.get(1)
+"""
+ERRORS = 6
+
+
+@pytest.mark.parametrize(
+    "checker",
+    [
+        pytest.param(["mypy", "--strict", "--python-version=3.11", "."], id="mypy"),
+        pytest.param(["pyright", "--pythonpath", sys.executable], id="pyright"),
+    ],
+)
+def test_strict_checkers_accept_the_package_and_find_what_is_wrong_in_its_use(
+    package: Path, tmp_path: Path, checker: list[str]
+) -> None:
+    folder = tmp_path / "uses"
+    folder.mkdir()
+    (folder / "pyrightconfig.json").write_text(PYRIGHT)
+    (folder / "src").symlink_to(package / "src")
+    own = os.environ | {"MYPYPATH": "src"}
+
+    def check() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", *checker]
+        return subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
+
+    (folder / "use.py").write_text(USE)
+    done = check()
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder / "misuse.py").write_text(MISUSE)
+    found = [line for line in check().stdout.splitlines() if "misuse.py:" in line and "error" in line]
+    lines = {int(line.partition("misuse.py:")[2].partition(":")[0]) for line in found}
+    first = MISUSE.splitlines().index("a = ShipSpec(home=1)") + 1
+    assert lines == set(range(first, first + ERRORS)), found
+
+
+def test_what_is_there_stays_and_what_is_not_needed_goes(package: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "fleet-client"
+    generate("--output", folder, "--kinds", "Harbour")
+    assert "class Ship(" not in (folder / "src/fleet_client/fleet_v1.py").read_text()
+    (folder / "NOTES").write_text("mine")
+    generate("--output", folder, "--name", "harbours")
+    assert sorted(path.name for path in folder.iterdir()) == ["NOTES", "README.md", "pyproject.toml", "src"]
+    assert [path.name for path in (folder / "src").iterdir()] == ["harbours"]
+    assert generate("--output", folder, "--name", "harbours", "--check") == "everything is up to date\n"
+
+
+def test_crds_of_others_make_a_package_too(tmp_path: Path) -> None:
+    generate(MODELS, "--output", tmp_path / "shop-client", folder=tmp_path)
+    text = (tmp_path / "shop-client/README.md").read_text()
+    assert "`clients.shop_v1." in text
+    assert 'name = "shop-client"' in (tmp_path / "shop-client/pyproject.toml").read_text()
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    assert refused("--output", tmp_path, "--name", "x", "--kinds", "Shipp").endswith(
+        "there is no kind Shipp; did you mean Ship?"
+    )
+    assert refused("--output", tmp_path, "--name", "1-x").endswith(
+        '"1-x" can\'t be the name of a package, like "fleet-client"'
+    )
+    (tmp_path / "none.yaml").write_text("kind: Pod\n")
+    assert refused(tmp_path, "--output", tmp_path / "x").endswith("no CustomResourceDefinition is in what was given")
+
+
+PROGRAM = """
+import asyncio, sys
+from fleet_client import Clientset, Informers
+from fleet_client.fleet_v1 import Harbour, Ship, ShipSpec
+from kubewright import ConfigError, MergePatch, NotFound, ObjectMeta
+
+async def main(namespace: str) -> None:
+    async with Clientset() as clients:
+        ships = clients.fleet_v1.ships(namespace)
+        made = await ships.create(Ship(metadata=ObjectMeta(name="argo"), spec=ShipSpec(home="iolcus")))
+        assert made.metadata.namespace == namespace
+        assert (await ships.patch("argo", MergePatch({"spec": {"crew": 49}}))).spec.crew == 49
+        await ships.apply(Ship(metadata=ObjectMeta(name="swan"), spec=ShipSpec(home="delos")))
+        read = await ships.get("argo")
+        read.spec.crew = 50
+        read = await ships.update(read)
+        read.status.aboard = 50
+        await ships.update_status(read)
+        assert (await ships.get("argo")).status.aboard == 50
+        assert [each.metadata.name for each in await ships.list()] == ["argo", "swan"]
+        assert [each.spec.crew async for each in first(ships)] == [50, 1]
+        try:
+            await ships.create(Ship(metadata=ObjectMeta(name="x", namespace="other"), spec=ShipSpec(home="y")))
+        except ConfigError as error:
+            assert 'its namespace is "other", and this is about' in str(error)
+        await clients.fleet_v1.harbours().apply(Harbour(metadata=ObjectMeta(name=namespace)))
+        informers = Informers(clients, namespace=namespace)
+        lister = informers.fleet_v1.ships.lister
+        async with informers:
+            await informers.wait_synced(20)
+            found = lister.get("argo", namespace)
+            assert found is not None and found.spec.crew == 50
+        await ships.delete("argo", propagation="Foreground")
+        try:
+            await ships.get("argo")
+        except NotFound:
+            pass
+        await ships.delete_all()
+        await clients.fleet_v1.harbours().delete(namespace)
+    assert not [name for name in sys.modules if name.startswith(("fleet_operator", "kubewright.controller"))]
+    print("done")
+
+async def first(ships):
+    stream = ships.watch(timeout=20)
+    for _ in range(2):
+        yield (await anext(stream)).object
+    await stream.aclose()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_program_uses_a_cluster_by_it_and_imports_no_operator(
+    cluster: Cluster, namespace: str, package: Path, tmp_path: Path
+) -> None:
+    for path in sorted((FULL / "config/crd/bases").iterdir()):
+        crd = codec.from_dict(CustomResourceDefinition, yaml.load(path.read_text()))
+        await cluster.client.apply(crd)
+    for name in ("ships.fleet.example.com", "harbours.fleet.example.com"):
+        await eventually(is_served, cluster, name)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    kubeconfig = cluster.kubeconfig()
+    own = environment(kubeconfig) | {"PYTHONPATH": str(package / "src")}
+    command = [sys.executable, program, namespace]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    given = ("--from-cluster", "ships.fleet.example.com", "--output", tmp_path / "fleet-client")
+    await asyncio.to_thread(generate, *given, folder=tmp_path, kubeconfig=kubeconfig)
+    assert "class Ship(" in (tmp_path / "fleet-client/src/fleet_client/fleet_v1.py").read_text()
+
+
+async def is_served(cluster: Cluster, name: str) -> None:
+    crd = await cluster.client.get(CustomResourceDefinition, name)
+    assert any(each.type == "Established" and each.status == "True" for each in crd.status.conditions)
