@@ -1,0 +1,50 @@
+"""The API: what a WebServer is, in version v1."""
+
+from typing import Annotated
+
+from kubewright import (
+    Condition,
+    CustomResource,
+    ListMapKey,
+    ListType,
+    Minimum,
+    MinLength,
+    Model,
+    PrintColumn,
+    field,
+)
+
+
+class WebServerSpec(Model):
+    """What a WebServer should be."""
+
+    replicas: Annotated[int, Minimum(0)] = 1
+    """The number of replicas that the webserver should have"""
+    image: Annotated[str, MinLength(1)]
+    """The container image of the webserver"""
+
+
+class WebServerStatus(Model):
+    """What a WebServer is."""
+
+    available_replicas: int = 0
+    """How many replicas serve at present"""
+    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    """Ready says whether it is as its spec asks for, and why not."""
+
+
+class WebServer(
+    CustomResource,
+    group="my.domain",
+    version="v1",
+    columns=[
+        PrintColumn("Replicas", ".spec.replicas", type="integer"),
+        PrintColumn("Image", ".spec.image"),
+        PrintColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
+    ],
+):
+    """WebServer is the Schema for the webservers API."""
+
+    spec: WebServerSpec
+    status: WebServerStatus = field(default_factory=WebServerStatus)
