@@ -23,7 +23,7 @@ from benchmarks import report
 from benchmarks.bars import BARS, Verdict, judge
 from benchmarks.bars import table as verdict_table
 from benchmarks.peers import Peer
-from benchmarks.peers.build import NAMES, build
+from benchmarks.peers.build import BY_DEFAULT, NAMES, build
 from benchmarks.report import Medians, NotMeasured, PartlyMeasured, say
 from benchmarks.sections import SECTIONS, Sizes
 from kubewright.machinery.errors import KubewrightError
@@ -127,9 +127,8 @@ def main() -> int:
     given = {name: value for name in asdict(_FULL) if (value := getattr(arguments, name)) is not None}
     sizes = replace(_QUICK if arguments.quick else _FULL, **given)
     sections = arguments.only or list(SECTIONS)
-    peers = build(
-        [name for name in arguments.peer or NAMES if any(name not in SECTIONS[each].without for each in sections)]
-    )
+    wanted = arguments.peer or BY_DEFAULT
+    peers = build([name for name in wanted if any(name not in SECTIONS[each].without for each in sections)])
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             results, complete = runner.run(_measure(sections, peers, sizes))

@@ -39,6 +39,8 @@ async def _run(peer: Peer, objects: int) -> Run:
     few = [f"few-{number}" for number in range(objects)]
     more = [f"more-{number}" for number in range(objects * (TIMES - 1))]
     async with bench() as there, Fleet(there.cluster.client) as widgets, there.running(peer) as operator:
+        await widgets.create(["first"])
+        await widgets.converged()  # so that it has started
         created = await _cost(operator, widgets, widgets.create, few)
         updated = await _cost(operator, widgets, widgets.update, few)
         before = operator.rss

@@ -15,6 +15,8 @@ from typing import Final, TypeAlias
 
 KUBEWRIGHT: Final = "kubewright"
 CONTROLLER_RUNTIME: Final = "controller-runtime"
+CONTROLLER_RUNTIME_16: Final = "controller-runtime-16"
+"""With as many workers as Kubewright has; its own default is one."""
 KUBE_RS: Final = "kube-rs"
 KOPF: Final = "kopf"
 

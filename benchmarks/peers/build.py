@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, KUBE_RS, KUBEWRIGHT, Command, Peer
+from benchmarks.peers import CONTROLLER_RUNTIME, CONTROLLER_RUNTIME_16, KOPF, KUBE_RS, KUBEWRIGHT, Command, Peer
 from benchmarks.process import compiled_into
 from benchmarks.report import say
 
@@ -73,7 +74,7 @@ def _kubewright() -> Peer:
     )
 
 
-def _controller_runtime() -> Peer:
+def _controller_runtime(name: str, workers: int) -> Peer:
     def compile_into(folder: Path) -> None:
         _need("go", "Go 1.26 or newer")
         packages = tuple(f"./{program}" for program in PROGRAMS)
@@ -82,9 +83,9 @@ def _controller_runtime() -> Peer:
     folder = _built(CONTROLLER_RUNTIME, compile_into)
     free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
     return Peer(
-        CONTROLLER_RUNTIME,
+        name,
         pinned(CONTROLLER_RUNTIME),
-        widgets=(str(folder / "widgets"), *free),
+        widgets=(str(folder / "widgets"), *free, f"--max-concurrent-reconciles={workers}"),
         pods=(str(folder / "pods"),),
         environment=dict(os.environ),
     )
@@ -127,11 +128,13 @@ def _kopf() -> Peer:
 
 _BUILDERS: Final[dict[str, Callable[[], Peer]]] = {
     KUBEWRIGHT: _kubewright,
-    CONTROLLER_RUNTIME: _controller_runtime,
+    CONTROLLER_RUNTIME: partial(_controller_runtime, CONTROLLER_RUNTIME, 1),
+    CONTROLLER_RUNTIME_16: partial(_controller_runtime, CONTROLLER_RUNTIME_16, 16),
     KUBE_RS: _kube_rs,
     KOPF: _kopf,
 }
 NAMES: Final = tuple(_BUILDERS)
+BY_DEFAULT: Final = (KUBEWRIGHT, CONTROLLER_RUNTIME, KUBE_RS, KOPF)
 
 
 def cache() -> Path:

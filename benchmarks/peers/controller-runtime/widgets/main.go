@@ -28,8 +28,10 @@ func init() {
 
 func main() {
 	var metricsAddr, probeAddr string
+	var workers int
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address the metrics endpoint binds to.")
 	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "The address the probe endpoint binds to.")
+	flag.IntVar(&workers, "max-concurrent-reconciles", 1, "How many Widgets are reconciled at once.")
 	opts := zap.Options{}
 	opts.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -41,8 +43,8 @@ func main() {
 		HealthProbeBindAddress: probeAddr,
 	})
 	exitOn(err, "unable to start manager")
-	exitOn((&WidgetReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr),
-		"unable to create controller")
+	reconciler := &WidgetReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme(), Workers: workers}
+	exitOn(reconciler.SetupWithManager(mgr), "unable to create controller")
 	exitOn(mgr.AddHealthzCheck("healthz", healthz.Ping), "unable to set up health check")
 	exitOn(mgr.AddReadyzCheck("readyz", healthz.Ping), "unable to set up ready check")
 	exitOn(mgr.Start(ctrl.SetupSignalHandler()), "problem running manager")
