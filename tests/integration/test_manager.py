@@ -18,11 +18,12 @@ from integration import gizmo_operator
 from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.client import MergePatch
+from kubewright.client import MergePatch, wait_for
 from kubewright.controller.pause import PAUSED
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.manager import Manager
+from kubewright.models import Object
 from kubewright.models.meta import ObjectMeta
 from kubewright.testing import Cluster, eventually
 
@@ -86,6 +87,10 @@ async def operator(kubeconfig: Path, namespace: str, *arguments: str) -> AsyncIt
         await process.kill()
 
 
+def version_of(obj: Object) -> int:
+    return int(obj.metadata.resource_version)
+
+
 def gizmo(namespace: str, name: str = "g", *, parts: int = 1, slow: bool = False) -> Gizmo:
     return Gizmo(metadata=ObjectMeta(name=name, namespace=namespace), spec=GizmoSpec(parts=parts, slow=slow))
 
@@ -147,6 +152,34 @@ async def test_a_reconcile_that_runs_at_sigterm_is_finished(cluster: Cluster, na
         process.signal(signal.SIGTERM)
         assert await process.ended() == 0
     assert await parts_of(cluster, namespace) == {"g-0", "g-1"}
+
+
+async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the_standby_takes_over_then(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
+    async with operator(kubeconfig, namespace) as first:
+        await first.says("Working")
+        lease = await cluster.client.get(Lease, "gizmo-operator", namespace=namespace)
+        async with operator(kubeconfig, namespace) as second:
+            await second.says("Another leads")
+            await cluster.client.create(gizmo(namespace, parts=3, slow=True))
+            await first.says("Half done")
+            first.signal(signal.SIGTERM)
+            released = await wait_for(
+                cluster.client,
+                Lease,
+                "gizmo-operator",
+                lambda each: each.spec.holder_identity != lease.spec.holder_identity,
+                namespace=namespace,
+            )
+            parts = [
+                each for each in await cluster.client.list(ConfigMap, namespace=namespace) if "colour" in each.data
+            ]
+            assert len(parts) == 3
+            assert all(version_of(each) < version_of(released) for each in parts)
+            assert await first.ended() == 0
+            await second.says("Working")
 
 
 async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
