@@ -25,7 +25,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "edit": "Change what it is made for.",
     },
     "Write manifests": {
-        "generate": "Write CRDs and RBAC from the program.",
+        "generate": "Write manifests, a chart, or a client package from the program.",
     },
     "Work on it": {
         "up": "Start an embedded control plane.",
