@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 from contextlib import ExitStack
@@ -50,17 +51,26 @@ async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_
     assert "Traceback" not in process.log
 
 
-async def test_a_real_api_server_that_is_killed_and_comes_again_is_gone_on_with(target: str, tmp_path: Path) -> None:
+async def test_a_real_api_server_that_is_killed_and_comes_again_is_gone_on_with(
+    target: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     if target != "real":
         pytest.skip("the embedded API server is killed in the test above")
     async with RealControlPlane() as control_plane:
         cluster = Cluster(control_plane.config, tmp_path)
         gizmos = Gizmos(cluster.client, "default")
-        async with operated(cluster, "default", [reconcile]) as (_, gate):
-            for _ in range(2):
-                await gizmos.populate()
-                await gizmos.shake()
-                await control_plane.restart_api_server()
-                await gizmos.rest(gate)
-                await gizmos.clear()
+        caplog.set_level(logging.INFO, "kubewright.cache")
+        async with operated(cluster, "default", [reconcile]) as (line, gate):
+            await gizmos.populate()
+            await gizmos.shake()
+            await control_plane.restart_api_server()
+            await gizmos.rest(gate)
+            await gizmos.clear()
+            await gizmos.populate()
+            line.go_down()
+            await gizmos.shake()
+            await control_plane.restart_api_server()  # it remembers no changes from before
+            line.come_up()
+            await gizmos.rest(gate)
+        assert "too old resource version" in caplog.text
         await cluster.close()
