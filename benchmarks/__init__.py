@@ -6,6 +6,7 @@ growth       the same with ten times the objects                            requ
 cache        the Pods of a large cluster in each tool kit's cache           pods       these Pods
 apiservers   the embedded API server beside a real one
 imports      the time that the SDK takes to import
+reconciles   the SDK above HTTP alone (a program of its own)
 transport    the HTTP layer alone (a program of its own)
 peers        the programs that are measured, in each tool kit               report     medians and tables
 bars         what the design promises, as a check                           process    what a process costs

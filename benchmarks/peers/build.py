@@ -63,7 +63,7 @@ def _kubewright() -> Peer:
     environment = _as_installed()
     commands = {program: (sys.executable, str(HERE / KUBEWRIGHT / f"{program}.py")) for program in PROGRAMS}
     for command in commands.values():
-        subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)  # compiles it
     free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
     return Peer(
         KUBEWRIGHT,
@@ -118,7 +118,7 @@ def _kopf() -> Peer:
         _run((str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--requirement", requirements), HERE)
 
     python = str(_built(KOPF, install_into) / "bin" / "python")
-    subprocess.run((python, "-m", "kopf", "run", "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run((python, "-c", "import kopf.cli, kubernetes"), env=environment, check=True)  # compiles them
 
     def command(program: str) -> Command:
         return (python, "-m", "kopf", "run", "--all-namespaces", str(HERE / KOPF / f"{program}.py"))

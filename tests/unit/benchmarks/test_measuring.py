@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import reconciles
 from benchmarks.cache import Answer, difference
 from benchmarks.imports import import_times
 from benchmarks.pods import copied, name_of
@@ -98,3 +99,7 @@ import time:      1500 |       2000 |   msgspec
 import time:        20 |      12345 | kubewright.models
 """
     assert import_times(told) == {"msgspec": 1.5, "kubewright.models": 0.02}
+
+
+async def test_the_operator_converges_on_the_canned_answers_that_the_sdk_alone_is_measured_with() -> None:
+    assert await reconciles.measure(objects=20, together=4) > 0

@@ -1,0 +1,190 @@
+"""CPU time that the SDK costs an object above HTTP: the Widget operator against canned answers, in one process.
+
+Nothing sleeps and nothing else runs in between: it tells of the SDK's own work alone, with caches warm. It needs no API
+server and takes seconds: for comparing two versions of the SDK, again and again. With a real API server an object costs
+a multiple of it (`PROFILE.md`). Run with `python -m benchmarks.reconciles`; the figure is the smallest of several
+rounds, in microseconds, without what the answers cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from benchmarks.peers.kubewright.widgets import Widget, reconcile
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.cache.cache import Cache, Scope
+from kubewright.cache.client import CachedClient
+from kubewright.client.client import Client
+from kubewright.client.transport import HandlerTransport
+from kubewright.controller.loop import ControlLoop
+from kubewright.http.message import Request, Response
+from kubewright.http.stream import Pipe
+from kubewright.machinery.json import JSONObject
+from kubewright.manager.metrics import Metrics
+from kubewright.manager.program import loop_factory
+from kubewright.models import Object
+
+_OBJECTS: Final = 1000
+_ROUNDS: Final = 7
+_TURNS: Final = 40
+"""Turns of the event loop in which all that follows an object has been done."""
+_KINDS: Final[dict[str, type[Object]]] = {"configmaps": ConfigMap, "widgets": Widget}
+_MANAGER: Final = "widget.bench.kubewright.dev"
+_SINCE: Final = "2026-01-02T03:04:05Z"
+_HEADERS: Final = {"content-type": "application/json", "audit-id": "f0c1a3c8-0c39-4d4b-9f0e-0c6a3c2d5b11"}
+
+
+class Answers:
+    """What an API server would answer to the operator. Its bound `handle` is a `Handler`."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        """Seconds that the answers took."""
+        self._version = 100
+        self._widgets: dict[str, JSONObject] = {}
+        self._watches: dict[str, Pipe] = {}
+
+    async def handle(self, request: Request) -> Response:
+        began = time.process_time()
+        try:
+            return self._answer(request)
+        finally:
+            self.cpu += time.process_time() - began
+
+    def create(self, name: str) -> None:
+        """A user creates a Widget."""
+        fields: JSONObject = {"f:spec": {".": {}, "f:message": {}, "f:size": {}}}
+        self._widgets[name] = {
+            "apiVersion": "bench.kubewright.dev/v1",
+            "kind": "Widget",
+            "metadata": self._metadata(name, "Update", "kubectl", fields) | {"generation": 1},
+            "spec": {"message": "hello", "size": 3},
+        }
+        self._tell("widgets", "ADDED", self._widgets[name])
+
+    @property
+    def converged(self) -> bool:
+        return all("status" in each for each in self._widgets.values())
+
+    def _answer(self, request: Request) -> Response:
+        parts = request.path.split("/")
+        if "watch=true" in request.query:
+            return Response(200, _HEADERS, self._watch(parts[-1]))
+        stated = msgspec.json.decode(request.body, type=JSONObject)
+        if parts[-2] == "configmaps":
+            return Response(201, _HEADERS, self._apply(parts[-1], stated))
+        return Response(200, _HEADERS, self._write_status(parts[-2], stated["status"]))
+
+    def _watch(self, resource: str) -> Pipe:
+        """A watch of nothing yet; it begins with the end of the first list."""
+        pipe = self._watches[resource] = Pipe()
+        kind = _KINDS[resource].__api__
+        end = {"resourceVersion": "100", "annotations": {"k8s.io/initial-events-end": "true"}}
+        self._tell(resource, "BOOKMARK", {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": end})
+        return pipe
+
+    def _apply(self, name: str, stated: JSONObject) -> bytes:
+        owners = stated["metadata"]["ownerReferences"]
+        owned: JSONObject = {f'k:{{"uid":"{owners[0]["uid"]}"}}': {}}
+        fields: JSONObject = {"f:data": {"f:message": {}, "f:size": {}}, "f:metadata": {"f:ownerReferences": owned}}
+        metadata = self._metadata(name, "Apply", _MANAGER, fields) | {"ownerReferences": owners}
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": stated["data"]}
+        return self._tell("configmaps", "ADDED", config_map)
+
+    def _write_status(self, name: str, status: JSONObject) -> bytes:
+        self._version += 1
+        widget = self._widgets[name]
+        widget["metadata"]["resourceVersion"] = str(self._version)
+        widget["status"] = status
+        return self._tell("widgets", "MODIFIED", widget)
+
+    def _metadata(self, name: str, operation: str, manager: str, fields: JSONObject) -> JSONObject:
+        self._version += 1
+        said = {"manager": manager, "operation": operation, "time": _SINCE}
+        return {
+            "name": name,
+            "namespace": "default",
+            "uid": f"11111111-2222-3333-4444-{self._version:012}",
+            "resourceVersion": str(self._version),
+            "creationTimestamp": _SINCE,
+            "managedFields": [{**said, "fieldsType": "FieldsV1", "fieldsV1": fields}],
+        }
+
+    def _tell(self, resource: str, event: str, document: JSONObject) -> bytes:
+        """Tell the watch of an object; gives its bytes."""
+        data = msgspec.json.encode(document)
+        self._watches[resource].write(b'{"type":"%s","object":%s}\n' % (event.encode(), data))
+        return data
+
+
+@asynccontextmanager
+async def operator(answers: Answers) -> AsyncGenerator[None]:
+    """The Widget operator at work on them."""
+    client = Client(HandlerTransport(answers.handle), user_agent=_MANAGER, field_manager=_MANAGER)
+    cache = Cache(client, scopes={ConfigMap: Scope(keep_managed_fields=True)})
+    counts = Metrics(_MANAGER).controller(reconcile.name, reconcile.workers)
+    loop = ControlLoop(reconcile, CachedClient(client, cache), cache, observer=counts)
+    counts.queue = loop.queue
+    loop.start()
+    cache.start()
+    await cache.wait_synced()
+    running = asyncio.create_task(loop.run())
+    try:
+        yield
+    finally:
+        loop.close()
+        await running
+        await cache.stop()
+
+
+async def measure(objects: int, together: int) -> float:
+    """Microseconds of CPU an object that is created, `together` of them at a time."""
+    answers = Answers()
+    async with operator(answers):
+        gc.collect()
+        gc.freeze()  # as a Manager does
+        began, before = time.process_time(), answers.cpu
+        for number in range(objects):
+            answers.create(f"widget-{number}")
+            if (number + 1) % together == 0:
+                await _turns()
+        await _turns()
+        spent = time.process_time() - began - (answers.cpu - before)
+        idle = time.process_time()
+        for _ in range(objects // together):
+            await _turns()
+        idle = time.process_time() - idle
+        gc.unfreeze()
+        if not answers.converged:
+            raise RuntimeError(f"the operator was not done with an object in {_TURNS} turns of the event loop")
+        return (spent - idle) / objects * 1e6
+
+
+async def _turns() -> None:
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reconciles", description=__doc__)
+    parser.add_argument("--objects", type=int, default=_OBJECTS)
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    arguments = parser.parse_args()
+    for together in (1, reconcile.workers):
+        rounds: list[float] = []
+        for _ in range(arguments.rounds):
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                rounds.append(runner.run(measure(arguments.objects, together)))
+        print(f"us of CPU an object created, {together:2} at a time: {min(rounds):.0f}")
+
+
+if __name__ == "__main__":
+    main()
