@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kubewright.client import StrategicPatch as StrategicPatch
     from kubewright.client import Unstructured as Unstructured
     from kubewright.client import extract as extract
+    from kubewright.client import has_condition as has_condition
     from kubewright.client import pod_logs as pod_logs
     from kubewright.client import wait_for as wait_for
     from kubewright.client import wait_until_gone as wait_until_gone
@@ -137,7 +138,7 @@ _EXPORTS: Final[dict[str, str]] = {
     "kubewright.cache": "Cache Informer Lister Scope",
     "kubewright.client": (
         "Client Config JSONPatch MergePatch ObjectList PartialObjectMetadata RESTMapper StrategicPatch "
-        "Unstructured extract pod_logs wait_for wait_until_gone"
+        "Unstructured extract has_condition pod_logs wait_for wait_until_gone"
     ),
     "kubewright.controller": (
         "Backoff Channel Context Controller DeleteFuse Every Polling RateLimit Reconciler Request Result Watch "

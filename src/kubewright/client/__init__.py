@@ -3,7 +3,7 @@
 config      Config: where the server is and who we are       transport   the one door to the network
 client      Client: every verb, typed                        reader      what Client and Cache have in common
 lists       ObjectList, selectors                            patch       MergePatch, StrategicPatch, JSONPatch
-watch       events of one stream                             wait        wait_for, wait_until_gone
+watch       events of one stream                             wait        wait_for, has_condition, wait_until_gone
 mapper      RESTMapper: which kinds a server has             dynamic     Unstructured, PartialObjectMetadata
 extract     of an object, what one manager applied           subresource scale, eviction, token
 logs        pod_logs
@@ -22,6 +22,7 @@ from kubewright.client.patch import JSONPatch as JSONPatch
 from kubewright.client.patch import MergePatch as MergePatch
 from kubewright.client.patch import StrategicPatch as StrategicPatch
 from kubewright.client.reader import Reader as Reader
+from kubewright.client.wait import has_condition as has_condition
 from kubewright.client.wait import wait_for as wait_for
 from kubewright.client.wait import wait_until_gone as wait_until_gone
 from kubewright.client.watch import Bookmark as Bookmark

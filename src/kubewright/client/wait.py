@@ -9,12 +9,35 @@ from typing import Final, TypeVar
 
 from kubewright.client.client import Client
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded, Gone
-from kubewright.models import Object
+from kubewright.machinery.json import JSONObject
+from kubewright.models import Object, codec
 
 T = TypeVar("T", bound=Object)
 
 _PAUSE: Final = 1.0
 """Seconds between two streams, when one broke."""
+
+
+def has_condition(type: str, status: str = "True") -> Callable[[Object], bool]:
+    """For `wait_for`: whether an object has a condition of that type with that status.
+
+    One that is about an older generation does not count, where condition or status says which it observed. As
+    `kubectl wait --for=condition=...` has it.
+    """
+
+    def check(obj: Object) -> bool:
+        document = codec.document(obj)
+        state: JSONObject = document.get("status") or {}
+        generation = document["metadata"].get("generation", 0)
+
+        def is_met(found: JSONObject) -> bool:
+            is_stale = any(each.get("observedGeneration", generation) < generation for each in (found, state))
+            return found.get("type") == type and found.get("status") == status and not is_stale
+
+        return any(is_met(each) for each in state.get("conditions") or ())
+
+    check.__name__ = f"condition {type}={status}"
+    return check
 
 
 async def wait_for(
@@ -28,8 +51,9 @@ async def wait_for(
 ) -> T:
     """Wait until there is an object of that name for which `condition` is true, and give it.
 
-    Follows the object by a watch; a broken one is made anew. DeadlineExceeded after `timeout` seconds, APIError for
-    what the server refuses (a kind it does not have, a right that is missing).
+    `condition` is any function of the object; `has_condition("Available")` makes one. Follows the object by a watch; a
+    broken one is made anew. DeadlineExceeded after `timeout` seconds, APIError for what the server refuses (a kind it
+    does not have, a right that is missing).
     """
     obj: T | None = None
     try:

@@ -1,11 +1,13 @@
 """Waiting for an object follows it, over whatever breaks in between."""
 
 import asyncio
+import json
 
 import pytest
 from tests.unit.scripted import Server, Widget, added, deleted, modified, settle, widget
 
-from kubewright.client import Client, wait_for, wait_until_gone
+from kubewright.client import Client, Unstructured, has_condition, wait_for, wait_until_gone
+from kubewright.client.dynamic import decode_object
 from kubewright.machinery.clock import VirtualClock
 from kubewright.machinery.errors import DeadlineExceeded, Forbidden
 
@@ -79,3 +81,31 @@ async def test_a_right_that_is_missing_ends_the_wait(server: Server, client: Cli
     (await server.call()).fail(403, "Forbidden", "no")
     with pytest.raises(Forbidden):
         await task
+
+
+READY = {"type": "Ready", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("status", "met"),
+    [
+        ({"conditions": [{"type": "Other", "status": "True"}, READY]}, True),
+        ({"conditions": [{**READY, "status": "False"}]}, False),
+        ({"conditions": []}, False),
+        ({}, False),
+        ({"conditions": [{**READY, "observedGeneration": 2}]}, True),
+        ({"conditions": [{**READY, "observedGeneration": 1}]}, False),
+        ({"observedGeneration": 2, "conditions": [READY]}, True),
+        ({"observedGeneration": 1, "conditions": [READY]}, False),
+    ],
+)
+def test_a_condition_is_met_when_it_is_about_the_object_as_it_is(status: dict[str, object], met: bool) -> None:
+    document = widget("a", 3, generation=2) | {"status": status}
+    for kind in (Widget, Unstructured.of(Widget.__api__)):
+        assert has_condition("Ready")(decode_object(kind, json.dumps(document).encode())) is met
+
+
+async def test_a_condition_that_is_not_met_in_time_is_named(server: Server, client: Client) -> None:
+    waiting = wait_for(client, Widget, "a", has_condition("Ready", "False"), namespace="d", timeout=0.01)
+    with pytest.raises(DeadlineExceeded, match=r'Widget "a": condition Ready=False was not met'):
+        await waiting
