@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Scope
 from kubewright.client import Client, MergePatch, PartialObjectMetadata
-from kubewright.machinery.errors import DeadlineExceeded, NotFound
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.models import CustomResource
 from kubewright.models.meta import ObjectMeta, OwnerReference
 from kubewright.testing.cluster import Cluster
@@ -17,6 +18,10 @@ from kubewright.testing.waiting import eventually
 
 class LateGizmo(CustomResource, group="cache.test", version="v1"):
     """LateGizmo is a kind whose CustomResourceDefinition comes after its informer."""
+
+
+class LatestGizmo(CustomResource, group="cache.test", version="v1"):
+    """LatestGizmo is a kind that is read before its CRD is there."""
 
 
 @pytest.fixture
@@ -138,12 +143,29 @@ async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, nam
     await informer.stop()
 
 
+async def test_a_read_of_a_kind_that_is_not_installed_says_so_at_once(cluster: Cluster, namespace: str) -> None:
+    cache = Cache(cluster.client)
+    cache.start()
+    with pytest.raises(ConfigError, match=r"latestgizmos\.cache\.test: its CustomResourceDefinition is not installed"):
+        await cache.get(LatestGizmo, "a", namespace=namespace)
+    await cluster.install(LatestGizmo)
+
+    async def is_read() -> None:
+        with suppress(ConfigError):
+            assert not await cache.list(LatestGizmo, namespace=namespace)
+            return
+        raise AssertionError("not yet")
+
+    await eventually(is_read)
+    await cache.stop()
+
+
 async def test_a_right_that_is_missing_is_named(cluster: Cluster, namespace: str) -> None:
     async with cluster.service_account((), namespace=namespace) as config:
         client = Client(config)
-        cache = Cache(client, sync_timeout=0.5)
+        cache = Cache(client)
         cache.start()
-        with pytest.raises(DeadlineExceeded, match=r"cannot (list|watch) resource .* grant list and watch on it"):
+        with pytest.raises(ConfigError, match=r"cannot (list|watch) resource .* grant list and watch on it"):
             await cache.list(ConfigMap)
         await cache.stop()
         await client.close()

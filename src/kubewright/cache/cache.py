@@ -56,7 +56,8 @@ class Cache:
         """Of each namespaced kind, the objects in `namespace` (one or several), or in all when it is None, unless
         `scopes` says otherwise.
 
-        A read of a kind that is not complete waits for up to `sync_timeout` seconds.
+        A read of a kind that is not complete waits for up to `sync_timeout` seconds; ConfigError at once where the
+        right to follow the kind is missing, or the kind itself.
         """
         self._client = client
         self._default = Scope(namespace=namespace)
@@ -136,7 +137,7 @@ class Cache:
             )
         informer = informer or self.informer(kind)
         if not informer.synced:
-            await informer.wait_synced(self._sync_timeout)
+            await informer.wait_readable(self._sync_timeout)
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:

@@ -33,7 +33,7 @@ from kubewright.cache.writes import OwnWrites, Write
 from kubewright.client.client import Client
 from kubewright.client.lists import Fields, Labels, selection
 from kubewright.machinery.clock import Timer
-from kubewright.machinery.errors import DeadlineExceeded, Forbidden, NotFound, StatusDetails
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, Forbidden, NotFound, StatusDetails
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 
@@ -84,6 +84,7 @@ class _Part(Generic[T]):
 
     def failed(self, error: Exception) -> None:
         self.error = error
+        self._informer.failed()
 
 
 class Informer(Generic[T]):
@@ -185,6 +186,19 @@ class Informer(Generic[T]):
         if not await self.until_synced(timeout):
             raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {self.hindrance}")
 
+    async def wait_readable(self, timeout: float) -> None:
+        """As `wait_synced`, but not for what somebody has to mend first: ConfigError when the server has refused us."""
+        await self.wait_until(lambda: self._synced or self._is_refused, timeout)
+        if self._synced:
+            return
+        if self._is_refused:
+            raise ConfigError(f"{self.kind.__api__.kind} cannot be read: {self.hindrance}")
+        raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {self.hindrance}")
+
+    @property
+    def _is_refused(self) -> bool:
+        return isinstance(self.last_error, (Forbidden, NotFound))
+
     async def until_synced(self, timeout: float | None = None) -> bool:
         """Until the first list is complete; whether it is, after `timeout` seconds at the latest."""
         return await self.wait_until(lambda: self._synced, timeout)
@@ -195,7 +209,10 @@ class Informer(Generic[T]):
         if not self._tasks:
             return f"{self.resource}: was not started"
         if isinstance(self.last_error, Forbidden):
-            return f"{self.resource}: {self.last_error}; grant list and watch on it"
+            return (
+                f"{self.resource}: {self.last_error}; grant list and watch on it (the role made from a controller has "
+                "them for what it declares in owns, watches and reads)"
+            )
         if isinstance(self.last_error, NotFound):
             return f"{self.resource}: its CustomResourceDefinition is not installed, or does not serve this version"
         return f"{self.resource}: {self.last_error or 'the server has not answered yet'}"
@@ -229,6 +246,10 @@ class Informer(Generic[T]):
         return registration
 
     # ---- what the reflector brings
+
+    def failed(self) -> None:
+        """Let those who wait know that a list or watch failed (`last_error`)."""
+        self._waiters.changed()
 
     def replace(self, part: _Part[T], entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
         """Take in a whole list: the difference is told as events, deletes first."""
