@@ -187,9 +187,10 @@ async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str,
         await cluster.client.create(gizmo(namespace, parts=60, slow=True))
         await process.says("Half done")
         process.signal(signal.SIGTERM)
-        await asyncio.sleep(0.1)
+        await process.says("Stopping; a second signal ends it at once")
         process.signal(signal.SIGTERM)
         assert await process.ended() == 1
+        assert process.lines[-1]["msg"] == "Ending at once, as a second signal asks for"
 
 
 async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster, namespace: str, gizmos: None) -> None:

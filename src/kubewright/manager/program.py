@@ -60,18 +60,25 @@ async def _freeze_when_ready(manager: Manager) -> None:
 
 
 def _stop_on_signals(manager: Manager) -> None:
-    """The first SIGTERM or SIGINT asks for a graceful stop, the second ends the process at once."""
+    """The first SIGTERM or SIGINT asks for a graceful stop, the second ends the process at once.
+
+    A Lease is not given back then: who reconciles may still have a write on its way.
+    """
+    log = get_logger("kubewright.manager")
     asked = False
 
-    def stop() -> None:
+    def stop(number: signal.Signals) -> None:
         nonlocal asked
         if asked:
+            log.warning("Ending at once, as a second signal asks for", signal=number.name)
             os._exit(1)
         asked = True
+        seconds = manager.graceful_timeout.total_seconds()
+        log.info("Stopping; a second signal ends it at once", signal=number.name, within_seconds=seconds)
         manager.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
