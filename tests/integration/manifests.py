@@ -63,7 +63,18 @@ spec:
                     port: {type: string}
                     scheme: {type: string, enum: [http, https]}
                     bearerTokenFile: {type: string}
-                    tlsConfig: {type: object, properties: {insecureSkipVerify: {type: boolean}}}
+                    tlsConfig:
+                      type: object
+                      properties:
+                        insecureSkipVerify: {type: boolean}
+                        serverName: {type: string}
+                        ca:
+                          type: object
+                          properties:
+                            secret:
+                              type: object
+                              required: [key]
+                              properties: {name: {type: string}, key: {type: string}}
 """
 """Of the Prometheus operator's kind the fields that are used here."""
 

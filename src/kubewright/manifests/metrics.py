@@ -23,15 +23,24 @@ def service(settings: Settings, names: Names) -> JSONObject:
 
 
 def monitor(settings: Settings, names: Names) -> JSONObject:
-    """Prometheus shows its own token; the certificate that the manager makes for itself can't be checked."""
+    """Prometheus shows its own token; a certificate that the manager makes for itself it can't check."""
     endpoint: JSONObject = {"path": "/metrics", "port": settings.metrics, "scheme": settings.metrics}
     if settings.metrics == "https":
-        endpoint |= {"bearerTokenFile": _TOKEN, "tlsConfig": {"insecureSkipVerify": True}}
+        endpoint |= {"bearerTokenFile": _TOKEN, "tlsConfig": _tls(settings)}
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
         "metadata": _metadata("controller-manager-metrics-monitor", settings, names),
         "spec": {"endpoints": [endpoint], "selector": {"matchLabels": selector(settings)}},
+    }
+
+
+def _tls(settings: Settings) -> JSONObject:
+    if not settings.metrics_certificate:
+        return {"insecureSkipVerify": True}
+    return {
+        "serverName": f"{settings.full_name(METRICS_SERVICE)}.{settings.namespace}.svc",
+        "ca": {"secret": {"name": settings.metrics_certificate, "key": "ca.crt"}},
     }
 
 

@@ -113,6 +113,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether the manager works only while it holds a Lease."""
     metrics: Literal["https", "http", "off"] = "https"
     """How metrics are served: for those who may `get` them, for everybody, or not at all."""
+    metrics_certificate: str = ""
+    """Name of a Secret with a certificate for the metrics' Service (`tls.crt`, `tls.key`, `ca.crt`, as cert-manager
+    makes it). When not given, the manager makes one at each start, which nobody can check."""
     prometheus: bool = False
     """Whether a ServiceMonitor is deployed; its CRD is the Prometheus operator's."""
     network_policy: bool = False
@@ -188,6 +191,8 @@ def _faults(settings: Settings) -> Iterator[str]:
     if settings.metrics == "off" and (settings.prometheus or settings.network_policy):
         extra = "prometheus" if settings.prometheus else "network-policy"
         yield f'{extra}: there are no metrics to reach; leave out metrics = "off", or {extra} = true'
+    if settings.metrics_certificate and settings.metrics != "https":
+        yield f'metrics-certificate: metrics = "{settings.metrics}" has no use for one; leave one of the two out'
     yield from _faulty_names(settings)
     yield from _faulty_labels(settings)
 
@@ -202,6 +207,9 @@ def _faulty_names(settings: Settings) -> Iterator[str]:
             yield 'watch-namespaces: the list is empty; name some, or write "all" or "own"'
         for each in settings.watch_namespaces:
             yield from (f'watch-namespaces: "{each}": {fault}' for fault in names.dns1123_label(each))
+    if settings.metrics_certificate:
+        for fault in names.dns1123_subdomain(settings.metrics_certificate):
+            yield f'metrics-certificate: "{settings.metrics_certificate}": {fault}'
     for each in settings.env:
         yield from (f'env."{each}": {fault}' for fault in names.environment_name(each))
 

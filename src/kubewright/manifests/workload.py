@@ -19,6 +19,8 @@ HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8443
 USER: Final = 65532
 """Nobody's, as distroless images have it."""
+_CERTIFICATE: Final = "metrics-certificate"
+_CERTIFICATES: Final = "/etc/metrics-certificate"
 OWN_NAMESPACE: Final = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
 
 
@@ -70,7 +72,7 @@ def _pod(program: Program, settings: Settings, names: Names) -> JSONObject:
         "securityContext": pod_security_context(),
         "terminationGracePeriodSeconds": program.termination_grace_period,
         "containers": [_container(settings)],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "volumes": list(_volumes(settings)),
         "imagePullSecrets": [{"name": each} for each in settings.image_pull_secrets],
         "nodeSelector": settings.node_selector,
         "tolerations": [plain(each) for each in settings.tolerations],
@@ -93,7 +95,7 @@ def _container(settings: Settings) -> JSONObject:
         "livenessProbe": _probe("/healthz", delay=15, period=20),
         "readinessProbe": _probe("/readyz", delay=5, period=10),
         "resources": plain(settings.resources),
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+        "volumeMounts": list(_mounts(settings)),
     }
     return _stated(container)
 
@@ -105,6 +107,8 @@ def flags(settings: Settings) -> Iterator[str]:
     yield f"--metrics-bind-address={f':{METRICS_PORT}' if settings.metrics != 'off' else '0'}"
     if settings.metrics != "off":
         yield "--metrics-secure" if settings.metrics == "https" else "--metrics-secure=false"
+    if settings.metrics_certificate:
+        yield f"--metrics-cert-path={_CERTIFICATES}"
     if settings.watch_namespaces == "own":
         yield f"--namespace=$({OWN_NAMESPACE['name']})"
     elif settings.watch_namespaces != "all":
@@ -147,6 +151,18 @@ def _ports(settings: Settings) -> Iterator[JSONObject]:
     yield {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}
     if settings.metrics != "off":
         yield {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
+
+
+def _volumes(settings: Settings) -> Iterator[JSONObject]:
+    yield {"name": "tmp", "emptyDir": {}}
+    if settings.metrics_certificate:
+        yield {"name": _CERTIFICATE, "secret": {"secretName": settings.metrics_certificate}}
+
+
+def _mounts(settings: Settings) -> Iterator[JSONObject]:
+    yield {"name": "tmp", "mountPath": "/tmp"}
+    if settings.metrics_certificate:
+        yield {"name": _CERTIFICATE, "mountPath": _CERTIFICATES, "readOnly": True}
 
 
 def _probe(path: str, *, delay: int, period: int) -> JSONObject:

@@ -61,5 +61,5 @@ def test_the_first_values_follow_from_the_settings() -> None:
         "pullPolicy": "",
     }
     assert found["watchNamespaces"] == ["red"]
-    assert found["metrics"] == {"enabled": True, "secure": False, "port": 8443}
+    assert found["metrics"] == {"enabled": True, "secure": False, "port": 8443, "certificateSecret": ""}
     assert found["manager"]["env"] == [{"name": "A", "value": "b"}]

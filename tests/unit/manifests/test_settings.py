@@ -49,6 +49,10 @@ def test_names_follow_from_the_project(tmp_path: Path) -> None:
         ("watch-namespaces = []", 'watch-namespaces: the list is empty; name some, or write "all" or "own"'),
         ('watch-namespaces = ["A"]', 'watch-namespaces: "A": a lowercase RFC 1123 label must'),
         ('metrics = "off"\nprometheus = true', "prometheus: there are no metrics to reach"),
+        (
+            'metrics = "http"\nmetrics-certificate = "cert"',
+            'tool.kubewright.metrics-certificate: metrics = "http" has no use for one',
+        ),
         ('labels = {control-plane = "mine"}', 'labels."control-plane": it is how the manager is found'),
         ('labels = {team = "a b"}', 'labels."team": a valid label must be'),
         ('namespace = "a.b"', 'tool.kubewright.namespace: "a.b": must not contain dots'),

@@ -81,6 +81,7 @@ def defaults(manifests: Manifests) -> JSONObject:
             "enabled": settings.metrics != "off",
             "secure": settings.metrics != "http",
             "port": METRICS_PORT,
+            "certificateSecret": settings.metrics_certificate,
         },
         "prometheus": {"enabled": settings.prometheus},
         "networkPolicy": {"enabled": settings.network_policy},
