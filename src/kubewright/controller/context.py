@@ -13,7 +13,7 @@ from kubewright.client.patch import MergePatch, Patch
 from kubewright.controller.events import EventRecorder
 from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.reconcile import Request
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.log import StructuredLogger
 from kubewright.machinery.patch import create_merge_patch
@@ -132,8 +132,13 @@ class Context(Generic[T]):
         """Make `status` the object's status. Sends what differs, and nothing when nothing does.
 
         The status as a whole is this controller's: a field that is left out of it is removed. Raises NotFound when the
-        object went away, Invalid.
+        object went away, Invalid, ConfigError for a kind that has no status subresource.
         """
+        if "status" not in self._kind.__api__.subresources:
+            raise ConfigError(
+                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; the "
+                "status of any other kind is changed by a patch"
+            )
         wanted = encode(status)
         if wanted == self._status:
             return

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from kubewright.cache.cache import Cache
@@ -201,8 +202,8 @@ class ControlLoop(Generic[T]):
         try:
             limit = self._timeout
             result = await (self._reconcile(attempt) if limit is None else self._bounded(attempt, limit))
-            if result is not None and result.requeue_after is not None:
-                self.queue.add(attempt.request, after=result.requeue_after)
+            if result is not None and (wait := _wait_of(result)) is not None:
+                self.queue.add(attempt.request, after=wait)
                 outcome = Outcome.REQUEUE_AFTER
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
@@ -272,7 +273,7 @@ class ControlLoop(Generic[T]):
     async def _finalize(self, finalizer: str, obj: T, context: Context[T]) -> Result | None:
         finalize = self.controller.finalize
         result = await finalize(context) if finalize is not None else None
-        if result is None or result.requeue_after is None:
+        if result is None or _wait_of(result) is None:
             await remove_finalizer(self._client, obj, finalizer)
         return result
 
@@ -335,6 +336,13 @@ class ControlLoop(Generic[T]):
                 written=made or None,
                 managers=", ".join(managers) or None,
             )
+
+
+def _wait_of(result: Result) -> timedelta | None:
+    """When a reconcile asks to be repeated. Raises TypeError for what is no Result."""
+    if result.__class__ is not Result:
+        raise TypeError(f"the reconciler returned {result!r}; it returns None or a Result")
+    return result.requeue_after
 
 
 class _TryAgain(Exception):

@@ -165,6 +165,14 @@ async def test_deleting_what_is_gone_is_fine(shop: Workshop) -> None:
     await within(shop, work)
 
 
+async def test_a_kind_without_a_status_is_told_so(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> None:
+        with pytest.raises(ConfigError, match="ConfigMap has no status subresource"):
+            await ctx.update_status(DeploymentStatus(replicas=2))
+
+    await within(shop, work)
+
+
 async def test_a_status_is_written_when_it_differs_and_as_a_whole(shop: Workshop) -> None:
     written: list[Deployment] = []
 

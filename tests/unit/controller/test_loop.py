@@ -194,6 +194,18 @@ async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backo
     assert shop.told.failures == [Failure.ERROR] * 3
 
 
+async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    async def look(ctx: Context[ConfigMap]) -> Any:
+        return timedelta(seconds=5)
+
+    loop = await shop.run(controller(ConfigMap, predicate=ours)(look))
+    await shop.create(config_map("web"))
+    await shop.stop(loop)
+    assert shop.told.failures[0] is Failure.MISTAKE
+    error = next(vars(each)["fields"]["error"] for each in caplog.records if each.levelno >= logging.ERROR)
+    assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it returns None or a Result"
+
+
 async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
