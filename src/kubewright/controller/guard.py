@@ -1,6 +1,7 @@
 """The client of one controller: a CachedClient whose writes are watched.
 
-Deletes go through the controller's fuse, where it has one; writes are told to its detector of hot loops.
+Deletes go through the controller's fuse, where it has one; writes are told to its detector of hot loops, and those that
+it has not declared are told of.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kubewright.client.rest import JSON, Query
 from kubewright.controller.attempt import CURRENT
 from kubewright.controller.fuse import Fuse
 from kubewright.controller.hotloop import HotLoops, Suspect
+from kubewright.controller.rbac import Undeclared
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
@@ -28,14 +30,18 @@ T = TypeVar("T", bound=Object)
 class GuardedClient(CachedClient):
     """Reads from `cache`, writes as `client` does, and keeps an eye on what it writes."""
 
-    def __init__(self, client: Client, cache: Cache, loops: HotLoops, fuse: Fuse | None = None) -> None:
+    def __init__(
+        self, client: Client, cache: Cache, undeclared: Undeclared, loops: HotLoops, fuse: Fuse | None = None
+    ) -> None:
         super().__init__(client, cache)
+        self._undeclared = undeclared
         self._loops = loops
         self._fuse = fuse
 
     async def _write(
         self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
     ) -> T:
+        self._undeclared.look(kind)
         suspect = self._loops.suspect(path)
         if suspect is None or query["dryRun"]:
             return await super()._write(kind, method, path, query, body, content_type)
@@ -70,6 +76,7 @@ class GuardedClient(CachedClient):
         return last.document if last is not None else None
 
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
+        self._undeclared.look(kind)
         self._pass(f'{kind.__api__.kind} "{ObjectKey(namespace or None, name)}"', options)
         return await super()._delete(kind, name, namespace, options)
 

@@ -48,6 +48,7 @@ from kubewright.controller.outcome import (
 from kubewright.controller.pause import PAUSED, is_paused
 from kubewright.controller.predicates import Predicate
 from kubewright.controller.queue import LOW_PRIORITY, QueueClosed, WorkQueue
+from kubewright.controller.rbac import Undeclared
 from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.sources import Subscriber
 from kubewright.controller.tracing import TracedClient, Tracing
@@ -92,10 +93,11 @@ class ControlLoop(Generic[T]):
         self._timeout = controller.timeout.total_seconds() if controller.timeout else None
         self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None
         loops = HotLoops(self._clock, self._tell_of_loop)
+        undeclared = Undeclared(controller.rbac_rules(), self._tell_of_undeclared)
         if tracing is None:
-            self._client = GuardedClient(client, cache, loops, self._fuse)
+            self._client = GuardedClient(client, cache, undeclared, loops, self._fuse)
         else:
-            self._client = TracedClient(client, cache, loops, self._fuse, tracing)
+            self._client = TracedClient(client, cache, undeclared, loops, self._fuse, tracing)
         self._endings: list[Callable[[], None]] = []
         self._causes: dict[Request, list[Cause]] = {}
         self._paused: set[Request] = set()
@@ -321,6 +323,12 @@ class ControlLoop(Generic[T]):
         """For lines about one reconcile: which object, which attempt, and what asked for it."""
         namespace, name = attempt.request
         return self._log.bind(namespace=namespace, name=name, attempt=attempt.number, causes=attempt.shown_causes)
+
+    def _tell_of_undeclared(self, resource: str) -> None:
+        self._log.warning(
+            "Written without being declared: name the kind in owns (children), writes or rules, or the role lacks it",
+            resource=resource,
+        )
 
     def _tell_of_loop(self, loop: HotLoop, is_news: bool) -> None:
         self._observer.looping()

@@ -26,6 +26,7 @@ from kubewright.controller.fuse import Fuse
 from kubewright.controller.guard import GuardedClient
 from kubewright.controller.hotloop import HotLoops
 from kubewright.controller.outcome import Outcome
+from kubewright.controller.rbac import Undeclared
 from kubewright.controller.reconcile import Request
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
@@ -106,8 +107,16 @@ class Tracing:
 class TracedClient(GuardedClient):
     """A GuardedClient whose writes are spans."""
 
-    def __init__(self, client: Client, cache: Cache, loops: HotLoops, fuse: Fuse | None, tracing: Tracing) -> None:
-        super().__init__(client, cache, loops, fuse)
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        undeclared: Undeclared,
+        loops: HotLoops,
+        fuse: Fuse | None,
+        tracing: Tracing,
+    ) -> None:
+        super().__init__(client, cache, undeclared, loops, fuse)
         self._tracing = tracing
 
     async def _write(

@@ -6,7 +6,17 @@ from typing import TypeVar
 import pytest
 
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
-from kubewright.apis.core.v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret
+from kubewright.apis.core.v1 import (
+    ConfigMap,
+    Container,
+    Namespace,
+    PodSpec,
+    PodTemplateSpec,
+    Secret,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, controller
 from kubewright.controller.predicates import Predicate
@@ -163,6 +173,19 @@ async def test_deleting_what_is_gone_is_fine(shop: Workshop) -> None:
         await ctx.delete(child)
 
     await within(shop, work)
+
+
+async def test_a_write_of_a_kind_that_was_not_declared_is_told_of_once(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("declared"))
+        for name in ("one", "two"):
+            await ctx.create(Service(metadata=ObjectMeta(name=name), spec=ServiceSpec(ports=[ServicePort(port=80)])))
+
+    await within(shop, work)
+    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    assert told == ["services"]
 
 
 async def test_a_kind_without_a_status_is_told_so(shop: Workshop) -> None:
