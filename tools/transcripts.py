@@ -2,7 +2,7 @@
 
 In a transcript each line `$ command` is followed by what the command prints and, when it fails, a line `[status 1]`.
 Lines that begin with `#` are for readers. The commands run one after the other in one empty folder, which is shown as
-`<folder>`, without a terminal and without a cluster.
+`<folder>`, its parent being the user's home, without a terminal and without a cluster.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _said(command: str, folder: Path) -> str:
         check=False,
     )
     status = f"[status {done.returncode}]\n" if done.returncode else ""
-    return done.stdout.replace(str(folder), "<folder>") + status
+    return done.stdout.replace(str(folder), "<folder>").replace(str(folder.parent), "<home>") + status
 
 
 def main() -> int:

@@ -289,6 +289,15 @@ async def test_servers_that_cannot_be_trusted_or_reached_are_told(cluster: Clust
     )
 
 
+@pytest.mark.parametrize(("command", "verb"), [("install", "patch"), ("uninstall", "delete")])
+async def test_rights_that_are_missing_are_told(cluster: Cluster, namespace: str, command: str, verb: str) -> None:
+    async with cluster.service_account([], namespace=namespace) as account:
+        said = await failure_aside(command, kubeconfig=cluster.kubeconfig(account))
+    assert said.startswith(f'customresourcedefinitions.apiextensions.k8s.io "{CRD}" is forbidden: User "system:service')
+    assert f'cannot {verb} resource "customresourcedefinitions"' in said
+    assert said.endswith("; use an account that may: --kubeconfig, --context")
+
+
 @pytest.fixture
 def another_ca() -> bytes:
     from kubewright.apiserver.pki import CertificateAuthority

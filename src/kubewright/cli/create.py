@@ -12,7 +12,7 @@ from kubewright.cli.asking import SWITCH, Name, not_here, required
 from kubewright.cli.scaffold import plan
 from kubewright.cli.scaffold.changes import WouldOverwrite
 from kubewright.cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
-from kubewright.cli.scaffold.record import Record, Resource
+from kubewright.cli.scaffold.record import Record, Resource, project_root
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
 from kubewright.models.plural import plural_of
@@ -62,7 +62,7 @@ def api(
       kubewright create api --group ship --version v1beta1 --kind Frigate --controller=false
       kubewright create api --group ship --version v1 --kind Fleet --namespaced=false
     """
-    root = Path.cwd()
+    root = project_root()
     record = Record.load(root)
     version = required("--version", version, "What version (v1, v1alpha1, ...)", version_faults)
     kind = required("--kind", kind, "What kind (in CamelCase, like WebServer)", kind_faults)
@@ -102,7 +102,7 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
       kubewright create controller --group apps --version v1 --kind Deployment
       kubewright create controller --version v1 --kind Pod
     """
-    root = Path.cwd()
+    root = project_root()
     record = Record.load(root)
     version = required("--version", version, "What version", version_faults)
     kind = required("--kind", kind, "What kind", kind_faults)
@@ -111,25 +111,26 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
 
 def _create_controller(root: Path, record: Record, group: str, version: str, kind: str, *, force: bool) -> None:
     resource = _known(record, group, version, kind)
-    holders = [each for each in record.versions_of(group, kind) if each.controller]
+    holders = [each for each in record.versions_of(resource.group, kind) if each.controller]
     if holders and not (force and resource in holders):
         raise ConfigError(f"{kind} has a controller already, of {holders[0].api_version}: a kind has one")
     _write(plan.controller(root, record, resource), force=force)
 
 
 def _known(record: Record, group: str, version: str, kind: str) -> Resource:
-    """The project's, or Kubernetes'."""
+    """The project's, or Kubernetes': the group that has no name is `core` here, as for kubebuilder."""
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
-    path = f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}"
+    group = group or "core"
+    path = f"kubewright.apis.{group.partition('.')[0]}.{version}"
     try:
         found = getattr(importlib.import_module(path), kind, None)
     except ModuleNotFoundError:
         found = None
     if not (isinstance(found, type) and issubclass(found, Object)):
         raise ConfigError(
-            f"there is no {kind} in version {version}{f' of group {group}' if group else ''}, neither here nor "
+            f"there is no {kind} in {group}/{version}, neither in this project nor "
             "in Kubernetes; `kubewright create api` makes it a kind of this project"
         )
     return Resource(group, "", version, kind, path, api=False, namespaced=found.__api__.namespaced)

@@ -11,7 +11,7 @@ import click
 from kubewright.cli import console
 from kubewright.cli.asking import SWITCH
 from kubewright.cli.scaffold.changes import Changes
-from kubewright.cli.scaffold.record import FILE, Record
+from kubewright.cli.scaffold.record import FILE, Record, project_root
 from kubewright.cli.scaffold.settings import with_setting
 from kubewright.machinery.errors import ConfigError
 
@@ -34,7 +34,7 @@ def command(multigroup: bool | None, namespaced: bool | None) -> None:
     """
     if multigroup is None and namespaced is None:
         raise click.UsageError("nothing to change is given: --multigroup or --namespaced")
-    root = Path.cwd()
+    root = project_root()
     record = Record.load(root)
     changes = Changes(root)
     if namespaced is not None and namespaced != record.namespaced:

@@ -16,7 +16,7 @@ import click
 from click.exceptions import NoSuchCommand
 from click.shell_completion import CompletionItem
 
-from kubewright.machinery.errors import KubewrightError
+from kubewright.machinery.errors import Forbidden, KubewrightError
 
 _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Make a project": {
@@ -80,7 +80,8 @@ class _Commands(click.Group):
         except KubewrightError as error:
             from kubewright.manager.program import explained  # help, and wrong command lines, need not wait for it
 
-            raise click.ClickException(explained(error)) from error
+            way_out = "; use an account that may: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
+            raise click.ClickException(f"{explained(error)}{way_out}") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

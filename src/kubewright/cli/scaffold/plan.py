@@ -78,32 +78,27 @@ def project(root: Path, record: Record, packaging: Packaging) -> Changes:
 
 def api(root: Path, record: Record, resource: Resource) -> Addition:
     """A kind, or another version of one; with a controller when the resource has one."""
-    addition = Addition(Changes(root), None)
-    changes, others = addition.changes, record.versions_of(resource.group, resource.kind)
-    others = [each for each in others if each.version != resource.version]
+    changes, by_hand = Changes(root), None
+    others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
     values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
     _packages(root, changes, resource.path)
     changes.create(_source(resource.path), render("api.py", **values))
     if resource.controller:
-        addition = _controller(root, record, resource, changes, "controller.py")
-        test = "test_kind.py"
-    else:
-        test = "test_version.py" if others else "test_kind_alone.py"
+        by_hand = _controller(root, record, resource, changes, "controller.py")
     if others:
         values |= {"first": others[0], "versions": sorted((others[0], resource), key=lambda each: each.path)}
-    suffix = f"_{resource.version}" if others else ""
-    changes.create(_test(record, resource, suffix), render(test, **values))
+    changes.create(_test(record, resource, another=bool(others)), render(_test_template(resource, others), **values))
     changes.edit(FILE, record.having(resource).text())
-    return addition
+    return Addition(changes, by_hand)
 
 
 def controller(root: Path, record: Record, resource: Resource) -> Addition:
     """A controller for a kind that is there: one of the project, or one of Kubernetes."""
     template = "controller.py" if resource.api else "controller_builtin.py"
     changes = Changes(root)
-    addition = _controller(root, record, resource, changes, template)
+    by_hand = _controller(root, record, resource, changes, template)
     changes.edit(FILE, record.having(replace(resource, controller=True)).text())
-    return addition
+    return Addition(changes, by_hand)
 
 
 def module_path(record: Record, part: str, group: str, *rest: str) -> str:
@@ -112,7 +107,10 @@ def module_path(record: Record, part: str, group: str, *rest: str) -> str:
     return ".".join([record.package, part, *groups, *rest])
 
 
-def _controller(root: Path, record: Record, resource: Resource, changes: Changes, template: str) -> Addition:
+def _controller(
+    root: Path, record: Record, resource: Resource, changes: Changes, template: str
+) -> ControllerImport | None:
+    """Gives what its author has to add to main.py."""
     path = module_path(record, "controller", resource.group, resource.module)
     package, _, module = path.rpartition(".")
     in_group = record.multigroup and resource.group
@@ -128,7 +126,7 @@ def _controller(root: Path, record: Record, resource: Resource, changes: Changes
     edited = with_controller(present, "manager", added)
     if edited is not None:
         changes.edit(main, edited)
-    return Addition(changes, added if edited is None else None)
+    return added if edited is None else None
 
 
 def _values(record: Record, resource: Resource) -> dict[str, object]:
@@ -172,9 +170,16 @@ def _source(module: str) -> str:
     return f"src/{module.replace('.', '/')}.py"
 
 
-def _test(record: Record, resource: Resource, suffix: str) -> str:
+def _test_template(resource: Resource, others: list[Resource]) -> str:
+    if resource.controller:
+        return "test_kind.py"
+    return "test_version.py" if others else "test_kind_alone.py"
+
+
+def _test(record: Record, resource: Resource, *, another: bool) -> str:
+    """Where a kind's test is; another version of it has one of its own."""
     group = f"{module_name(resource.group)}_" if record.multigroup and resource.group else ""
-    return f"tests/test_{group}{resource.module}{suffix}.py"
+    return f"tests/test_{group}{resource.module}{f'_{resource.version}' if another else ''}.py"
 
 
 def _sample(resource: Resource) -> str:

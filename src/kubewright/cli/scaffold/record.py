@@ -24,6 +24,15 @@ _HEADER: Final = (
 )
 
 
+def project_root() -> Path:
+    """The current folder, or the nearest above it, that has a record. Raises ConfigError."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise ConfigError(f"there is no {FILE} in {here} or above it; `kubewright init` makes a project of a folder")
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One version of a kind that the project has to do with."""
@@ -100,12 +109,10 @@ class Record:
 
     @classmethod
     def load(cls, root: Path) -> Record:
-        """The record of the project in the folder `root`. Raises ConfigError when there is none, or one not of ours."""
+        """The record of the project in the folder `root`. Raises ConfigError when it can't be read, or is not ours."""
         path = root / FILE
         try:
             document = yaml.load(path.read_text())
-        except FileNotFoundError as error:
-            raise ConfigError(f"there is no {FILE} in {root}; `kubewright init` makes a project of a folder") from error
         except (OSError, UnicodeDecodeError, DecodeError) as error:
             raise ConfigError(f"{path}: {error}") from error
         if document.get("layout") != [_LAYOUT]:
