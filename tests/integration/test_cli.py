@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -230,6 +231,7 @@ def test_generate_takes_away_what_is_not_needed_any_more_and_keeps_samples(tmp_p
     sample = folder / "config/samples/thing_v1_thing.yaml"
     sample.write_text(sample.read_text().replace("thing-sample", "mine"))
     (folder / "config/rbac/extra_role.yaml").write_text("kind: Role\n")
+    shutil.copytree(folder / "config/default", folder / "config/staging")
     (folder / "thing.py").write_text(PROGRAM.replace("Thing", "Other"))
     status, shown = run("generate", folder=folder)
     assert status == 0
@@ -237,6 +239,7 @@ def test_generate_takes_away_what_is_not_needed_any_more_and_keeps_samples(tmp_p
     assert "removed config/rbac/thing_viewer_role.yaml\n" in shown
     assert "name: mine" in sample.read_text()
     assert (folder / "config/rbac/extra_role.yaml").exists()
+    assert (folder / "config/staging/kustomization.yaml").exists()
     resources = (folder / "config/samples/kustomization.yaml").read_text()
     assert "- thing_v1_other.yaml\n- thing_v1_thing.yaml\n" in resources
 

@@ -15,6 +15,11 @@ from kubewright.manifests.generated import HEADER
 from kubewright.manifests.manifests import Manifests
 from kubewright.manifests.workload import image_parts
 
+FOLDERS: Final = tuple(
+    f"config/{name}" for name in ("crd", "rbac", "manager", "default", "prometheus", "network-policy", "samples")
+)
+"""Where the files are; other folders in `config/` are people's."""
+
 _ABOUT: Final = {
     "metrics_reader_role": "Bind it to the ServiceAccount that scrapes the metrics.",
     "admin_role": "Not the operator's: for those who may do everything with objects of this kind.",

@@ -71,8 +71,8 @@ class Manifests:
     @property
     def spans_namespaces(self) -> bool:
         """Whether some of it is in other namespaces than the manager's: kustomize is not to put all of it in one."""
-        watched = rbac.watched_namespaces(self.program, self.settings, SHORT)
-        return bool(self.program.lease_namespace) or any(each != SHORT.namespace for each in watched)
+        named = self.program.lease_namespace or self.program.namespaces
+        return bool(named) or self.settings.watch_namespaces not in ("all", "own")
 
     @property
     def deployed(self) -> tuple[str, ...]:

@@ -105,4 +105,4 @@ def helpers(kinds: Sequence[APIResource], names: Names) -> Iterator[tuple[str, J
 def helper_stem(api: APIResource, kinds: Sequence[APIResource]) -> str:
     """The kind in lower case; with its group before it, where two groups have a kind of that name."""
     same = [each for each in kinds if each.kind == api.kind]
-    return api.kind.lower() if len(same) == 1 else f"{api.group.partition('.')[0]}-{api.kind.lower()}"
+    return api.kind.lower() if len(same) == 1 else f"{api.group.replace('.', '-')}-{api.kind.lower()}"

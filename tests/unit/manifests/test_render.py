@@ -111,4 +111,4 @@ def test_a_pod_is_given_more_time_to_end_than_its_reconciles() -> None:
 def test_kinds_of_one_name_in_two_groups_have_roles_of_their_own() -> None:
     found = objects(Manager([sail]), Ship, OtherShip)
     helpers = [name for name in names(found["ClusterRole"]) if name.endswith("viewer-role")]
-    assert helpers == ["fleet-fleet-ship-viewer-role", "fleet-navy-ship-viewer-role"]
+    assert helpers == ["fleet-fleet-test-ship-viewer-role", "fleet-navy-test-ship-viewer-role"]

@@ -37,5 +37,5 @@ def generate(*, check: bool, verbose: bool, output: str) -> None:
     first = samples.missing(project.kinds, folder)
     files = kustomize.files(project.manifests(), [*samples.present(folder), *first])
     files |= {f"config/samples/{name}": text for name, text in first.items()}
-    todo = changes(project.root, files, folders=["config"])
+    todo = changes(project.root, files, folders=kustomize.FOLDERS)
     write(todo, check=check, verbose=verbose, output=output)
