@@ -37,6 +37,10 @@ class Scope:
     namespace: Namespaces = None
     labels: Labels = None
     fields: Fields = None
+    only: Collection[str] | None = None
+    """The fields that are held of each object, beside its metadata: `["spec.nodeName", "status.phase"]`. Reads give
+    objects without the others, so none of them can be written whole.
+    """
     indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
     keep_managed_fields: bool = False
     resync: timedelta | None = None
@@ -178,6 +182,7 @@ class Cache:
             namespace=scope.namespace if kind.__api__.namespaced else None,
             labels=scope.labels,
             fields=scope.fields,
+            only=scope.only,
             indexers=scope.indexers,
             keep_managed_fields=scope.keep_managed_fields,
             resync=scope.resync,

@@ -21,9 +21,10 @@ import msgspec
 from kubewright.cache.cache import Cache
 from kubewright.cache.entry import ObjectKey
 from kubewright.cache.informer import Informer
-from kubewright.client.client import Client
+from kubewright.client.client import Client, FieldValidation
 from kubewright.client.lists import Fields, Labels, ObjectList
 from kubewright.client.rest import Query
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object, codec
@@ -109,6 +110,31 @@ class CachedClient(Client):
         return False
 
     # ---- writing
+
+    async def update(
+        self,
+        obj: T,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+    ) -> T:
+        """Replace the object with `obj`. Raises Conflict when it changed since `obj` was read, and ConfigError where
+        the cache has but a part of each object.
+        """
+        if self.cache.scope(type(obj)).only is not None:
+            raise ConfigError(
+                f"{obj.kind}: of each object the cache has a part (Scope.only), and an update would remove the rest; "
+                "send a patch, or read and update with a Client"
+            )
+        return await super().update(
+            obj,
+            subresource=subresource,
+            dry_run=dry_run,
+            field_manager=field_manager,
+            field_validation=field_validation,
+        )
 
     def _written(self, method: str, path: str, obj: Object) -> None:
         version = _version(obj)

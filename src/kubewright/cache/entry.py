@@ -19,6 +19,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from kubewright.cache.packing import Packer, Reference
+from kubewright.cache.projection import Projection
 from kubewright.client.dynamic import decode_object
 from kubewright.machinery.errors import DecodeError
 from kubewright.models import Object
@@ -186,8 +187,9 @@ class _Shared(Generic[V]):
 class EntryDecoder(Generic[T]):
     """Makes entries of the documents of one kind."""
 
-    def __init__(self, kind: type[T], *, keep_managed_fields: bool) -> None:
+    def __init__(self, kind: type[T], *, keep_managed_fields: bool, projection: Projection | None = None) -> None:
         self._kind = kind
+        self._projection = projection
         self._keep_managed_fields = keep_managed_fields
         self._labels = _Shared[Mapping[str, str]](_decode_labels, {})
         self._owners = _Shared[tuple[Owner, ...]](_decode_owners, ())
@@ -210,6 +212,8 @@ class EntryDecoder(Generic[T]):
             data, reference = bytes(raw), None
             if metadata.managed_fields and not self._keep_managed_fields:
                 data = _without(data, bytes(metadata.managed_fields))
+            if self._projection is not None:
+                data = self._projection(data)
             if pack:
                 data, reference = self._packer.pack(data, last.reference if last is not None else None)
             return Entry(

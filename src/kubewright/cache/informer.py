@@ -15,7 +15,7 @@ Follows client-go's tools/cache SharedIndexInformer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ from kubewright.cache.applied import LastApplied
 from kubewright.cache.entry import Entry, EntryDecoder, Event, EventType, ObjectKey
 from kubewright.cache.lister import Lister
 from kubewright.cache.namespaces import EVERYWHERE, Namespaces, each_of
+from kubewright.cache.projection import Projection
 from kubewright.cache.reflector import Change, Reflector
 from kubewright.cache.selection import Selection
 from kubewright.cache.store import IndexFunction, Store
@@ -98,12 +99,14 @@ class Informer(Generic[T]):
         namespace: Namespaces = None,
         labels: Labels = None,
         fields: Fields = None,
+        only: Collection[str] | None = None,
         indexers: Mapping[str, IndexFunction[T]] | None = None,
         keep_managed_fields: bool = False,
         resync: timedelta | None = None,
     ) -> None:
         """Of the whole cluster when `namespace` is None; each of several namespaces has a stream of its own.
 
+        Of each object the fields `only` are held (`spec.nodeName`) beside its metadata, or all when it is None.
         managedFields cost a quarter of a typical object and are left out unless asked for; an update without them
         leaves the server's as they are. Every `resync`, handlers are called for each object as if it had been
         updated.
@@ -124,7 +127,8 @@ class Informer(Generic[T]):
         self._resync_timer: Timer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = [_Part(self, each) for each in self.namespaces]
-        self._decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields)
+        projection = Projection(only) if only is not None else None
+        self._decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields, projection=projection)
         self._reflectors = [
             Reflector(
                 client,

@@ -60,8 +60,8 @@ class Recovery:
         if isinstance(failure, APIError):
             delay = max(delay, failure.retry_after or 0.0)
         # A server that was put back to an older state says nothing to who asks for what comes after a version that it
-        # has not reached: two silences in a row are taken for that.
-        return Step(delay, self._silences > 1)
+        # has not reached: two silences in a row are taken for that. A kind that is gone takes its versions with it.
+        return Step(delay, self._silences > 1 or isinstance(failure, NotFound))
 
     def _backoff(self, limit: float = LIMIT) -> float:
         wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)

@@ -133,6 +133,17 @@ async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server,
     await cache.stop()
 
 
+async def test_a_kind_can_be_let_go_and_taken_up_again(server: Server, cache: Cache, cached: CachedClient) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    await cache.remove(Widget)
+    assert stream.closed
+    assert list(cache) == []
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    (await server.call()).stream().send(added(widget("a", 7, size=1)), bookmark(9, ends_list=True))
+    assert (await read).spec.size == 1
+
+
 async def test_a_cache_that_was_not_started_says_so(client: Client) -> None:
     with pytest.raises(ConfigError, match="not started"):
         await Cache(client).get(Widget, "a", namespace="d")
@@ -386,4 +397,17 @@ async def test_a_write_of_what_the_cache_does_not_hold_is_not_waited_for(server:
     (await server.call()).answer(widget("a", 11), status=201)
     await write
     assert not await cached.list(Widget)
+    await cache.stop()
+
+
+async def test_an_object_of_which_the_cache_has_a_part_is_not_written_whole(server: Server, client: Client) -> None:
+    cache = Cache(client, scopes={Widget: Scope(only=["spec.node"])})
+    cache.start()
+    cached = CachedClient(client, cache)
+    await filled(cache, server, widget("a", 3, size=7))
+    read = await cached.get(Widget, "a", namespace="d")
+    assert read.spec.size == 0
+    with pytest.raises(ConfigError, match=r"Scope\.only.* send a patch"):
+        await cached.update(read)
+    assert server.idle
     await cache.stop()

@@ -1,6 +1,7 @@
 """An informer keeps up with its server, whatever happens to the connection between them."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -21,7 +22,7 @@ from tests.unit.scripted import (
 from kubewright.cache import Event, Informer, ObjectKey
 from kubewright.client import Client
 from kubewright.machinery.clock import VirtualClock
-from kubewright.machinery.errors import DeadlineExceeded
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, DecodeError
 
 
 class Diary:
@@ -211,6 +212,25 @@ async def test_an_object_that_is_not_of_its_kind_is_kept_raw_and_left_out_of_lis
     assert b'"big"' in entry.data
     assert caplog.text.count("d/bad") == 1
     assert "spec.size" in caplog.text
+
+
+async def test_an_object_that_is_not_of_its_kind_is_told_and_read_again_once_it_is_mended(
+    server: Server, informer: Informer[Widget], diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = widget("a", 3)
+    bad["spec"] = {"size": "big"}
+    stream = await synced(informer, server, bad)
+    with pytest.raises(DecodeError, match=r"spec\.size"):
+        informer.get(ObjectKey("d", "a"))
+    assert informer.lister.list() == []
+    stream.send(modified(bad | {"metadata": bad["metadata"] | {"resourceVersion": "11"}}))
+    await settle()
+    assert informer.lister.list() == []
+    assert caplog.text.count("spec.size") == 2, "each version is reported once"
+    stream.send(modified(widget("a", 12, size=3)))
+    await settle()
+    assert [each.spec.size for each in informer.lister.list()] == [3]
+    assert diary.lines == ["add a@3", "update a@11", "update a@12"]
 
 
 async def test_managed_fields_are_left_out_unless_asked_for(server: Server, client: Client) -> None:
@@ -486,6 +506,19 @@ async def test_a_kind_or_a_right_that_comes_later_is_noticed_soon(
     await informer.wait_synced()
 
 
+async def test_a_kind_that_was_gone_and_is_back_is_listed_anew(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+) -> None:
+    (await synced(informer, server, widget("a", 3), widget("b", 4))).end()
+    for _ in range(3):
+        (await server.call()).fail(404, "NotFound")
+        await clock.advance(6.1)
+    assert diary.take() == ["add a@3", "add b@4"], "a kind that can't be found does not say what became of its objects"
+    (await server.call()).stream().send(added(widget("a", 30, uid="another")), bookmark(31, ends_list=True))
+    await settle()
+    assert diary.lines == ["delete b@4", "delete a@3", "add a@30"]
+
+
 async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_stormed(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
@@ -495,3 +528,42 @@ async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_
             (await server.call()).stream().send(bookmark(10), error(500, "InternalError"))
         await clock.advance(0.1)
     assert server.received < 20, "requests in a minute"
+
+
+# ---- a part of each object
+
+
+async def test_of_each_object_only_what_is_wanted_is_held(server: Server, client: Client) -> None:
+    informer = Informer(client, Widget, only=["spec.node", "status.conditions", "status"])
+    document = widget("a", 3, size=7, labels={"app": "web"}, annotations={"note": "kept"})
+    document["spec"]["node"] = "n1"
+    document["status"] = {"phase": "Running", "conditions": []}
+    bare = widget("b", 4)
+    bare["spec"] = None
+    await synced(informer, server, document, bare)
+    entry = informer.lister.entry(ObjectKey("d", "a"))
+    assert entry is not None
+    assert json.loads(entry.data) == document | {"spec": {"node": "n1"}}
+    assert entry.labels == {"app": "web"}
+    held = informer.lister.get("a", "d")
+    assert held is not None
+    assert (held.spec.node, held.spec.size) == ("n1", 0)
+    assert informer.lister.get("b", "d") is not None
+    await informer.stop()
+
+
+async def test_a_field_of_the_items_of_a_list_cannot_be_wanted(
+    server: Server, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    informer = Informer(client, Widget, only=["spec.parts.name"])
+    document = widget("a", 3)
+    document["spec"]["parts"] = [{"name": "x"}]
+    await synced(informer, server, document)
+    assert len(informer.lister) == 0
+    assert "name the list itself" in caplog.text
+    await informer.stop()
+
+
+def test_what_is_no_field_is_refused(client: Client) -> None:
+    with pytest.raises(ConfigError, match=r'"spec\.\." is not a field'):
+        Informer(client, Widget, only=["spec.."])

@@ -1,0 +1,54 @@
+"""Of a document, its metadata and the fields that somebody wants: what is left out costs no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Union
+
+import msgspec
+
+from kubewright.machinery.errors import ConfigError, DecodeError
+
+_ALWAYS: Final = ("apiVersion", "kind", "metadata")
+
+
+class Projection:
+    """Leaves of documents the fields `only`, each with all that is below it, and what every object has."""
+
+    def __init__(self, only: Iterable[str]) -> None:
+        """Fields as `spec.nodeName`: of objects within objects, in the spelling of the wire. Raises ConfigError for one
+        that is empty or has an empty part.
+        """
+        tree: dict[str, Any] = {}
+        for path in sorted((*_ALWAYS, *only)):
+            *outer, last = path.split(".")
+            if not all((*outer, last)):
+                raise ConfigError(f'only: "{path}" is not a field; write it as in "spec.nodeName"')
+            below: dict[str, Any] | None = tree
+            for name in outer:
+                below = below.setdefault(name, {}) if below is not None else None
+            if below is not None:  # else all of it is wanted anyway
+                below[last] = None
+        self._decode = msgspec.json.Decoder(_struct(tree)).decode
+        self._encode = msgspec.json.Encoder().encode
+
+    def __call__(self, document: bytes) -> bytes:
+        """The document with what is wanted. Raises DecodeError when a field is not in an object."""
+        try:
+            return self._encode(self._decode(document))
+        except msgspec.ValidationError as error:
+            raise DecodeError(f"only: {error}; name the list itself, fields of its items cannot be chosen") from error
+
+
+def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
+    """A class with the fields of `tree`; those with nothing below them are taken as they are."""
+    fields = [
+        (f"f{number}", _optional(below), msgspec.field(default=msgspec.UNSET, name=name))
+        for number, (name, below) in enumerate(tree.items())
+    ]
+    return msgspec.defstruct("Projected", fields, omit_defaults=True, gc=False)
+
+
+def _optional(below: dict[str, Any] | None) -> Any:
+    kind: Any = msgspec.Raw if below is None else Union[_struct(below), None]  # noqa: UP007 - made at run time
+    return Union[kind, msgspec.UnsetType]  # noqa: UP007
