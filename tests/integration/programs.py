@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -133,3 +134,18 @@ def is_ready(pod: Pod) -> bool:
 def process_id(said: str) -> int:
     """Of a program that begins with `print(os.getpid())`."""
     return int(said.split()[0])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def ended(pid: int) -> None:
+    async def check() -> None:
+        assert not is_alive(pid)
+
+    await eventually(check)

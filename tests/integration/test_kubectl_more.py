@@ -201,4 +201,4 @@ async def test_what_needs_a_process_is_refused_in_so_many_words(
     await kubectl("run", "p", "--image=nginx")
     await kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=50s")
     said = await asyncio.wait_for(kubectl(*command, fails=True), 30)
-    assert f'{what} into pods is not supported by the embedded API server: pod "p" is simulated' in said
+    assert f"{what} into pods is not supported by the embedded API server" in said

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from integration.programs import SLEEP, Programs, is_ready, is_running, process_id, programs_of, status
+from integration.programs import SLEEP, Programs, ended, is_alive, is_ready, is_running, process_id, programs_of, status
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
 from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
@@ -23,7 +23,7 @@ from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.http.message import Request
 from kubewright.models import codec
 from kubewright.models.rbac import PolicyRule, role
-from kubewright.testing import Cluster, eventually, gone
+from kubewright.testing import Cluster, gone
 
 
 @pytest_asyncio.fixture
@@ -32,21 +32,6 @@ async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterat
         pytest.skip("on other control planes images are images")
     async with programs_of(cluster, namespace) as found:
         yield found
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-async def ended(pid: int) -> None:
-    async def check() -> None:
-        assert not is_alive(pid)
-
-    await eventually(check)
 
 
 # ---- what a container is given

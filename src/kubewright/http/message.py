@@ -48,6 +48,11 @@ class Request:
     def query(self) -> str:
         return self.target.partition("?")[2]
 
+    @property
+    def upgrade(self) -> str:
+        """The protocol that the client wants to go on with, in lower case; empty when it wants none."""
+        return self.headers.get("upgrade", "").lower()
+
 
 Body: TypeAlias = bytes | AsyncIterator[bytes]
 

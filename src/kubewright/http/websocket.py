@@ -78,11 +78,6 @@ class WebSocket:
         await self._tunnel.write(data)
 
 
-def wants_websocket(request: Request) -> bool:
-    """Whether a client asks to go on in WebSocket."""
-    return request.headers.get("upgrade", "").lower() == "websocket"
-
-
 def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocket], Awaitable[None]]) -> Response:
     """The answer that changes to WebSocket, in the first of the client's protocols that is among `protocols`.
 
@@ -92,7 +87,12 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
     key = headers.get("sec-websocket-key", "")
     offered = [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")]
     chosen = next((each for each in offered if each in protocols), None)
-    if request.method != "GET" or headers.get("sec-websocket-version") != "13" or not key:
+    if (
+        request.upgrade != "websocket"
+        or request.method != "GET"
+        or headers.get("sec-websocket-version") != "13"
+        or not key
+    ):
         return _refused("a WebSocket is asked for by GET, in version 13 and with a key")
     if chosen is None:
         return _refused(f"none of the protocols {', '.join(offered)} is spoken here, but {', '.join(protocols)}")

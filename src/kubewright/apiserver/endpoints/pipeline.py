@@ -25,6 +25,9 @@ from kubewright.machinery.selectors import FieldSelector
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request's body: as a real API server takes."""
 
+_ENTRIES = frozenset({"attach", "exec", "portforward"})
+"""What takes the right to create too, where a WebSocket's handshake can't but be a GET (KEP-4006, since 1.35)."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,7 +75,10 @@ class Pipeline:
     async def _answer(self, request: Request, info: RequestInfo) -> Response:
         access = _access(self._authentication.authenticate(request), request, info)
         user = self._authentication.impersonate(request, access, self._authorizer)
-        self._authorize(access if user is access.user else replace(access, user=user))
+        access = access if user is access.user else replace(access, user=user)
+        self._authorize(access)
+        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _ENTRIES:
+            self._authorize(replace(access, verb="create"))
         if len(request.body) > BODY_LIMIT:
             raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
         if info.resource:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,6 +30,14 @@ from kubewright.controlplane.nodes.outcome import Outcome
 from kubewright.controlplane.pods import condition
 
 
+class Statuses(NamedTuple):
+    """Of all containers of a pod."""
+
+    init: list[ContainerStatus]
+    main: list[ContainerStatus]
+    ephemeral: list[ContainerStatus]
+
+
 def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime) -> PodStatus:
     """The status of a simulated pod that came to `outcome` on the node with the address `host`."""
     before = pod.status.init_container_statuses
@@ -38,8 +47,9 @@ def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime
         for status in _statuses([each], before, _of_init(each, outcome), now)
     ]
     containers = _statuses(pod.spec.containers, pod.status.container_statuses, outcome, now)
+    ephemeral = _statuses(pod.spec.ephemeral_containers, pod.status.ephemeral_container_statuses, Outcome.RUNNING, now)
     shown = address if outcome is not Outcome.PENDING else None
-    return status_with(pod, outcome, host, shown, inits, containers, now)
+    return status_with(pod, outcome, host, shown, Statuses(inits, containers, ephemeral), now)
 
 
 def status_with(
@@ -47,8 +57,7 @@ def status_with(
     outcome: Outcome,
     host: str,
     address: str | None,
-    init_containers: list[ContainerStatus],
-    containers: list[ContainerStatus],
+    statuses: Statuses,
     now: datetime,
 ) -> PodStatus:
     """The status of a pod whose containers are as they are said to be. Without an `address` it has none yet."""
@@ -64,11 +73,9 @@ def status_with(
         pod_ip=address,
         pod_ips=[PodIP(ip=address)] if address is not None else [],
         conditions=_conditions(pod, outcome, now),
-        init_container_statuses=init_containers,
-        container_statuses=containers,
-        ephemeral_container_statuses=_statuses(
-            pod.spec.ephemeral_containers, pod.status.ephemeral_container_statuses, Outcome.RUNNING, now
-        ),
+        init_container_statuses=statuses.init,
+        container_statuses=statuses.main,
+        ephemeral_container_statuses=statuses.ephemeral,
     )
 
 

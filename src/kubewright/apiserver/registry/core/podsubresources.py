@@ -17,7 +17,7 @@ from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action, Connection, View
 from kubewright.http.message import Handler, Request, Response
 from kubewright.machinery import time
-from kubewright.machinery.errors import APIError, BadRequest, Conflict, Invalid, Status, StatusDetails
+from kubewright.machinery.errors import APIError, BadRequest, Conflict, InternalError, Invalid, Status, StatusDetails
 from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
@@ -162,16 +162,45 @@ class Log(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Entry(Connection):
+    """Takes a client into a container that runs: `exec`, or `attach` to what it runs. The kubelet speaks with it."""
+
+    verbs: tuple[str, ...] = ("create", "get")
+    what: str
+    resources: ResourceSet
+    kubelet: Handler | None
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
+        query = parse_qs(request.query)
+        container = _container(pod, query.get("container", [""])[0])
+        path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
+        answer = Response(404)
+        if self.kubelet is not None:
+            answer = await self.kubelet(replace(request, target=f"/{self.what}/{path}?{request.query}"))
+        if answer.status == 404:
+            raise _not_run(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
+        if answer.status == 400:
+            raise BadRequest((await answer.read()).decode().strip())
+        if answer.status != 101:
+            raise InternalError((await answer.read()).decode().strip())
+        return answer
+
+
+@dataclass(frozen=True, kw_only=True)
 class NotRun(Connection):
     """What needs a connection to a container, or to a Node, that is more than an answer: refused."""
 
     what: str
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
-        plural = attributes.resource.plural
-        message = f"{self.what} into {plural} is not supported by the embedded API server"
-        details = StatusDetails(name=attributes.name, kind=plural)
-        raise APIError(status=Status(501, "NotImplemented", message, details))
+        raise _not_run(self.what, attributes)
+
+
+def _not_run(what: str, attributes: Attributes, why: str = "") -> APIError:
+    plural = attributes.resource.plural
+    message = f"{what} into {plural} is not supported by the embedded API server{why}"
+    return APIError(status=Status(501, "NotImplemented", message, StatusDetails(name=attributes.name, kind=plural)))
 
 
 _VERSIONING: Final = ("resourceVersion", "uid", "managedFields")

@@ -15,8 +15,8 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -39,12 +39,14 @@ from kubewright.controlplane.nodes.processes.expansion import expand
 from kubewright.controlplane.nodes.processes.handlers import Target, Unhealthy, perform
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.launch import CANNOT_START
-from kubewright.controlplane.nodes.processes.logs import ContainerLog
+from kubewright.controlplane.nodes.processes.logs import ContainerLog, Lines
 from kubewright.controlplane.nodes.processes.probes import Probing
-from kubewright.controlplane.nodes.processes.process import Command, Process, Watcher
+from kubewright.controlplane.nodes.processes.process import Command, Output, Process, Watcher
+from kubewright.controlplane.nodes.processes.session import Channels, failure, outcome
 from kubewright.controlplane.nodes.processes.sources import Missing
 from kubewright.controlplane.nodes.processes.volumes import Volumes
 from kubewright.machinery.clock import Clock
+from kubewright.machinery.json import JSONObject
 
 SCHEME: Final = "process"
 """Of the IDs of containers that are processes; those that are not have `simulated`."""
@@ -84,6 +86,8 @@ class Surroundings:
     watcher: Watcher
     folder: Path
     volumes: Volumes
+    images: Callable[[str], Image | None]
+    """The command of an image, if it has one here."""
     changed: Callable[[], None]
     """Called when there is something new to report of the Pod."""
     happenings: list[Happening] = field(default_factory=list[Happening])
@@ -125,6 +129,9 @@ class ContainerRunner:
         self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._news = asyncio.Event()
         self._process: Process | None = None
+        self._command: Command | None = None
+        """What it was started by. What is run in it later has its environment and folder."""
+        self._listeners: set[Output] = set()
         self._probing: Probing | None = None
         self._logs: dict[int, ContainerLog] = {}
         self._latest = -1
@@ -196,6 +203,55 @@ class ContainerRunner:
         """What it waits for may have come."""
         self._news.set()
 
+    # Who is let in
+
+    async def execute(self, command: Sequence[str], channels: Channels) -> JSONObject | None:
+        """Run a command in it. Gives the Status that says how it ended; None when whoever asked has left.
+
+        Raises LookupError when it does not run.
+        """
+        if self._command is None or self._process is None:
+            raise LookupError(self.spec.name)
+        wishes, prepared = channels.wishes, replace(self._command, arguments=command)
+        try:
+            _check(prepared)
+            process = await Process.start(
+                prepared, self._around.watcher, channels.hear, stdin=wishes.stdin, terminal=wishes.terminal
+            )
+        except OSError as error:
+            return failure(f"cannot exec in container {self.spec.name}: {error}")
+        try:
+            await channels.greet()
+            code = await channels.serve(process, asyncio.ensure_future(process.wait()))
+        finally:
+            process.kill()
+        return None if code is None else outcome(code)
+
+    async def attach(self, channels: Channels) -> JSONObject | None:
+        """Let somebody hear what it writes, and type to it if it reads. Otherwise as `execute`."""
+        process = self._process
+        if process is None:
+            raise LookupError(self.spec.name)
+        self._listeners.add(channels.hear)
+        try:
+            await channels.greet()
+            code = await channels.serve(process, asyncio.ensure_future(process.ended()))
+        finally:
+            self._listeners.discard(channels.hear)
+            if channels.wishes.stdin and self.spec.stdin_once:
+                process.close_input()
+        return None if code is None else outcome(0)
+
+    def _output(self, log: ContainerLog) -> Output:
+        lines = Lines(lambda stream, text, whole: log.write(stream, text, whole=whole))
+
+        def take(fd: int, data: bytes) -> None:
+            lines(fd, data)
+            for listener in self._listeners:
+                listener(fd, data)
+
+        return take
+
     # One run
 
     async def _once(self) -> int:
@@ -212,12 +268,12 @@ class ContainerRunner:
         try:
             _check(prepared)
             process = await Process.start(
-                prepared, around.watcher, lambda stream, text, whole: log.write(stream, text, whole=whole)
+                prepared, around.watcher, self._output(log), stdin=bool(self.spec.stdin), terminal=bool(self.spec.tty)
             )
         except OSError as error:
             log.write("stderr", str(error).encode(), whole=True)
             return self._ended(CANNOT_START, at, log, str(error))
-        self._process = process
+        self._process, self._command = process, prepared
         self.state = ContainerState(running=ContainerStateRunning(started_at=at))
         around.tell("Normal", "Started", f"Started container {self.spec.name} as process {process.pid}")
         around.changed()
@@ -366,14 +422,14 @@ class ContainerRunner:
                 (root / "tmp").mkdir(parents=True, exist_ok=True)
                 around.volumes.mount(self.spec, root, environment)
                 self._message_file(root)
-                return self._command(root, environment)
+                return self._command_of(root, environment)
             except Missing as error:
                 if self._wait_for(reason, str(error)):
                     around.tell("Warning", "FailedMount" if reason == "ContainerCreating" else "Failed", str(error))
                 await self._sleep(_RETRY, self._news.wait())
         return None
 
-    def _command(self, root: Path, environment: dict[str, str]) -> Command:
+    def _command_of(self, root: Path, environment: dict[str, str]) -> Command:
         assert self._image is not None
         own, image = self.spec, self._image
         arguments = [*(own.command or image.command), *(own.args or (() if own.command else image.args))]

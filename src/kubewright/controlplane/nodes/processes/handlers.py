@@ -64,9 +64,9 @@ async def _perform(target: Target, handler: Probe | LifecycleHandler) -> None:
 async def _exec(target: Target, command: Sequence[str]) -> None:
     said = bytearray()
 
-    def hear(stream: str, text: bytes, whole: bool) -> None:
+    def hear(fd: int, data: bytes) -> None:
         if len(said) < _SHOWN:
-            said.extend(text + b"\n" if whole else text)
+            said.extend(data)
 
     process = await Process.start(replace(target.command, arguments=command), target.watcher, hear)
     try:

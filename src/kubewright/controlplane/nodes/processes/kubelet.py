@@ -9,7 +9,7 @@ from kubewright.client.client import Client
 from kubewright.controller import Context, Result
 from kubewright.controlplane.nodes.addresses import PodAddresses
 from kubewright.controlplane.nodes.node import address_of
-from kubewright.controlplane.nodes.podstatus import status_with
+from kubewright.controlplane.nodes.podstatus import Statuses, status_with
 from kubewright.controlplane.nodes.processes.downward import Placed
 from kubewright.controlplane.nodes.processes.environment import APIAddress
 from kubewright.controlplane.nodes.processes.pod import PodRunner
@@ -79,7 +79,12 @@ class ProcessKubelet:
             runner.stop(float(pod.metadata.deletion_grace_period_seconds or 0))
         _tell(ctx, runner)
         status = status_with(
-            pod, runner.outcome, host, address, runner.init_statuses(), runner.statuses(), self._clock.now()
+            pod,
+            runner.outcome,
+            host,
+            address,
+            Statuses(runner.init_statuses(), runner.statuses(), runner.ephemeral_statuses()),
+            self._clock.now(),
         )
         if runner.deadline_exceeded:
             status.reason = "DeadlineExceeded"

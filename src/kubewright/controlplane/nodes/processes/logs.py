@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +26,7 @@ SEGMENTS: Final = 5
 LONGEST: Final = 16 << 10
 """Bytes of a line after which it is kept as parts."""
 _CHUNK: Final = 64 << 10
+_STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,33 @@ class LogOptions:
     tail: int | None = None
     limit: int | None = None
     """The most bytes to give."""
+
+
+class Lines:
+    """What a process writes, as lines: each with its stream, its text, and whether the line ends with it."""
+
+    def __init__(self, write: Callable[[str, bytes, bool], None]) -> None:
+        self._write = write
+        self._unfinished = dict.fromkeys(_STREAMS, b"")
+
+    def __call__(self, fd: int, data: bytes) -> None:
+        """Take what was written to a file descriptor; nothing when no more can come."""
+        stream = _STREAMS[fd]
+        *lines, rest = (self._unfinished[fd] + data).split(b"\n")
+        for line in lines:
+            self._write(stream, self._cut(stream, line), True)
+        rest = self._cut(stream, rest)
+        if rest and not data:
+            self._write(stream, rest, False)
+            rest = b""
+        self._unfinished[fd] = rest
+
+    def _cut(self, stream: str, line: bytes) -> bytes:
+        """The end of a line, after the parts of it that are too long for one."""
+        while len(line) > LONGEST:
+            self._write(stream, line[:LONGEST], False)
+            line = line[LONGEST:]
+        return line
 
 
 class ContainerLog:

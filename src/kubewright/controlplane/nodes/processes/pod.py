@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from kubewright.apis.core.v1 import Container, ContainerStatus, Pod
+import msgspec
+
+from kubewright.apis.core.v1 import Container, ContainerStatus, EphemeralContainer, Pod
 from kubewright.controlplane.nodes.outcome import Outcome
 from kubewright.controlplane.nodes.processes.container import ContainerRunner, Happening, Surroundings, grace_of
 from kubewright.controlplane.nodes.processes.images import Image
@@ -37,11 +39,14 @@ class PodRunner:
         """What is known to be wrong with its volumes."""
         self._failed = False
         self._works = any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
-        before = {each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
+        status = pod.status
+        known = (*status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses)
+        self._before = before = {each.name: each for each in known}
         first = bool(pod.spec.init_containers)
         self._inits = [self._runner(each, images, before, waits="PodInitializing") for each in pod.spec.init_containers]
         waits = "PodInitializing" if first else "ContainerCreating"
         self._mains = [self._runner(each, images, before, waits=waits) for each in pod.spec.containers]
+        self._ephemerals: list[ContainerRunner] = []
         self._sidecars: list[asyncio.Task[int]] = []
         self._task = asyncio.create_task(self._run(), name=f"pod {pod.metadata.namespace}/{pod.metadata.name}")
         self._task.add_done_callback(self._look_at_end)
@@ -84,20 +89,28 @@ class PodRunner:
     def statuses(self) -> list[ContainerStatus]:
         return [each.status() for each in self._mains]
 
+    def ephemeral_statuses(self) -> list[ContainerStatus]:
+        return [each.status() for each in self._ephemerals]
+
+    def container(self, name: str) -> ContainerRunner:
+        """KeyError for a container that there is not."""
+        for each in self._all:
+            if each.spec.name == name:
+                return each
+        raise KeyError(name)
+
     def log(self, container: str, *, previous: bool) -> ContainerLog:
         """The log of a container. Raises NoLog; KeyError for a container that does not run here."""
-        for each in (*self._inits, *self._mains):
-            if each.spec.name == container:
-                return each.log(previous=previous)
-        raise KeyError(container)
+        return self.container(container).log(previous=previous)
 
     async def look_again(self, pod: Pod) -> None:
         """The Pod, or what it takes from other objects, has changed: bring its volumes up to date."""
         self._around.placed = replace(self._around.placed, pod=pod)
-        for each in (*self._inits, *self._mains):
+        for each in self._all:
             each.look_again()
         if self.ended or self._grace is not None:
             return
+        self._add_ephemerals(pod)
         try:
             await self._around.volumes.write(self._around.placed)
         except Missing as error:
@@ -112,7 +125,7 @@ class PodRunner:
         if self._grace is not None and grace >= self._grace:
             return
         self._grace = grace
-        for each in (*self._inits, *self._mains):
+        for each in self._all:
             each.stop(grace)
 
     async def end(self, grace: float) -> None:
@@ -134,9 +147,31 @@ class PodRunner:
             self._around.changed()
             await asyncio.gather(*(each.run(self._restarts(each.spec)) for each in self._mains))
         finally:
-            for each in self._inits:
+            for each in (*self._inits, *self._ephemerals):
                 each.stop(grace_of(self._around.placed.pod))
             await asyncio.gather(*self._sidecars)
+
+    @property
+    def _all(self) -> tuple[ContainerRunner, ...]:
+        return (*self._inits, *self._mains, *self._ephemerals)
+
+    def _add_ephemerals(self, pod: Pod) -> None:
+        """Start those that were added; once, whatever becomes of them."""
+        known = {each.spec.name for each in self._ephemerals}
+        for added in pod.spec.ephemeral_containers:
+            if added.name in known:
+                continue
+            image = self._around.images(added.image or "")
+            runner = ContainerRunner(
+                _as_container(added),
+                image,
+                self._around,
+                before=self._before.get(added.name),
+                ends=False,
+                waits="ContainerCreating",
+            )
+            self._ephemerals.append(runner)
+            self._sidecars.append(asyncio.create_task(runner.run(lambda code: False)))
 
     def _look_at_end(self, task: asyncio.Task[None]) -> None:
         self._around.changed()
@@ -195,6 +230,13 @@ class PodRunner:
             self.deadline_exceeded = True
             self.stop(grace_of(self._around.placed.pod))
             self._around.changed()
+
+
+def _as_container(ephemeral: EphemeralContainer) -> Container:
+    """The same as a container like others, but for whose processes it wants to see: here all see all."""
+    fields = msgspec.structs.asdict(ephemeral)
+    del fields["target_container_name"]
+    return Container(**fields)
 
 
 def _is_sidecar(container: Container) -> bool:

@@ -14,21 +14,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
 import msgspec
 
 from kubewright.controlplane.nodes.processes import launch, watch
-from kubewright.controlplane.nodes.processes.logs import LONGEST
+from kubewright.controlplane.nodes.processes.terminal import Terminal
+from kubewright.machinery.json import JSONObject
 
-Output = Callable[[str, bytes, bool], None]
-"""Takes the stream's name, a line or a part of one, and whether the line ends with it."""
+Output = Callable[[int, bytes], None]
+"""Takes what was written to a file descriptor, 1 or 2; nothing when no more can come."""
 
-_STREAMS: Final = {1: "stdout", 2: "stderr"}
 _LINGERING: Final = 1.0
 """Seconds for what it wrote to be read once it has ended: somebody outside its group may hold its pipes."""
 
@@ -91,38 +92,96 @@ class Process(asyncio.SubprocessProtocol):
     def __init__(self, output: Output, watcher: Watcher) -> None:
         self._output = output
         self._watcher = watcher
-        self._unfinished = {number: bytearray() for number in _STREAMS}
-        self._open = set(_STREAMS)
+        self._open = {1, 2}
         loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._silent: asyncio.Future[None] = loop.create_future()
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._terminal: Terminal | None = None
+        self._transport: asyncio.SubprocessTransport
         self.pid = 0
 
     @classmethod
-    async def start(cls, command: Command, watcher: Watcher, output: Output) -> Process:
-        """Raises OSError when no process can be had."""
-        loop = asyncio.get_running_loop()
-        transport, process = await loop.subprocess_exec(
-            lambda: cls(output, watcher), *_program(launch), start_new_session=True, env={}, cwd="/"
-        )
-        process._transport, process.pid = transport, transport.get_pid()
+    async def start(
+        cls, command: Command, watcher: Watcher, output: Output, *, stdin: bool = False, terminal: bool = False
+    ) -> Process:
+        """Raises OSError when no process can be had.
+
+        With `stdin` it can be written to; without, it reads nothing. With `terminal` all three are one terminal.
+        """
+        process = cls(output, watcher)
+        reads = subprocess.PIPE if stdin else subprocess.DEVNULL
+        writes = subprocess.PIPE
+        if terminal:
+            process._open = {1}
+            process._terminal = Terminal(partial(process.pipe_data_received, 1))
+            reads = writes = process._terminal.slave
+        source, sink = os.pipe()
+        try:
+            process._transport, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: process, *_program(launch), str(source), stdin=reads, stdout=writes, stderr=writes,
+                start_new_session=True, env={}, cwd="/", pass_fds=(source,),
+            )  # fmt: skip
+        except BaseException:
+            os.close(sink)
+            raise
+        finally:
+            os.close(source)
+        process.pid = process._transport.get_pid()
         watcher.add(process.pid)
-        order = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-        order.write(msgspec.json.encode(asdict(command)))
-        order.close()
+        if process._terminal is not None:
+            process._terminal.begin()
+        await _order(sink, {**asdict(command), "terminal": terminal})
         return process
 
     async def wait(self) -> int:
         """The exit status once it has ended and what it wrote is read; for a signal 128 and its number."""
-        await self._exited
+        await asyncio.shield(self._exited)
         self.kill()
         self._watcher.remove(self.pid)
         await asyncio.wait({self._silent}, timeout=_LINGERING)
-        assert self._transport is not None
         self._transport.close()
+        if self._terminal is not None:
+            self._terminal.close()
         code = self._transport.get_returncode() or 0
         return 128 - code if code < 0 else code
+
+    async def ended(self) -> int:
+        """As `wait`, for whoever else wants to know; what it wrote may not be read by then."""
+        await asyncio.shield(self._exited)
+        return self._transport.get_returncode() or 0
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input, if it has one. Waits for a process that does not read."""
+        if self._terminal is not None:
+            await self._terminal.write(data)
+        elif (pipe := self._stdin()) is not None and not pipe.is_closing():
+            pipe.write(data)
+            await self._writable.wait()
+
+    def close_input(self) -> None:
+        """Its standard input ends. A terminal has no end."""
+        if self._terminal is None and (pipe := self._stdin()) is not None:
+            pipe.close()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Of its terminal, if it has one."""
+        if self._terminal is not None:
+            self._terminal.resize(columns, rows)
+
+    def pause_output(self) -> None:
+        """Take nothing of what it writes for a while."""
+        for each in self._outputs():
+            each.pause_reading()
+        if self._terminal is not None:
+            self._terminal.pause()
+
+    def resume_output(self) -> None:
+        for each in self._outputs():
+            each.resume_reading()
+        if self._terminal is not None:
+            self._terminal.go_on()
 
     def send(self, number: int) -> None:
         """Signal the first process, as container runtimes do."""
@@ -135,34 +194,50 @@ class Process(asyncio.SubprocessProtocol):
         with suppress(ProcessLookupError, PermissionError):  # the latter: macOS, for a group of zombies
             os.killpg(self.pid, signal.SIGKILL)
 
+    # Told by the event loop.
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        unfinished = self._unfinished[fd]
-        *lines, rest = (bytes(unfinished) + data).split(b"\n")
-        for line in lines:
-            self._write(fd, line, whole=True)
-        while len(rest) > LONGEST:
-            self._write(fd, rest[:LONGEST], whole=False)
-            rest = rest[LONGEST:]
-        self._unfinished[fd] = bytearray(rest)
+        if data:
+            self._output(fd, data)
+        else:
+            self.pipe_connection_lost(fd, None)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 0:
+            self._writable.set()
         if fd not in self._open:
             return
         self._open.remove(fd)
-        if self._unfinished[fd]:
-            self._output(_STREAMS[fd], bytes(self._unfinished[fd]), False)
-        if not self._open:
+        self._output(fd, b"")
+        if not self._open and not self._silent.done():
             self._silent.set_result(None)
 
     def process_exited(self) -> None:
+        self._writable.set()
         if not self._exited.done():
             self._exited.set_result(None)
 
-    def _write(self, fd: int, line: bytes, *, whole: bool) -> None:
-        while len(line) > LONGEST:
-            self._output(_STREAMS[fd], line[:LONGEST], False)
-            line = line[LONGEST:]
-        self._output(_STREAMS[fd], line, whole)
+    def _stdin(self) -> asyncio.WriteTransport | None:
+        return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+
+    def _outputs(self) -> Iterator[asyncio.ReadTransport]:
+        if self._terminal is None:
+            for fd in self._open:
+                if (pipe := self._transport.get_pipe_transport(fd)) is not None:
+                    yield cast("asyncio.ReadTransport", pipe)
+
+
+async def _order(sink: int, order: JSONObject) -> None:
+    """Tell the launcher, which reads to the end, what to become."""
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.BaseProtocol, os.fdopen(sink, "wb"))
+    transport.write(msgspec.json.encode(order))
+    transport.close()
 
 
 def _program(module: Any) -> list[str]:

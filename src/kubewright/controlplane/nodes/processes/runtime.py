@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
 from kubewright.apis.core.v1 import Pod
@@ -29,10 +29,14 @@ from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.controlplane.nodes.processes.logs import ContainerLog, LogOptions
 from kubewright.controlplane.nodes.processes.pod import PodRunner
 from kubewright.controlplane.nodes.processes.process import Watcher
+from kubewright.controlplane.nodes.processes.session import PROTOCOLS, Channels, Wishes, failure
 from kubewright.controlplane.nodes.processes.volumes import Volumes
 from kubewright.http.message import Request, Response
 from kubewright.machinery import time
 from kubewright.machinery.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from kubewright.http.websocket import WebSocket
 
 TABLE: Final = "images.json"
 _LAST_GRACE: Final = 5.0
@@ -87,6 +91,7 @@ class ProcessRuntime:
             watcher=self._watcher,
             folder=folder,
             volumes=Volumes(folder / "volumes", client, self._clock),
+            images=self.images.get,
             changed=partial(self.changed.send, name),
         )
         self._pods[name] = runner = PodRunner(pod, images, around)
@@ -130,13 +135,47 @@ class ProcessRuntime:
     # What a kubelet serves
 
     async def handle(self, request: Request) -> Response:
-        """`GET /containerLogs/{namespace}/{pod}/{container}`. 404 for what does not run here."""
+        """`GET /{containerLogs|exec|attach}/{namespace}/{pod}/{container}`. 404 for what does not run here."""
         what, *rest = [unquote(part) for part in request.path.strip("/").split("/")]
-        if what != "containerLogs" or len(rest) != 3:
+        if len(rest) != 3:
             return _text(404, "404 page not found\n")
         namespace, pod, container = rest
-        query = {key: values[0] for key, values in parse_qs(request.query).items()}
-        return self._log(Name(namespace, pod), container, query)
+        name, query = Name(namespace, pod), parse_qs(request.query)
+        if what == "containerLogs":
+            return self._log(name, container, {key: values[0] for key, values in query.items()})
+        if what == "attach":
+            return self._enter(name, container, request, None)
+        if what == "exec" and "command" not in query:
+            return _text(400, "you must specify at least 1 command for the container\n")
+        if what == "exec":
+            return self._enter(name, container, request, query["command"])
+        return _text(404, "404 page not found\n")
+
+    def _enter(self, name: Name, container: str, request: Request, command: list[str] | None) -> Response:
+        """Let somebody into a container: to run a command, or to what runs in it."""
+        try:
+            runner = self._pods[name].container(container)
+        except KeyError:
+            return _text(404, f"container {container} of pod {name} does not run here\n")
+        if runner.state.running is None:
+            return _text(500, f'unable to upgrade connection: container not found ("{container}")\n')
+        if request.upgrade != "websocket":
+            return _text(400, "Upgrade request required: to WebSocket, which kubectl speaks from 1.31 on\n")
+        wishes = Wishes.of(parse_qs(request.query))
+        if not (wishes.stdin or wishes.stdout or wishes.stderr):
+            return _text(400, "you must specify at least 1 of stdin, stdout, stderr\n")
+        from kubewright.http.websocket import accept  # its library takes long to load, and most enter nothing
+
+        async def speak(socket: WebSocket) -> None:
+            channels = Channels(socket, wishes)
+            try:
+                ending = await (runner.execute(command, channels) if command else runner.attach(channels))
+            except LookupError:
+                ending = failure(f'container not found ("{container}")')
+            if ending is not None:
+                await channels.tell(ending)
+
+        return accept(request, PROTOCOLS, speak)
 
     def _log(self, name: Name, container: str, query: Mapping[str, str]) -> Response:
         previous = query.get("previous") in ("true", "1")

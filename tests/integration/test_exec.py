@@ -1,0 +1,164 @@
+"""Entering a Pod that runs as processes: `kubectl exec`, `attach`, and containers added to debug it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from integration.kubectl import KUBECTL, Kubectl
+from integration.programs import SLEEP, Programs, ended, is_running, programs_of
+from kubewright.apis.core.v1 import EphemeralContainer, Pod
+from kubewright.controlplane.nodes.processes.images import Image
+from kubewright.models.rbac import PolicyRule
+from kubewright.testing import Cluster, eventually
+
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
+
+PYTHON = (sys.executable, "-S", "-u", "-c")
+
+
+@pytest_asyncio.fixture
+async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Programs]:
+    if target != "embedded":
+        pytest.skip("on other control planes images are images")
+    async with programs_of(cluster, namespace) as found:
+        yield found
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster, namespace: str) -> Kubectl:
+    return Kubectl(cluster.kubeconfig(), namespace)
+
+
+async def test_a_command_runs_beside_the_program_in_its_environment(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP, env=[{"name": "COLOUR", "value": "green"}])
+    said = await kubectl("exec", "p", "--", *PYTHON, "import os; print(os.environ['COLOUR'], os.environ['HOSTNAME'])")
+    assert said == "green p\n"
+
+
+async def test_its_exit_status_is_that_of_kubectl(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    process = await kubectl.start("exec", "p", "--", *PYTHON, "import sys; print('no', file=sys.stderr); sys.exit(3)")
+    out, err = await process.communicate()
+    assert (out, process.returncode) == (b"", 3)
+    assert err == b"no\ncommand terminated with exit code 3\n"
+
+
+async def test_what_is_given_arrives_with_its_end(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    given = "line\n" * 200_000
+    count = "import sys; print(len(sys.stdin.read()))"
+    assert await kubectl("exec", "-i", "p", "--", *PYTHON, count, given=given) == f"{len(given)}\n"
+
+
+async def test_much_that_is_written_arrives_whole(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    said = await kubectl("exec", "p", "--", *PYTHON, "import sys; [sys.stdout.write('x' * 1000) for _ in range(8000)]")
+    assert said == "x" * 8_000_000
+
+
+async def test_a_terminal_is_a_terminal(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    ours, theirs = os.openpty()
+    show = "import os; print(os.isatty(0), os.isatty(1)); print('heard', input()); raise SystemExit(4)"
+    process = await asyncio.create_subprocess_exec(
+        str(KUBECTL), f"--kubeconfig={programs.cluster.kubeconfig()}", f"--namespace={programs.namespace}",
+        "exec", "-it", "p", "--", *PYTHON, show, stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    said = await asyncio.to_thread(until, ours, b"True True")
+    os.write(ours, b"hello\n")
+    said += await asyncio.to_thread(until, ours, b"heard hello")
+    assert await process.wait() == 4, said
+    os.close(ours)
+
+
+def until(terminal: int, text: bytes) -> bytes:
+    said = b""
+    while text not in said:
+        said += os.read(terminal, 1024)
+    return said
+
+
+async def test_a_client_that_leaves_takes_its_command_with_it(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    process = await kubectl.start("exec", "p", "--", *PYTHON, f"import os; print(os.getpid()); {SLEEP}")
+    assert process.stdout is not None
+    number = int(await process.stdout.readline())
+    process.kill()
+    await process.wait()
+    await ended(number)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("exec", "p", "--", "no-such-program"), "executable file not found in $PATH"),
+        (("exec", "p", "-c", "nobody", "--", "true"), "container nobody is not valid for pod p"),
+        (("exec", "q", "--", "true"), 'pods "q" not found'),
+    ],
+)
+async def test_what_cannot_be_run_is_said(
+    programs: Programs, kubectl: Kubectl, arguments: tuple[str, ...], why: str
+) -> None:
+    await programs.run(SLEEP)
+    assert why in await kubectl(*arguments, fails=True)
+
+
+async def test_a_simulated_container_has_nothing_to_enter(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.pod([{"image": "nginx"}])
+    await programs.until(is_running)
+    assert "is simulated, no process runs in it" in await kubectl("exec", "p", "--", "true", fails=True)
+
+
+async def test_it_takes_the_right_to_create_as_well_as_the_right_to_get(
+    programs: Programs, cluster: Cluster, namespace: str
+) -> None:
+    await programs.run(SLEEP)
+    reads = PolicyRule(api_groups=[""], resources=["pods", "pods/exec"], verbs=["get"])
+    enters = PolicyRule(api_groups=[""], resources=["pods/exec"], verbs=["create"])
+    async with cluster.service_account([reads], namespace=namespace) as account:
+        refused = await Kubectl(cluster.kubeconfig(account), namespace)("exec", "p", "--", "true", fails=True)
+        assert 'cannot create resource "pods/exec"' in refused
+    async with cluster.service_account([reads, enters], namespace=namespace) as account:
+        await Kubectl(cluster.kubeconfig(account), namespace)("exec", "p", "--", *PYTHON, "pass")
+
+
+async def test_attach_hears_what_the_program_says_and_types_to_it(programs: Programs, kubectl: Kubectl) -> None:
+    echo = "import sys\nfor line in sys.stdin: print('heard', line.strip())"
+    await programs.pod([{"image": programs.image(echo), "stdin": True, "stdinOnce": True}], restartPolicy="Never")
+    await programs.until(is_running)
+    said = await kubectl("attach", "-i", "-q", "p", given="one\ntwo\n")
+    assert said == "heard one\nheard two\n"
+    assert await programs.says("heard two") == "heard one\nheard two\n"
+
+
+SHELL = "import os, sys\nfor line in sys.stdin: exec(line)"
+
+
+async def test_a_container_that_is_added_to_debug_can_be_entered(programs: Programs, kubectl: Kubectl) -> None:
+    pod = await programs.run(SLEEP)
+    programs.table.put("busybox", Image((sys.executable, "-S", "-u", "-c", SHELL)))
+    pod.spec.ephemeral_containers.append(
+        EphemeralContainer(name="ephemeral-busybox", image="busybox", stdin=True, tty=True)
+    )
+    await programs.client.subresource(Pod, "p", "ephemeralcontainers", namespace=programs.namespace).update(pod)
+    try:
+
+        async def runs() -> None:
+            found = (await programs.get()).status.ephemeral_container_statuses
+            assert [each.name for each in found] == ["ephemeral-busybox"]
+            assert found[0].state is not None
+            assert found[0].state.running is not None, found
+            assert (found[0].container_id or "").startswith("process://")
+
+        await eventually(runs)
+        assert await kubectl("exec", "p", "-c", "ephemeral-busybox", "--", *PYTHON, "print('inside')") == "inside\n"
+        await runs()  # its terminal has no end
+    finally:
+        programs.table.remove("busybox")
