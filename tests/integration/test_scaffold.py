@@ -20,13 +20,14 @@ TARGETS = (
 """Kubebuilder's, but for those that fetch tools and set up Kind."""
 
 
-def make(target: str, folder: Path, *arguments: str) -> str:
-    """What `make` says in the environment that these tests run in. It has to succeed."""
+def make(target: str, folder: Path, *arguments: str, **variables: str) -> str:
+    """What `make` says, by default in the environment that these tests run in. It has to succeed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE"))}
+    environment.pop("VIRTUAL_ENV", None)
     done = subprocess.run(
         ["make", target, *arguments],
         cwd=folder,
-        env=environment | {"VIRTUAL_ENV": str(Path(sys.executable).parents[1])},
+        env=environment | (variables or {"VIRTUAL_ENV": str(Path(sys.executable).parents[1])}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -67,6 +68,23 @@ def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("kubewright"), "init", "--domain", "my.domain", "--project-name", "empty"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert "1 passed" in make("test", tmp_path)
+
+
+def test_make_finds_the_environment_that_is_active_or_there_or_on_the_path(tmp_path: Path) -> None:
+    shutil.copytree(PROJECTS / "minimal", tmp_path, dirs_exist_ok=True)
+    environment, tools = tmp_path / "elsewhere", Path(sys.executable).parents[1]
+
+    def used(**variables: str) -> str:
+        return make("manifests", tmp_path, "-n", **variables)
+
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/kubewright").touch(mode=0o755)
+    assert "python3 -m venv .venv" in used(PATH="/usr/bin:/bin")
+    assert f"{tools}/bin/kubewright generate" in used(PATH=f"{tools}/bin:/usr/bin:/bin")
+    assert "python3 -m venv .venv" in used(PATH=f"{environment}/bin:/usr/bin:/bin")  # it has no tools
+    (tmp_path / ".venv").symlink_to(environment)
+    assert ".venv/bin/kubewright generate" in used(PATH=f"{tools}/bin:/usr/bin:/bin")
+    assert f"{tools}/bin/kubewright generate" in used(PATH="/usr/bin:/bin", VIRTUAL_ENV=str(tools))
 
 
 def test_its_makefile_has_the_targets_of_kubebuilder(tmp_path: Path) -> None:

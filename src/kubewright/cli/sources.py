@@ -7,6 +7,8 @@ file system and in every container.
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -56,7 +58,7 @@ class Sources:
 
     def _look(self) -> Snapshot:
         found: Snapshot = {}
-        for path in (self._root / "pyproject.toml", *self._python_files(self._folder)):
+        for path in (self._root / "pyproject.toml", *self._python_files()):
             try:
                 stat = path.stat()
             except FileNotFoundError:  # it went meanwhile
@@ -64,11 +66,11 @@ class Sources:
             found[path] = (stat.st_mtime_ns, stat.st_size)
         return found
 
-    def _python_files(self, folder: Path) -> list[Path]:
-        found: list[Path] = []
-        for each in folder.iterdir():
-            if each.suffix == ".py":
-                found.append(each)
-            elif each.is_dir() and not each.name.startswith((".", "__")):
-                found += self._python_files(each)
-        return found
+    def _python_files(self) -> Iterator[Path]:
+        """All but those of environments and of hidden folders."""
+        for folder, below, files in os.walk(self._folder):
+            if "pyvenv.cfg" in files:
+                below.clear()
+                continue
+            below[:] = [each for each in below if not each.startswith((".", "__"))]
+            yield from (Path(folder, each) for each in files if each.endswith(".py"))

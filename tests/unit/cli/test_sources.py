@@ -14,7 +14,7 @@ from kubewright.cli.sources import Sources
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text("")
-    for name in ("main.py", "api/v1/web.py", "api/data.json", ".hidden/other.py", "__pycache__/main.py"):
+    for name in ("main.py", "api/v1/web.py", "api/data.json", ".hidden/other.py", "env/pyvenv.cfg", "env/lib/x.py"):
         path = tmp_path / "src/web" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x = 1\n")
@@ -31,7 +31,9 @@ async def changed_by(project: Path, *written: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ["src/web/main.py", "src/web/api/v1/web.py", "pyproject.toml", "src/web/api/new.py"])
 async def test_a_file_that_is_written_is_told(project: Path, name: str) -> None:
-    assert await changed_by(project, "src/web/api/data.json", "src/web/.hidden/other.py", name) == [name]
+    assert await changed_by(
+        project, "src/web/api/data.json", "src/web/.hidden/other.py", "src/web/env/lib/x.py", name
+    ) == [name]
 
 
 async def test_files_that_are_written_together_are_told_together(project: Path) -> None:
@@ -46,6 +48,14 @@ async def test_a_file_that_is_as_long_as_before_and_one_that_goes_are_told(proje
     os.utime(main, ns=(0, 1))
     web.unlink()
     assert await sources.change() == [path.relative_to(project) for path in (web, main)]
+
+
+async def test_a_folder_that_goes_and_comes_back_is_told(project: Path) -> None:
+    sources = Sources(project)
+    (project / "src").rename(project / "away")
+    assert [str(path) for path in await sources.change()] == ["src/web/api/v1/web.py", "src/web/main.py"]
+    (project / "away").rename(project / "src")
+    assert len(await sources.change()) == 2
 
 
 async def test_every_change_is_told_once(project: Path) -> None:
