@@ -70,7 +70,9 @@ def unwrapped(error: Exception) -> Exception:
 
 
 def _is_about(error: NotFound, kind: type[Object], request: Request) -> bool:
+    """Whether it is the object that is not there, or its namespace and so the object too."""
     api, details = kind.__api__, error.status.details
     if details is None:
         return False
-    return (details.group, details.kind, details.name) == (api.group, api.plural, request.name)
+    missing = (details.group, details.kind, details.name)
+    return missing in ((api.group, api.plural, request.name), ("", "namespaces", request.namespace))

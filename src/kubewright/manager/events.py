@@ -154,7 +154,8 @@ class EventWriter:
             try:
                 await self._write(series)
             except KubewrightError as error:
-                expected = isinstance(error, APIError) and error.namespace_is_ending
+                its_place_goes = isinstance(error, APIError) and error.namespace_is_ending
+                expected = its_place_goes or isinstance(error, NotFound)
                 self._log.log(
                     logging.DEBUG if expected else logging.WARNING,
                     "Event not written",

@@ -171,7 +171,7 @@ class LeaderElector:
             lease_transitions=self.lease.spec.lease_transitions,
         )
         try:
-            async with asyncio.timeout(self._settings.retry_period.total_seconds()):
+            async with asyncio.timeout(self._settings.renew_deadline.total_seconds() / 2):
                 await self._client.update(self.lease)
         except (KubewrightError, TimeoutError) as error:
             self._log.warning("Lease not released", error=str(error) or "no answer in time")

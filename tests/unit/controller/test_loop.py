@@ -279,6 +279,25 @@ async def test_a_namespace_that_is_being_deleted_is_no_error(
     assert shop.told.failures == []
 
 
+async def test_a_namespace_that_is_gone_with_the_object_in_it_is_no_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = NAMESPACE
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise NotFound(f'namespaces "{missing}" not found', details=StatusDetails(name=missing, kind="namespaces"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    assert shop.told.outcomes == [Outcome.SUCCESS]
+    missing = "another"
+    await shop.create(config_map("web-2"))
+    await clock.advance(0)
+    assert shop.told.outcomes[1] == Outcome.ERROR
+
+
 async def test_conflicts_that_do_not_end_are_warned_of(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
