@@ -1,4 +1,4 @@
-"""Whether a default keeps to the limits that stand beside it: the API server refuses a CRD in which it does not."""
+"""Whether a default is of its type and keeps to the limits beside it: the API server refuses a CRD where it is not."""
 
 from __future__ import annotations
 
@@ -23,8 +23,21 @@ _TESTS: Final[dict[str, tuple[Callable[[Any, Any], bool], str]]] = {
 }
 
 
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
 def violations(schema: JSONObject, value: Any) -> list[str]:
-    """What is wrong with `value`, which has the type that `schema` asks for."""
+    """What is wrong with `value`, which is JSON."""
+    wanted = schema.get("type")
+    if wanted is not None and value.__class__ not in _TYPES[wanted]:
+        return [f"must be of type {wanted}"]
     faults = [
         text.format(schema[keyword])
         for keyword, (holds, text) in _TESTS.items()

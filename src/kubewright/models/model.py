@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -29,6 +29,7 @@ from kubewright.models.types import Nested, schema_of
 from kubewright.models.values import plain
 
 _FIELD: Final[Any] = msgspec.field(default=None).__class__
+_VALUES: Final = (str, int, float, bytes, list, dict, tuple, _FIELD)
 
 
 class ModelType(StructType):
@@ -47,6 +48,7 @@ class ModelType(StructType):
         if markers:
             namespace["__markers__"] = tuple(markers)
         declared = annotations_of(namespace)
+        _check_untyped(name, namespace, declared)
         for attribute, annotation in declared.items():
             if attribute in namespace and not is_class_variable(annotation):
                 namespace[attribute] = _always_sent(namespace[attribute], f"{name}.{attribute}")
@@ -88,6 +90,17 @@ def _check(field: msgspec.structs.FieldInfo, where: str) -> None:
     faults = violations(schema, default) if default is not None else []
     if faults:
         raise ModelError(f"{where}: the default {default!r} is against the field's own limits: it {faults[0]}")
+
+
+def _check_untyped(where: str, namespace: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
+    """Refuse a value without a type, which would be a field for whoever reads it and for nobody else."""
+    for attribute, value in namespace.items():
+        if attribute.startswith("_") or attribute in declared or not isinstance(value, _VALUES):
+            continue
+        raise ModelError(
+            f"{where}.{attribute}: a value without a type beside it is no field; write the type, as in "
+            f"`{attribute}: int = 1`, or `{attribute}: ClassVar[int] = 1` for a constant"
+        )
 
 
 def _check_markers(markers: Sequence[Marker], where: str, fields: Sequence[str]) -> None:

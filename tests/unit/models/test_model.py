@@ -220,6 +220,29 @@ def test_two_fields_of_one_name_on_the_wire_are_refused() -> None:
             nodePort: int
 
 
+def test_a_default_of_another_type_is_refused() -> None:
+    for annotation, default in ((int, "3"), (int, True), (str, 3), (bool, 1), (list[str], {"a": "b"})):
+        with pytest.raises(ModelError, match=r"Spec\.x: the default .* it must be of type "):
+            make(annotation, x=default)
+
+
+def test_a_value_without_a_type_is_refused_since_it_would_be_no_field() -> None:
+    with pytest.raises(ModelError, match=r"Spec\.size: a value without a type .* `size: int = 1`, or `size: ClassVar"):
+
+        class Spec(Model):
+            size = 5
+
+    class Constant(Model):
+        limit: ClassVar[int] = 5
+        size: int = limit
+
+        @property
+        def doubled(self) -> int:
+            return self.size * 2
+
+    assert Constant().doubled == 10
+
+
 def test_a_struct_as_a_default_is_refused_since_all_would_share_it() -> None:
     with pytest.raises(ModelError, match=r"Spec.x: one Nothing would be shared by all; use field\(default_factory"):
         make(Nothing, x=Nothing())
