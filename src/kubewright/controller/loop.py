@@ -53,7 +53,7 @@ from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.sources import Subscriber
 from kubewright.controller.tracing import TracedClient, Tracing
 from kubewright.machinery.clock import Clock, SystemClock
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import DecodeError, NotFound, TerminalError
 from kubewright.machinery.log import StructuredLogger, get_logger
 from kubewright.models import Object
 
@@ -271,6 +271,8 @@ class ControlLoop(Generic[T]):
             return await self._client.get(self.controller.kind, request.name, namespace=request.namespace)
         except NotFound:
             return None
+        except DecodeError as error:
+            raise TerminalError(f"{error}; it is reconciled when it has been mended") from error
 
     async def _finalize(self, finalizer: str, obj: T, context: Context[T]) -> Result | None:
         finalize = self.controller.finalize

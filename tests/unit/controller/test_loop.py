@@ -17,6 +17,7 @@ from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
 from kubewright.machinery.clock import VirtualClock
 from kubewright.machinery.errors import Conflict, Forbidden, NotFound, StatusCause, StatusDetails, TerminalError
+from kubewright.models import Object, field
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 
@@ -332,6 +333,36 @@ async def test_a_terminal_error_is_not_tried_again_until_something_changes(
     await shop.admin.update(obj)
     await shop.settle()
     assert tries == [1, 1]
+
+
+class Numbers(Object):
+    """A ConfigMap whose data is numbers: not what any ConfigMap has."""
+
+    __api__ = ConfigMap.__api__
+
+    data: dict[str, int] = field(default_factory=dict)
+
+
+async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled_once_it_is_mended(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[str] = []
+
+    @controller(Numbers, predicate=ours)
+    async def reconcile(ctx: Context[Numbers]) -> None:
+        seen.append(ctx.request.name)
+
+    await shop.run(reconcile)
+    bad = await shop.create(config_map("bad", a="one"))
+    await shop.create(config_map("good"))
+    await clock.advance(timedelta(days=1))
+    assert seen == ["good"]
+    assert errors(caplog) == ["Reconcile failed for good"]
+    assert "expected int, got str; it is reconciled when it has been mended" in caplog.text
+    bad.data.clear()
+    await shop.admin.update(bad)
+    await shop.settle()
+    assert seen == ["good", "bad"]
 
 
 async def test_the_object_itself_going_away_meanwhile_is_no_error(
