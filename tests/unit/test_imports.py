@@ -16,7 +16,8 @@ SERVER = (
 
 HEAVY = (
     "click", "cryptography", "jinja2", "opentelemetry", "prometheus_client", "pytest", "re2", "sqlite3", "uvloop",
-    "yaml", "email", "http.client", "multiprocessing", "unittest", "urllib.request", "xml", "zipfile",
+    "yaml", "bz2", "email", "hashlib", "http.client", "lzma", "multiprocessing", "shutil", "tempfile", "unittest",
+    "urllib.request", "xml", "zipfile",
 )  # fmt: skip
 """Loaded where they are needed: with the first scrape, the first kubeconfig, the event loop."""
 

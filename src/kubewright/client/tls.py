@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from pathlib import Path
 
 from kubewright.client.config import Config
@@ -85,6 +84,8 @@ def _trust(context: ssl.SSLContext, ca: bytes | Path) -> None:
 
 
 def _show(context: ssl.SSLContext, cert: bytes | Path, key: bytes | Path) -> None:
+    from tempfile import TemporaryDirectory  # it loads archivers, and in a cluster nobody has a client certificate
+
     both = f"client certificate {_named(cert)} with key {_named(key)}"
 
     def refuse() -> str:
@@ -92,7 +93,7 @@ def _show(context: ssl.SSLContext, cert: bytes | Path, key: bytes | Path) -> Non
 
     try:
         # OpenSSL takes files only.
-        with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
+        with TemporaryDirectory(prefix="kubewright-") as folder:
             context.load_cert_chain(_file(cert, folder, "cert"), _file(key, folder, "key"), password=refuse)
     except OSError as error:
         raise ConfigError(f"{both} cannot be used: {_why(error)}; give a matching pair in PEM") from error

@@ -14,7 +14,6 @@ source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#
 from __future__ import annotations
 
 from collections import OrderedDict
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from kubewright.client.client import Client
@@ -69,6 +68,8 @@ class Gate:
         return await self._handler(request) if answer.status == 200 else _refusal(answer.status, answer.text)
 
     async def _answer(self, token: str, verb: str, path: str) -> _Answer:
+        from hashlib import sha256  # a library of its own, for those who guard their metrics
+
         key = (sha256(token.encode()).digest(), verb, path)
         known = self._answers.get(key)
         if known is not None and known.until > self._clock.monotonic():
