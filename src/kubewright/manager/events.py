@@ -154,14 +154,8 @@ class EventWriter:
             try:
                 await self._write(series)
             except KubewrightError as error:
-                its_place_goes = isinstance(error, APIError) and error.namespace_is_ending
-                expected = its_place_goes or isinstance(error, NotFound)
-                self._log.log(
-                    logging.DEBUG if expected else logging.WARNING,
-                    "Event not written",
-                    reason=series.event.reason,
-                    error=str(error),
-                )
+                level = logging.DEBUG if _goes_with_its_namespace(error) else logging.WARNING
+                self._log.log(level, "Event not written", reason=series.event.reason, error=str(error))
         self._arrived.clear()
         if self._dropped:
             self._log.warning("Events dropped, since too many came at once", count=self._dropped)
@@ -198,6 +192,11 @@ class EventWriter:
             reporting_controller=self._controller,
             reporting_instance=self._instance[-128:],
         )
+
+
+def _goes_with_its_namespace(error: KubewrightError) -> bool:
+    """Nothing but its namespace can be missing to an Event that is created."""
+    return isinstance(error, NotFound) or (isinstance(error, APIError) and error.namespace_is_ending)
 
 
 def _reference(obj: Object) -> ObjectReference:
