@@ -15,6 +15,7 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Cluster, eventually
 from robustness.beacon_operator import Beacon, manager
+from robustness.faults import Line, between
 from robustness.processes import OperatorProcess
 
 BEACONS = 4
@@ -67,14 +68,16 @@ class Audit:
 class Candidates:
     """The processes that stand for election."""
 
-    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+    def __init__(self, kubeconfig: Path, folder: Path, line: Line) -> None:
         self._kubeconfig = kubeconfig
         self._folder = folder
+        self.line = line
+        """Between the first one and the server."""
         self.all: list[OperatorProcess] = []
 
-    async def add(self) -> OperatorProcess:
+    async def add(self, kubeconfig: Path | None = None) -> OperatorProcess:
         log = self._folder / f"{len(self.all)}.log"
-        process = await OperatorProcess.start("robustness.beacon_operator", self._kubeconfig, log)
+        process = await OperatorProcess.start("robustness.beacon_operator", kubeconfig or self._kubeconfig, log)
         self.all.append(process)
         await eventually(stands_or_leads, process)
         return process
@@ -109,10 +112,14 @@ async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncItera
         await cluster.client.create(Beacon(metadata=ObjectMeta(name=f"beacon-{number}", namespace=namespace)))
     audit = Audit(cluster, namespace)
     rules = manager.rbac_rules() + manager.leader_election_rules()
-    async with cluster.service_account(rules, namespace=namespace) as account, audit.kept():
-        candidates = Candidates(cluster.kubeconfig(replace(account, namespace=namespace)), folder)
+    async with (
+        cluster.service_account(rules, namespace=namespace) as account,
+        between(account) as (far, line, _),
+        audit.kept(),
+    ):
+        candidates = Candidates(cluster.kubeconfig(replace(account, namespace=namespace)), folder, line)
         try:
-            await candidates.add()
+            await candidates.add(cluster.kubeconfig(replace(far, namespace=namespace)))
             await candidates.add()
             yield audit, candidates
         finally:
@@ -121,7 +128,7 @@ async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncItera
 
 async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     async with election(cluster, namespace, tmp_path) as (audit, candidates):
-        for misfortune in (killed, halted, stopped, halted):
+        for misfortune in (cut_off, killed, halted, stopped, halted):
             leader = await candidates.leader(audit)
             await misfortune(leader, audit, candidates)
             await candidates.add()
@@ -132,9 +139,17 @@ async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path:
             if identities.get(holder := audit.holder_at(version)) != process
         ]
         assert wrong == []
-        assert len({process for _, process in audit.writes}) == 5
+        assert len({process for _, process in audit.writes}) == 6
         for each in candidates.all:
             assert "Traceback" not in each.log
+
+
+async def cut_off(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
+    """It ends by itself, and another one takes over."""
+    candidates.line.fall_silent()
+    assert await leader.ended() == 1
+    assert "not renewed within" in leader.log
+    await candidates.leader(audit, other_than=leader)
 
 
 async def killed(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
