@@ -35,6 +35,11 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Ship it": {
         "image": "Build and push an image, without a container engine.",
+        "deploy": "Deploy the operator to a cluster.",
+        "undeploy": "Remove it, and its CRDs with every object of their kinds.",
+        "logs": "Print what the deployed manager wrote.",
+        "status": "Show what the operator manages, and what has not converged.",
+        "doctor": "Look for what is wrong, and say what to do.",
     },
     "Help": {
         "completion": "Print the completion script of a shell.",

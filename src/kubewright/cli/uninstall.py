@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import click
 
-from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.cli import console
+from kubewright.cli.deployed import agreed, client_of, timeout_option, yes_option
 from kubewright.cli.options import config_of, kubeconfig_options
 from kubewright.cli.project import Project
-from kubewright.client.client import Client
 from kubewright.client.config import Config
-from kubewright.machinery.errors import NotFound
+from kubewright.deployment import crds
+from kubewright.models.crd import custom_resource_definitions
 
 
 @click.command("uninstall")
+@yes_option
+@timeout_option(60)
 @kubeconfig_options
-def command(kubeconfig: Path | None, context: str | None) -> None:
-    """Remove the CRDs of this project. The API server deletes every object of their kinds with them."""
+def command(yes: bool, timeout: int, kubeconfig: Path | None, context: str | None) -> None:
+    """Remove the CRDs of this project, and with them every object of their kinds.
+
+    At a terminal it asks before objects are lost; --yes answers. CRDs that are not there are fine. It ends when they
+    are gone: objects with finalizers need their operator for that.
+    """
     project = Project.load()
-    asyncio.run(_uninstall(project, config_of(kubeconfig, context)))
+    done = asyncio.run(_uninstall(project, config_of(kubeconfig, context), yes=yes, timeout=timeout))
+    sys.exit(0 if done else 1)
 
 
-async def _uninstall(project: Project, config: Config) -> None:
-    client = Client(config, user_agent="kubewright-cli")
-    try:
-        for name in sorted({f"{kind.__api__.plural}.{kind.__api__.group}" for kind in project.kinds}):
-            try:
-                await client.delete(CustomResourceDefinition, name)
-                click.echo(f"customresourcedefinition.apiextensions.k8s.io/{name} deleted")
-            except NotFound:
-                click.echo(f"customresourcedefinition.apiextensions.k8s.io/{name} is not there")
-    finally:
-        await client.close()
+async def _uninstall(project: Project, config: Config, *, yes: bool, timeout: int) -> bool:
+    definitions = custom_resource_definitions(project.kinds)
+    async with client_of(config) as client:
+        if not await agreed(client, definitions, yes=yes):
+            console.note("Nothing was removed.")
+            return False
+        with console.progress("Removing"):
+            async for change in crds.uninstall(client, definitions, timeout=timeout):
+                console.say(str(change))
+    return True

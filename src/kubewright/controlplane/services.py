@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from kubewright.apis.core.v1 import Pod, Service, ServicePort
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context, Request, Watch
+from kubewright.controlplane.nodes.addresses import LOOPBACK
 from kubewright.controlplane.pods import is_finished
 from kubewright.controlplane.selection import by_demand, matching, selecting
 from kubewright.models.meta import LabelSelector
@@ -33,9 +34,12 @@ BEHIND = Watch(Pod, map=_in_front)
 
 
 async def pods_behind(ctx: Context[Service]) -> list[Pod]:
-    """Pods that the Service selects, that have an address and are not finished; in the order of their names."""
+    """Pods that the Service selects, that have an address and are not finished; in the order of their names.
+
+    The loopback address is none that could be an endpoint: Pods that are processes have it where there are no others.
+    """
     found = await matching(ctx, Pod, LabelSelector(match_labels=ctx.object.spec.selector))
-    return [pod for pod in found if pod.status.pod_ip and not is_finished(pod)]
+    return [pod for pod in found if pod.status.pod_ip not in (None, "", LOOPBACK) and not is_finished(pod)]
 
 
 def is_managed(service: Service) -> bool:

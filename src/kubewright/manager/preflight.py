@@ -69,7 +69,7 @@ async def missing_permissions(client: Client, rules: Sequence[PolicyRule], names
 async def _missing_in(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
     if await _is_allowed(client, Permission("*", "*", "*", namespace)):  # an administrator need not ask one by one
         return []
-    asked = list(dict.fromkeys(each for rule in rules for each in _permissions(rule, namespace)))
+    asked = list(dict.fromkeys(each for rule in rules for each in permissions_of(rule, namespace)))
     answers = await asyncio.gather(*(_is_allowed(client, each) for each in asked))
     return [each for each, allowed in zip(asked, answers, strict=True) if not allowed]
 
@@ -82,11 +82,12 @@ def described(missing: Sequence[Permission]) -> str:
     )
 
 
-def _permissions(rule: PolicyRule, namespace: str | None) -> Iterable[Permission]:
+def permissions_of(rule: PolicyRule, namespace: str | None) -> Iterable[Permission]:
+    """What a rule allows, one by one; nothing for a rule for certain names, which can't be asked for in general."""
     for group in rule.api_groups:
         for resource in rule.resources:
             for verb in rule.verbs:
-                if not rule.resource_names:  # a rule for certain names can't be asked for in general
+                if not rule.resource_names:
                     yield Permission(verb, group, resource, namespace)
 
 

@@ -9,6 +9,8 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.controller import Request
 
 POD_NETWORK = IPv4Network("10.244.0.0/16")
+LOOPBACK = "127.0.0.1"
+"""Of Pods that are processes, where the system has no addresses for each of them."""
 
 
 class PodAddresses:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kubewright.machinery.fields import FieldError, invalid
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+_PROCESSES: Final = ipaddress.ip_network("127.64.0.0/10")
+"""Of Pods that are processes of this machine. A real server takes no loopback address at all."""
 
 
 def is_ip(value: str) -> bool:
@@ -32,7 +36,7 @@ def endpoint_faults(path: str, value: str) -> list[FieldError]:
     address = ipaddress.ip_address(value)
     why = {
         f"may not be unspecified ({value})": address.is_unspecified,
-        "may not be in the loopback range (127.0.0.0/8, ::1/128)": address.is_loopback,
+        "may not be in the loopback range (127.0.0.0/8, ::1/128)": address.is_loopback and address not in _PROCESSES,
         "may not be in the link-local range (169.254.0.0/16, fe80::/10)": address.is_link_local,
         "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)": _is_local_multicast(address),
     }

@@ -7,7 +7,7 @@ from datetime import timedelta
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client.client import Client
 from kubewright.controller import Context, Result
-from kubewright.controlplane.nodes.addresses import PodAddresses
+from kubewright.controlplane.nodes.addresses import LOOPBACK, PodAddresses
 from kubewright.controlplane.nodes.node import address_of
 from kubewright.controlplane.nodes.podstatus import Statuses, status_with
 from kubewright.controlplane.nodes.processes.downward import Placed
@@ -17,8 +17,6 @@ from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime, addr
 from kubewright.controlplane.pods import is_finished
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import ConfigError, NotFound
-
-_LOOPBACK = "127.0.0.1"
 
 
 class ProcessKubelet:
@@ -114,7 +112,7 @@ class ProcessKubelet:
 
     def _address(self, ctx: Context[Pod]) -> str:
         if self._addresses is None:
-            return _LOOPBACK
+            return LOOPBACK
         return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
 
 

@@ -44,8 +44,11 @@ _LAST_GRACE: Final = 5.0
 
 
 def address_network() -> IPv4Network | None:
-    """A network of this machine for Pods, likely not that of another control plane; None where the system has none."""
-    return IPv4Network(f"127.{64 + secrets.randbelow(128)}.0.0/16") if sys.platform == "linux" else None
+    """A network of this machine for Pods, likely not that of another control plane; None where the system has none.
+
+    It is in 127.64.0.0/10, whose addresses the API server takes for endpoints of Services.
+    """
+    return IPv4Network(f"127.{64 + secrets.randbelow(64)}.0.0/16") if sys.platform == "linux" else None
 
 
 class ProcessRuntime:

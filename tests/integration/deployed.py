@@ -1,0 +1,103 @@
+"""A project to deploy: an operator of Gadgets, which it finishes with a finalizer."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from kubewright import Client, CustomResource, Model, ObjectMeta, field
+from kubewright.apis.core.v1 import ConfigMap
+
+PROGRAM = """
+from datetime import timedelta
+
+from kubewright import Context, CustomResource, Manager, Model, ObjectMeta, controller, field
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.manager.leader import LeaderElection
+
+
+class GadgetSpec(Model):
+    text: str = ""
+
+
+class GadgetStatus(Model):
+    observed_generation: int = 0
+
+
+class Gadget(CustomResource, group="{group}", version="v1"):
+    spec: GadgetSpec = field(default_factory=GadgetSpec)
+    status: GadgetStatus = field(default_factory=GadgetStatus)
+
+
+class Reconciler:
+    async def reconcile(self, ctx: Context[Gadget]) -> None:
+        gadget = ctx.object
+        meta = ObjectMeta(name=gadget.metadata.name, namespace=gadget.metadata.namespace)
+        await ctx.apply(ConfigMap(metadata=meta, data={{"text": {text}}}))
+        await ctx.update_status(GadgetStatus(observed_generation=gadget.metadata.generation or 0))
+
+    async def finalize(self, ctx: Context[Gadget]) -> None:
+        ctx.log.info("Gadget finished")
+
+
+election = LeaderElection(
+    lease_duration=timedelta(seconds=3), renew_deadline=timedelta(seconds=2), retry_period=timedelta(seconds=0.5)
+)
+gadgets = controller(Gadget, owns=[ConfigMap], finalizer="{group}/finish")(Reconciler())
+manager = Manager([gadgets], name="gadgets", leader_election=election)
+
+if __name__ == "__main__":
+    manager.main()
+"""
+
+
+class Project:
+    """A project in a folder, with names that no other has."""
+
+    def __init__(self, folder: Path) -> None:
+        word = secrets.token_hex(3)
+        self.folder = folder
+        self.name = f"gadgets-{word}"
+        self.group = f"g{word}.test"
+        self.namespace = f"{self.name}-system"
+        self.deployment = f"{self.name}-controller-manager"
+        self.image = f"registry.test/{self.name}:v1"
+        self.crd = f"gadgets.{self.group}"
+        self.set()
+        self.write()
+
+    def set(self, *settings: str) -> None:
+        """Write pyproject.toml, with these settings beside the usual ones."""
+        lines = [
+            "[project]",
+            f'name = "{self.name}"',
+            'version = "1"',
+            "[tool.kubewright]",
+            'manager = "gadgets:manager"',
+        ]
+        lines += [f'image = "{self.image}"', *settings]
+        (self.folder / "pyproject.toml").write_text("\n".join(lines))
+
+    def write(self, text: str = "gadget.spec.text", before: str = "") -> None:
+        """Write the program: each Gadget gets a ConfigMap that says `text`, an expression."""
+        program = PROGRAM.format(group=self.group, text=text)
+        (self.folder / "gadgets.py").write_text(before + program)
+
+    def kind(self) -> type[CustomResource]:
+        """The kind of this project."""
+
+        class Spec(Model):
+            text: str = ""
+
+        class Gadget(CustomResource, group=self.group, version="v1"):
+            spec: Spec = field(default_factory=Spec)
+
+        return Gadget
+
+    async def create(self, client: Client, namespace: str, name: str = "one") -> None:
+        kind = self.kind()
+        await client.create(kind(metadata=ObjectMeta(name=name, namespace=namespace)))
+
+    async def text(self, client: Client, namespace: str, name: str = "one") -> str:
+        """What the operator made of the Gadget."""
+        return (await client.get(ConfigMap, name, namespace=namespace)).data["text"]

@@ -1,0 +1,280 @@
+"""Operators deployed, looked at and undeployed, by the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from integration.command import COMMAND, environment
+from integration.deployed import Project
+from integration.programs import is_ready
+from kubewright import ObjectMeta
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.coordination.v1 import Lease
+from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
+from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
+from kubewright.client.patch import MergePatch
+from kubewright.controlplane.nodes.processes.images import ImageTable
+from kubewright.testing import Cluster, eventually, gone
+
+
+class Deployed:
+    """A project, its cluster, and the command line between them."""
+
+    def __init__(self, project: Project, cluster: Cluster) -> None:
+        self.project = project
+        self.client = cluster.client
+        self.table = cluster.config.image_table
+        self._kubeconfig = cluster.kubeconfig()
+
+    async def run(self, *arguments: str) -> tuple[int, str]:
+        """The exit status of a command, and what it said."""
+        return await asyncio.to_thread(self._run, arguments)
+
+    async def good(self, *arguments: str) -> str:
+        status, said = await self.run(*arguments)
+        assert status == 0, said
+        return said
+
+    async def failed(self, *arguments: str) -> str:
+        status, said = await self.run(*arguments)
+        assert status == 1, said
+        return said
+
+    def _run(self, arguments: tuple[str, ...]) -> tuple[int, str]:
+        done = subprocess.run(
+            [COMMAND, *arguments],
+            cwd=self.project.folder,
+            env=environment(self._kubeconfig),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+        return done.returncode, done.stdout
+
+    async def pods(self) -> list[Pod]:
+        found = await self.client.list(Pod, namespace=self.project.namespace)
+        return [each for each in found if each.metadata.deletion_timestamp is None]
+
+    async def process(self) -> int:
+        """The process of the manager."""
+        (pod,) = await self.pods()
+        started = [
+            each.message or ""
+            for each in await self.client.list(Event, namespace=self.project.namespace)
+            if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid
+        ]
+        assert started
+        return max(int(each.split()[-1]) for each in started)
+
+    async def holder(self) -> str:
+        lease = await self.client.get(Lease, "gadgets", namespace=self.project.namespace)
+        assert lease.spec.holder_identity
+        return lease.spec.holder_identity
+
+
+@pytest_asyncio.fixture
+async def deployed(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Deployed]:
+    found = Deployed(Project(tmp_path), cluster)
+    yield found
+    await found.run("undeploy", "--timeout=20")
+
+
+@pytest.fixture
+def processes(target: str) -> None:
+    if target != "embedded":
+        pytest.skip("on other control planes images are images")
+
+
+@pytest.mark.usefixtures("processes")
+async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, namespace: str) -> None:
+    project, client = deployed.project, deployed.client
+    said = await deployed.good("deploy")
+    assert f"deployment.apps/{project.deployment} (in {project.namespace}) created" in said
+    assert said.rstrip().endswith(f"{project.name} runs in namespace {project.namespace}")
+    assert "objects unchanged" in await deployed.good("deploy")
+    assert "created" not in await deployed.good("deploy", "--no-wait")
+
+    await project.create(client, namespace)
+    assert await eventually(project.text, client, namespace) == ""
+    assert "Became leader" in await deployed.good("logs")
+    assert json.loads(await deployed.good("status", "--output=json"))["converged"] is True
+    service = f"{project.deployment}-metrics-service"
+    (subset,) = (await client.get(Endpoints, service, namespace=project.namespace)).subsets
+    (pod,) = await deployed.pods()
+    assert [each.ip for each in subset.addresses] == [pod.status.pod_ip]
+    assert "Nothing is wrong." in await deployed.good("doctor")
+
+    first = await deployed.holder()
+    os.kill(await deployed.process(), signal.SIGKILL)
+
+    async def another_leads() -> None:
+        assert await deployed.holder() != first
+
+    await eventually(another_leads)
+    (pod,) = await deployed.pods()
+    assert pod.status.container_statuses[0].restart_count == 1
+    assert "Became leader" in await deployed.good("logs", "--previous")
+
+    await client.delete(pod)
+    second = await deployed.holder()
+
+    async def another_pod_leads() -> None:
+        assert (await deployed.holder()).rpartition("_")[0] not in (second.rpartition("_")[0], "")
+
+    await eventually(another_pod_leads)
+
+    project.set('args = ["--log-level=debug"]')
+    project.write(text='"new code"')
+    assert f"deployment.apps/{project.deployment} (in {project.namespace}) configured" in await deployed.good("deploy")
+
+    async def is_new() -> None:
+        assert await project.text(client, namespace) == "new code"
+
+    await eventually(is_new)
+    pid = await deployed.process()
+    said = await deployed.good("undeploy")
+    assert "Warning: 1 Gadget will be deleted" in said
+    await nothing_is_left(deployed)
+    assert "Gadget" not in said.replace("1 Gadget will", "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert deployed.table is not None
+    assert ImageTable(deployed.table).get(project.image) is None
+    assert "Nothing of" in await deployed.good("undeploy")
+
+
+async def nothing_is_left(deployed: Deployed) -> None:
+    project, client = deployed.project, deployed.client
+    await gone(client.get, Namespace, project.namespace)
+    await gone(client.get, CustomResourceDefinition, project.crd)
+    labels = {"app.kubernetes.io/name": project.name}
+    for kind in (ClusterRole, ClusterRoleBinding):
+        assert not list(await client.list(kind, labels=labels))
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: Deployed) -> None:
+    fails_in_a_pod = "import os\nif 'HOSTNAME' in os.environ and 'POD' in os.environ: raise SystemExit('no luck')\n"
+    deployed.project.set('env = { POD = "yes" }')
+    deployed.project.write(before=fails_in_a_pod)
+    said = await deployed.failed("deploy")
+    assert "The last that it wrote:\n  no luck\n" in said
+    *_, last = said.splitlines()
+    assert last.startswith(f"Error: {deployed.project.name} does not run: Pod {deployed.project.deployment}-")
+    assert "CrashLoopBackOff: its last run ended with exit code 1 (Error)" in last
+    doctor = await deployed.failed("doctor")
+    assert "CrashLoopBackOff" in doctor
+    assert "kubewright logs" in doctor
+    status = json.loads((await deployed.run("status", "-o", "json"))[1])
+    assert status["converged"] is False
+    assert "CrashLoopBackOff" in status["pods"][0]["why"]
+
+
+async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("deploy", "--no-wait")
+    service = f"{project.name}-controller-manager-metrics-service"
+    await client.get(Service, service, namespace=project.namespace)
+    project.set('metrics = "off"')
+    said = await deployed.good("deploy", "--no-wait")
+    assert f"service/{service} (in {project.namespace}) deleted" in said
+    assert f"clusterrole.rbac.authorization.k8s.io/{project.name}-metrics-reader deleted" in said
+    await gone(client.get, Service, service, namespace=project.namespace)
+    await client.get(Deployment, project.deployment, namespace=project.namespace)
+
+
+async def test_a_namespace_that_was_there_before_stays(deployed: Deployed, namespace: str) -> None:
+    await deployed.good("deploy", "--no-wait", "--namespace", namespace)
+    found = await deployed.client.get(Deployment, deployed.project.deployment, namespace=namespace)
+    assert found.spec.template is not None
+    assert found.spec.template.spec.containers[0].image == deployed.project.image
+    await deployed.good("undeploy", "--namespace", namespace)
+    present = await deployed.client.get(Namespace, namespace)
+    assert present.metadata.deletion_timestamp is None
+    await gone(deployed.client.get, Deployment, deployed.project.deployment, namespace=namespace)
+
+
+async def test_kinds_and_their_objects_can_be_kept(deployed: Deployed, namespace: str) -> None:
+    await deployed.good("deploy", "--no-wait")
+    await deployed.project.create(deployed.client, namespace)
+    await deployed.good("undeploy", "--keep-crds")
+    kind = deployed.project.kind()
+    assert (await deployed.client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is None
+    found = await deployed.client.get(kind, "one", namespace=namespace)
+    await deployed.client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
+    assert "1 Gadget will be deleted" in await deployed.good("uninstall")
+    await gone(deployed.client.get, CustomResourceDefinition, deployed.project.crd)
+
+
+async def test_an_object_that_its_operator_does_not_finish_is_named(deployed: Deployed, namespace: str) -> None:
+    await deployed.good("install")
+    kind = deployed.project.kind()
+    held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{deployed.project.group}/finish"])
+    made = await deployed.client.create(kind(metadata=held))
+    said = await deployed.failed("undeploy", "--timeout=1")
+    assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
+    assert "does the operator run" in said
+    assert "deleted" in await deployed.failed("status")
+    await deployed.client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
+
+
+async def test_the_doctor_says_what_is_missing_and_what_to_do(deployed: Deployed) -> None:
+    project, client = deployed.project, deployed.client
+    said = await deployed.failed("doctor")
+    assert f"crd/{project.crd}: is not installed; run `kubewright install`" in said
+    assert f"deployment: {project.name} is not deployed" in said
+    await deployed.good("deploy", "--no-wait")
+    await client.delete(ClusterRoleBinding, f"{project.name}-manager-rolebinding")
+    crd = await client.get(CustomResourceDefinition, project.crd)
+    other = {"categories": ["all"], **{"kind": crd.spec.names.kind, "plural": crd.spec.names.plural}}
+    await client.patch(crd, MergePatch({"spec": {"names": other}}))
+    await client.patch(
+        await client.get(Deployment, project.deployment, namespace=project.namespace),
+        MergePatch({"spec": {"replicas": 0}}),
+    )
+    found = json.loads((await deployed.run("doctor", "-o", "json"))[1])["findings"]
+    by_subject = {each["subject"]: each for each in found}
+    assert f"may not get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
+    assert f"{project.namespace}/{project.deployment} may not" in by_subject["rbac"]["problem"]
+    assert "configmaps" in by_subject["rbac"]["problem"]
+    assert "leases" not in by_subject["rbac"]["problem"]
+    assert "scaled to 0" in by_subject["deployment"]["problem"]
+    assert all(each["remedy"] for each in found)
+
+
+async def test_what_has_not_converged_is_told_with_its_reason(deployed: Deployed, namespace: str) -> None:
+    await deployed.good("install")
+    await deployed.project.create(deployed.client, namespace)
+    kind = deployed.project.kind()
+    found = await deployed.client.get(kind, "one", namespace=namespace)
+    await deployed.client.patch(found, MergePatch({"status": {"observedGeneration": 0}}), subresource="status")
+    said = await deployed.failed("status")
+    assert "generation 1 has not been looked at yet" in said
+    assert "not deployed" in said
+
+
+async def test_commands_without_a_deployment_say_so(deployed: Deployed) -> None:
+    said = await deployed.failed("logs")
+    assert said.startswith(f"Error: {deployed.project.name} is not deployed: there is no Deployment")
+    assert "kubewright deploy" in said
+
+
+async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, target: str) -> None:
+    """All of it is accepted with strict validation, and a rollout is seen to its end."""
+    if target == "kubeconfig":
+        pytest.skip("there is no image to pull")
+    await deployed.good("deploy")
+    assert all(is_ready(each) for each in await deployed.pods())
