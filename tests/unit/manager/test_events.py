@@ -1,21 +1,26 @@
 """Events: what is written of what was recorded."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client.client import Client
 from kubewright.client.transport import HandlerTransport
+from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import APIError, Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright.manager import events
 from kubewright.manager.events import EventWriter
 from kubewright.models.meta import ObjectMeta
 
 from .smallserver import SmallServer
 
+ENDING = StatusCause("NamespaceTerminating", "namespace shop is being terminated", "metadata.namespace")
 MAP = ConfigMap(metadata=ObjectMeta(name="settings", namespace="shop", uid="u1", resource_version="5"))
 
 
@@ -113,6 +118,29 @@ async def test_an_event_that_cannot_be_written_is_dropped_and_the_next_one_is_wr
     recorder.normal(MAP, "Scaled", "to 4")
     await clock.advance(0)
     assert [each["note"] for each in written(server)] == ["to 4"]
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (Forbidden("shop is being terminated", details=StatusDetails(causes=(ENDING,))), "DEBUG"),
+        (NotFound('namespaces "shop" not found'), "DEBUG"),
+        (Forbidden("events is forbidden"), "WARNING"),
+    ],
+)
+async def test_an_event_that_goes_with_its_namespace_is_no_warning(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture, error: APIError, level: str
+) -> None:
+    async def refuse(request: Request) -> Response:
+        return Response(error.status.code, {}, msgspec.json.encode(error.status.to_dict()))
+
+    caplog.set_level(logging.DEBUG, "kubewright.manager")
+    writer = EventWriter(Client(HandlerTransport(refuse), clock=clock), "web", "host", clock=clock)
+    task = asyncio.create_task(writer.run())
+    writer.normal(MAP, "Scaled", "to 3")
+    await clock.advance(0)
+    assert [record.levelname for record in caplog.records if record.msg == "Event not written"] == [level]
+    task.cancel()
 
 
 async def test_a_flood_is_bounded_and_what_was_dropped_is_told(
