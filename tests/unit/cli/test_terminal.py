@@ -13,10 +13,13 @@ import pytest
 COMMAND = Path(sys.executable).with_name("kubewright")
 
 
-def dialogue(folder: Path, *arguments: str, answers: dict[str, str]) -> str:
+def dialogue(folder: Path, *arguments: str, answers: dict[str, str], **variables: str) -> str:
     """What is shown when each question that holds a key of `answers` is given its answer."""
     terminal, end = pty.openpty()
-    with subprocess.Popen([COMMAND, *arguments], cwd=folder, stdin=end, stdout=end, stderr=end) as process:
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | variables
+    with subprocess.Popen(
+        [COMMAND, *arguments], cwd=folder, env=environment, stdin=end, stdout=end, stderr=end
+    ) as process:
         os.close(end)
         shown, open_questions = "", dict(answers)
         while part := _read(terminal):
@@ -54,6 +57,20 @@ def test_an_answer_that_cannot_be_is_explained_and_asked_for_again(tmp_path: Pat
     }
     dialogue(folder, "init", "--domain", "example.com", answers=answers)
     assert 'name = "web"' in (folder / "pyproject.toml").read_text()
+
+
+def test_colours_are_for_terminals_and_can_be_off(tmp_path: Path) -> None:
+    subprocess.run([COMMAND, "init", "--domain", "my.domain", "--project-name", "web"], cwd=tmp_path, check=True)
+    (tmp_path / "src/web/main.py").write_text("")
+    create = ("create", "controller", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--force")
+    assert "\x1b[33mWarning:\x1b[0m main.py is not as" in dialogue(tmp_path, *create, answers={})
+    for said in (
+        dialogue(tmp_path, "--no-color", *create, answers={}),
+        dialogue(tmp_path, *create, answers={}, NO_COLOR="1"),
+        subprocess.run([COMMAND, *create], cwd=tmp_path, capture_output=True, text=True, check=True).stderr,
+    ):
+        assert "Warning: main.py is not as" in said
+        assert "\x1b" not in said
 
 
 def complete(*words: str) -> list[str]:

@@ -38,7 +38,9 @@ def project_faults(name: str) -> list[str]:
     package = package_name(name)
     if package in sys.stdlib_module_names or package in ("kubewright", "tests"):
         return [f'names the Python package "{package}", and others import a module of that name; choose another']
-    return _keyword_faults(package)
+    if keyword.iskeyword(package):
+        return [f'names the Python package "{package}", which is a keyword; choose another']
+    return []
 
 
 def domain_faults(domain: str) -> list[str]:
@@ -55,7 +57,7 @@ def group_faults(group: str, domain: str) -> list[str]:
         return [f'makes the API group "{name}", which has to be a domain of at least two parts; give a group']
     if _OURS.search(name):
         return [f'makes the API group "{name}"; *.k8s.io and *.kubernetes.io are Kubernetes\' own']
-    return _keyword_faults(module_name(group))
+    return []
 
 
 def version_faults(version: str) -> list[str]:
@@ -92,13 +94,5 @@ def package_name(project: str) -> str:
 def module_name(name: str) -> str:
     """A group or kind as the name of a module: `sea-creatures` is `sea_creatures`, `WebServer` is `webserver`."""
     module = re.sub(r"[-.]", "_", name.lower())
+    module = f"_{module}" if module[:1].isdigit() else module
     return f"{module}_" if keyword.iskeyword(module) else module
-
-
-def _keyword_faults(module: str) -> list[str]:
-    """Of what becomes a Python module and can't be called another way."""
-    return (
-        [f'names the Python package "{module}", which is a keyword; choose another']
-        if keyword.iskeyword(module)
-        else []
-    )

@@ -136,7 +136,7 @@ def _import(text: _Text, tree: ast.Module, added: ControllerImport) -> None:
         for each in imports:
             if each.module == added.package and not any(name.asname for name in each.names):
                 names = sorted({*(name.name for name in each.names), added.name})
-                _replace(text, each, _from_import(added.package, names))
+                _replace(text, each, from_import(added.package, *names))
                 return
     root = added.package.partition(".")[0]
     own = [each for each in imports if (each.module or "").partition(".")[0] == root]
@@ -150,7 +150,8 @@ def _import(text: _Text, tree: ast.Module, added: ControllerImport) -> None:
         _insert_section(text, tree, f"{added.statement}\n")
 
 
-def _from_import(package: str, names: list[str]) -> str:
+def from_import(package: str, *names: str) -> str:
+    """The statement, as ruff lays it out."""
     line = f"from {package} import {', '.join(names)}"
     if len(line) <= LINE_LENGTH:
         return line

@@ -15,10 +15,10 @@ SAMPLE = Path(__file__).parents[1] / "config/samples/fiz_v1_cruiser.yaml"
 async def test_the_sample_becomes_ready(cluster: Cluster, namespace: str, operator: Manager) -> None:
     sample = codec.from_dict(Cruiser, yaml.load(SAMPLE.read_text()))
     sample.metadata.namespace = namespace
-    created = await cluster.client.create(sample)
+    name = (await cluster.client.create(sample)).metadata.name
 
     async def is_ready() -> None:
-        found = await cluster.client.get(Cruiser, created.metadata.name, namespace=namespace)
+        found = await cluster.client.get(Cruiser, name, namespace=namespace)
         assert [(each.type, each.status) for each in found.status.conditions] == [("Ready", "True")]
 
     await eventually(is_ready)
