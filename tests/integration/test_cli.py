@@ -214,6 +214,14 @@ def test_generate_writes_and_checks(tmp_path: Path) -> None:
     assert complaint == "not up to date: config/rbac/role.yaml; run this without --check\n"
 
 
+def test_an_option_before_a_command_of_generate_is_not_taken_for_the_commands_own(tmp_path: Path) -> None:
+    folder = project(tmp_path, "thing:manager", PROGRAM)
+    status, said = run("generate", "--check", "installer", folder=folder)
+    assert status == 2
+    assert "options stand after the command: kubewright generate installer --check" in said
+    assert not (folder / "dist").exists()
+
+
 def test_generate_leaves_alone_what_it_did_not_write(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     mine = folder / "config/rbac/role.yaml"

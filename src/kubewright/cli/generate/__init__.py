@@ -22,8 +22,11 @@ def command(context: click.Context, check: bool, verbose: bool, output: str) -> 
       kubewright generate installer         the same in one file, dist/install.yaml
       kubewright generate chart             the same as a Helm chart, dist/chart
     """
-    if context.invoked_subcommand is None:
+    wanted = context.invoked_subcommand
+    if wanted is None:
         manifests.generate(check=check, verbose=verbose, output=output)
+    elif check or verbose or output != "text":
+        raise click.UsageError(f"options stand after the command: kubewright generate {wanted} --check")
 
 
 for each in (manifests.command, installer.command, chart.command, models.command, client.command):

@@ -11,7 +11,7 @@ from kubewright.manifests import chart
 from kubewright.manifests.generated import changes
 
 
-@click.command("chart")
+@click.command("chart", short_help="Write dist/chart, a Helm chart.")
 @image_option
 @options
 def command(image: str, check: bool, verbose: bool, output: str) -> None:

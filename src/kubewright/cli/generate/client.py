@@ -19,7 +19,7 @@ from kubewright.manifests.generated import changes
 from kubewright.models.codegen.package import Package, package
 
 
-@click.command("client")
+@click.command("client", short_help="Write a typed client package for some kinds.")
 @crd_sources
 @click.option("--kinds", metavar="KIND,...", default="", help="These kinds alone.")
 @click.option("--name", metavar="NAME", default="", help="Of the package on an index; the folder's when not given.")

@@ -11,7 +11,7 @@ from kubewright.manifests import installer
 from kubewright.manifests.generated import changes
 
 
-@click.command("installer")
+@click.command("installer", short_help="Write dist/install.yaml, all in one file.")
 @image_option
 @options
 def command(image: str, check: bool, verbose: bool, output: str) -> None:

@@ -11,7 +11,7 @@ from kubewright.manifests import kustomize, samples
 from kubewright.manifests.generated import changes
 
 
-@click.command("manifests")
+@click.command("manifests", short_help="Write config/, kustomize folders.")
 @options
 def command(check: bool, verbose: bool, output: str) -> None:
     """Write config/: the deployment of this project as kustomize folders, in kubebuilder's layout.

@@ -12,7 +12,7 @@ from kubewright.manifests.generated import changes
 from kubewright.models.codegen import modules
 
 
-@click.command("models")
+@click.command("models", short_help="Write typed modules for the CRDs of others.")
 @crd_sources
 @folder_option
 @check_options
