@@ -33,6 +33,7 @@ from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
 
 T = TypeVar("T", bound=Object)
+U = TypeVar("U", bound=Object)
 
 WORKERS: Final = 16
 """Reconciles at once, unless a controller says otherwise. More of them save next to nothing."""
@@ -47,11 +48,11 @@ class Reconciler(Protocol[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Generic[U]):
     """A kind whose changes concern objects of the controller's kind that do not own it."""
 
-    kind: type[Object]
-    map: MapFunction[Any, Any] | None = None
+    kind: type[U]
+    map: MapFunction[U, Any] | None = None
     """From an object that changed, and the cached objects of the controller's kind, to requests."""
     predicate: Predicate | None = None
     index: str = ""
@@ -75,7 +76,7 @@ class Controller(Generic[T]):
     reconcile: ReconcileFunction[T]
     name: str
     owns: Sequence[type[Object]] = ()
-    watches: Sequence[Watch] = ()
+    watches: Sequence[Watch[Any]] = ()
     sources: Sequence[Source] = ()
     reads: Sequence[type[Object]] = ()
     writes: Sequence[type[Object]] = ()
@@ -112,7 +113,7 @@ def controller(
     *,
     name: str | None = None,
     owns: Sequence[type[Object]] = (),
-    watches: Sequence[Watch] = (),
+    watches: Sequence[Watch[Any]] = (),
     sources: Sequence[Source] = (),
     reads: Sequence[type[Object]] = (),
     writes: Sequence[type[Object]] = (),

@@ -90,7 +90,7 @@ class Claims:
             return None
 
 
-def orphans(kind: type[Object]) -> Watch:
+def orphans(kind: type[Object]) -> Watch[Object]:
     """For controllers with an index `SELECTOR`: a child that nobody controls concerns whoever would adopt it."""
     return Watch(kind, map=_adopters, predicate=_is_orphan)
 
