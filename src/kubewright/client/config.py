@@ -83,7 +83,7 @@ class Config:
     password: str | None = field(default=None, repr=False)
     exec: ExecPlugin | None = None
     proxy_url: str | None = None
-    """`http://[user:password@]host:port`. None: what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say."""
+    """`http://[user:password@]host:port`, `https://` or `socks5://`. None: what HTTPS_PROXY and NO_PROXY say."""
     tls_server_name: str | None = None
     """The name that the server's certificate must have, when it is not that of `server`."""
     insecure_skip_tls_verify: bool = False

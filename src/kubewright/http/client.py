@@ -37,7 +37,7 @@ class HTTPClient:
     The path of `base_url` is put before the target of every request.
 
     `ssl` is required for https: a context, or what gives the one for each new connection. `server_name` is the name
-    that the server's certificate must have, when it is not that of the URL. `proxy` is the URL of an HTTP proxy, used
+    that the server's certificate must have, when it is not that of the URL. `proxy` is the URL of a proxy, used
     for both schemes by CONNECT. `headers` are lines that go with every request; the same name may come several times.
     `timeout` and `connect_timeout` are in seconds, the latter for TCP, proxy and TLS together. At most
     `max_connections` whole requests are on their way at a time, others wait; streams come on top. A connection that was

@@ -1,4 +1,4 @@
-"""Ways around a wall: CONNECT tunnels through an HTTP proxy, and which servers need one.
+"""Ways around a wall: tunnels through an HTTP proxy (CONNECT) or a SOCKS5 proxy, and which servers need one.
 
 Follows RFC 9110 (9.3.6), and Go's net/http/httpproxy for what HTTPS_PROXY, HTTP_PROXY and NO_PROXY mean.
 """
@@ -12,30 +12,55 @@ from collections.abc import Mapping
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
+from kubewright.http.socks import SocksDialogue
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 
 _HEAD_LIMIT = 16 << 10
 
 
+_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+
+
 class Proxy:
-    """An HTTP proxy at `url`: `http://[user:password@]host[:port]`. ConfigError for any other kind."""
+    """The proxy at `url`: `scheme://[user:password@]host[:port]`. ConfigError for a scheme that is none of `http`,
+    `https` (TLS to the proxy, trusted as the system trusts), `socks5` and `socks5h` (the same to us).
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise ConfigError(f"proxy {url!r} is not supported; use http://host:port")
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ConfigError(f"proxy {url!r} is not supported; use http://host:port, or https:// or socks5://")
         self.host = parts.hostname
-        self.port = parts.port or 80
-        self._authorization = ""
-        if parts.username is not None:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._authorization = f"proxy-authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+        self.port = parts.port or _PORTS[parts.scheme]
+        self._scheme = parts.scheme
+        self._username = None if parts.username is None else unquote(parts.username)
+        self._password = unquote(parts.password or "")
 
     async def tunnel(self, authority: str) -> asyncio.Transport:
         """A connection that the proxy passes on to `authority` (`host:port`). Its protocol is the caller's to set."""
+        return await (self._socks(authority) if self._scheme.startswith("socks") else self._connect(authority))
+
+    async def _socks(self, authority: str) -> asyncio.Transport:
         loop = asyncio.get_running_loop()
-        transport, opening = await loop.create_connection(_Opening, self.host, self.port)
-        transport.write(f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\n{self._authorization}\r\n".encode())
+        transport, dialogue = await loop.create_connection(SocksDialogue, self.host, self.port)
+        try:
+            await dialogue.open(authority, self._username, self._password)
+        except ConnectionFailed as error:
+            transport.abort()
+            raise ConnectionFailed(f"proxy {self.host}:{self.port} did not connect to {authority}: {error}") from error
+        except BaseException:
+            transport.abort()
+            raise
+        return transport
+
+    async def _connect(self, authority: str) -> asyncio.Transport:
+        loop, secure = asyncio.get_running_loop(), self._scheme == "https"
+        transport, opening = await loop.create_connection(_Opening, self.host, self.port, ssl=secure or None)
+        authorization = ""
+        if self._username is not None:
+            pair = base64.b64encode(f"{self._username}:{self._password}".encode()).decode()
+            authorization = f"proxy-authorization: Basic {pair}\r\n"
+        transport.write(f"CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\n{authorization}\r\n".encode())
         try:
             status = await opening.answer
         except BaseException:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import trustme
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
@@ -100,7 +103,129 @@ async def test_a_proxy_that_refuses_is_named(
     await client.close()
 
 
-@pytest.mark.parametrize("url", ["socks5://x:1", "https://x:1", "x:1"])
+class SocksProxy:
+    """Does what `ssh -D` does, for who knows the password if there is one; remembers whom it connected to."""
+
+    def __init__(self, *, password: bytes = b"", reply: int = 0) -> None:
+        self.authorities: list[str] = []
+        self._password = password
+        self._reply = reply
+
+    async def start(self) -> int:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port: int = server.sockets[0].getsockname()[1]
+        return port
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, count = await reader.readexactly(2)
+        methods = await reader.readexactly(count)
+        method = 2 if self._password else 0
+        writer.write(bytes([5, method if method in methods else 255]))
+        if self._password and 2 in methods:
+            _, size = await reader.readexactly(2)
+            await reader.readexactly(size)
+            (size,) = await reader.readexactly(1)
+            writer.write(bytes([1, await reader.readexactly(size) != self._password]))
+        try:
+            _, _, _, kind = await reader.readexactly(4)
+        except asyncio.IncompleteReadError:
+            return
+        if kind == 3:
+            (size,) = await reader.readexactly(1)
+            host = (await reader.readexactly(size)).decode()
+        else:
+            host = str(ipaddress.ip_address(await reader.readexactly(4 if kind == 1 else 16)))
+        port = int.from_bytes(await reader.readexactly(2), "big")
+        self.authorities.append(f"{host}:{port}")
+        writer.write(bytes([5, self._reply, 0, 3, 4]) + b"host" + b"\0\0")
+        if self._reply:
+            writer.close()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+async def test_tls_goes_through_socks_and_names_are_left_to_the_proxy(
+    secure: Server, client_tls: ssl.SSLContext, scheme: str
+) -> None:
+    proxy = SocksProxy()
+    url = f"https://api.in-there.example:{secure.port}"
+    client = HTTPClient(
+        url, ssl=client_tls, server_name="127.0.0.1", proxy=f"{scheme}://127.0.0.1:{await proxy.start()}"
+    )
+    for _ in range(2):
+        assert (await client.send(GET)).body == b"through"
+    assert proxy.authorities == [f"api.in-there.example:{secure.port}"]
+    await client.close()
+
+
+async def test_socks_is_told_addresses_user_name_and_password(secure: Server, client_tls: ssl.SSLContext) -> None:
+    proxy = SocksProxy(password=b"p@ss")
+    port = await proxy.start()
+    client = HTTPClient(
+        f"https://127.0.0.1:{secure.port}", ssl=client_tls, proxy=f"socks5://me:p%40ss@127.0.0.1:{port}"
+    )
+    assert (await client.send(GET)).body == b"through"
+    assert proxy.authorities == [f"127.0.0.1:{secure.port}"]
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "user", "why"),
+    [
+        (SocksProxy(reply=5), "", "connection refused"),
+        (SocksProxy(reply=99), "", "reply 99"),
+        (SocksProxy(password=b"x"), "", "wants another user name and password"),
+        (SocksProxy(password=b"x"), "me:y@", "does not take the user name and password"),
+    ],
+)
+async def test_what_a_socks_proxy_says_against_it_is_told(
+    secure: Server, client_tls: ssl.SSLContext, proxy: SocksProxy, user: str, why: str
+) -> None:
+    port = await proxy.start()
+    client = HTTPClient(f"https://127.0.0.1:{secure.port}", ssl=client_tls, proxy=f"socks5://{user}127.0.0.1:{port}")
+    with pytest.raises(ConnectionFailed, match=rf"proxy 127.0.0.1:{port} did not connect to .*: .*{why}"):
+        await client.send(GET)
+    await client.close()
+
+
+async def test_a_socks_proxy_that_hangs_up_is_named(secure: Server, client_tls: ssl.SSLContext) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    client = HTTPClient(f"https://127.0.0.1:{secure.port}", ssl=client_tls, proxy=f"socks5://127.0.0.1:{port}")
+    with pytest.raises(ConnectionFailed, match="the proxy closed the connection"):
+        await client.send(GET)
+    await client.close()
+
+
+async def test_the_way_to_the_proxy_may_be_tls_too(
+    secure: Server,
+    ca: trustme.CA,
+    server_tls: ssl.SSLContext,
+    client_tls: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    ca.cert_pem.write_to_path(str(tmp_path / "system.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.pem"))
+    proxy = ConnectProxy(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=server_tls)
+    port = server.sockets[0].getsockname()[1]
+    client = HTTPClient(f"https://127.0.0.1:{secure.port}", ssl=client_tls, proxy=f"https://127.0.0.1:{port}")
+    assert (await client.send(GET)).body == b"through"
+    await client.close()
+
+
+@pytest.mark.parametrize("url", ["socks4://x:1", "ftp://x:1", "x:1"])
 def test_another_kind_of_proxy_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="is not supported; use http://host:port"):
         HTTPClient("http://127.0.0.1", proxy=url)
