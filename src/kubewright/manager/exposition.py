@@ -144,11 +144,12 @@ def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
         "objects": ("Objects in the cache.", lambda each: len(each.store)),
         "bytes": ("Bytes of the objects in the cache, as they are kept.", lambda each: each.store.size),
         "synced": ("1 once the first list is complete.", lambda each: int(each.synced)),
+        "watching": ("1 while the list or watch goes well.", lambda each: int(each.last_error is None)),
     }
     for name, (text, value_of) in gauges.items():
         gauge = GaugeMetricFamily(f"kubewright_cache_{name}", text, labels=("resource",))
         for resource, values in _by_resource(informers, value_of).items():
-            gauge.add_metric((resource,), min(values) if name == "synced" else sum(values))
+            gauge.add_metric((resource,), min(values) if name in ("synced", "watching") else sum(values))
         yield gauge
 
 

@@ -186,6 +186,31 @@ async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Wo
     await stopped(running, task)
 
 
+async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API, work: Work) -> None:
+    fails = True
+
+    async def spoilt(request: Request) -> Response:
+        if fails and request.path == "/api/v1/secrets" and "watch=true" in request.query:
+            return Response(503)
+        return await api.server.handle(request)
+
+    running = manager(api, work, config=HandlerTransport(spoilt, peer=ADMIN))
+    task = asyncio.create_task(running.run())
+    await eventually(lambda: running.metrics_port)
+
+    async def told(value: str) -> None:
+        lines: list[str] = []
+        while f'kubewright_cache_watching{{resource="secrets"}} {value}' not in lines:
+            lines = (await get(running.metrics_port, "/metrics"))[1].splitlines()
+        assert 'kubewright_cache_watching{resource="configmaps"} 1.0' in lines
+        assert f'kubewright_cache_synced{{resource="secrets"}} {value}' in lines
+
+    await asyncio.wait_for(told("0.0"), 10)
+    fails = False
+    await asyncio.wait_for(told("1.0"), 10)
+    await stopped(running, task)
+
+
 async def test_servers_that_are_not_wanted_do_not_run(api: API, work: Work) -> None:
     running = manager(api, work, health_address="0", metrics_address="0")
     task = await started(running)
