@@ -64,6 +64,14 @@ def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing
     assert files(project) == files(PROJECTS / form)
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_fresh_project_is_deployed_and_works(form: str, tmp_path: Path) -> None:
+    project = tmp_path / form
+    shutil.copytree(PROJECTS / form, project)
+    assert "1 passed" in make("test-e2e", project)
+
+
 def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("kubewright"), "init", "--domain", "my.domain", "--project-name", "empty"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

@@ -44,6 +44,13 @@ async def follow(folder: Path, *arguments: str, kubeconfig: Path | None) -> str:
     return said.decode()
 
 
+async def test_it_leads_from_an_empty_folder_to_a_deployed_operator_and_back(tmp_path: Path) -> None:
+    said = await follow(tmp_path, kubeconfig=None)
+    assert "webserver-operator runs in namespace webserver-operator-system" in said
+    assert "Nothing is wrong." in said
+    assert "namespace/webserver-operator-system deleted" in said
+
+
 async def test_the_operator_works_on_this_machine_against_any_control_plane(cluster: Cluster, tmp_path: Path) -> None:
     said = await follow(tmp_path, "local", kubeconfig=cluster.kubeconfig())
     assert "webserver-sample   3          nginx:1.23.1   True" in said

@@ -75,3 +75,30 @@ if [ "${1:-}" = local ]; then
     make uninstall
     exit
 fi
+
+say The operator in a Pod of its own
+make deploy IMG=webserver-operator:v1
+ours() { kubectl --namespace webserver-operator-system "$@"; }
+ours get deployments,pods,services,leases
+kubectl apply -f config/samples/my_v1_webserver.yaml
+kubectl wait webserver/webserver-sample --for=condition=Ready --timeout=60s
+kubewright status
+kubewright doctor
+kubewright logs --tail 5
+
+say It is killed, and comes back
+holder() { ours get lease webserver-operator -o 'jsonpath={.spec.holderIdentity}'; }
+before=$(holder)
+leads_anew() { now=$(holder) && [ -n "$now" ] && [ "$now" != "$before" ]; }
+ours delete pod --all --grace-period=0 --force
+until_true leads_anew
+kubectl patch webserver webserver-sample --type=merge -p '{"spec": {"replicas": 2}}'
+kubectl wait webserver/webserver-sample --for='jsonpath={.status.availableReplicas}=2' --timeout=60s
+
+say A second deploy changes nothing
+make deploy IMG=webserver-operator:v1
+
+say The cluster as it was
+make undeploy
+until_true sh -c '! kubectl get namespace webserver-operator-system'
+! kubectl get crd webservers.my.domain

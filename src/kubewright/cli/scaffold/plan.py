@@ -25,6 +25,7 @@ _FILES: Final = {
     "README.md": "README.md",
     "tests/conftest.py": "conftest.py",
     "tests/test_operator.py": "test_operator.py",
+    "tests/test_e2e.py": "test_e2e.py",
 }
 
 
