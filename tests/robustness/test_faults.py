@@ -15,7 +15,6 @@ from integration.gizmo_operator import Gizmo, part, reconcile
 from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apiserver.options import ServerOptions
-from kubewright.client import MergePatch
 from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import WRITES, Gate, Line, between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operator
@@ -206,32 +205,33 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
     assert expired == {"gizmos.kubewright.test", "configmaps"}
 
 
-async def test_a_child_that_no_watch_ever_told_of_comes_again_when_it_is_deleted() -> None:
+async def test_a_child_that_no_watch_ever_told_of_comes_again_when_it_is_deleted(
+    cluster: Cluster, namespace: str
+) -> None:
     @controller(Gizmo, name="keeper", owns=[ConfigMap])
     async def keep(ctx: Context[Gizmo]) -> None:
         await ctx.apply(part(ctx.object, 0))
 
-    async with Environment(server=ServerOptions(history=8)) as cluster, cluster.namespace() as namespace:
-        await cluster.install(Gizmo)
-        gizmos = Gizmos(cluster.client, namespace)
-        rules = Manager([keep]).rbac_rules()
-        async with (
-            cluster.service_account(rules, namespace=namespace) as account,
-            between(account) as (far, line, gate),
-            running(operator(far, [keep])),
-        ):
-            await gizmos.create("early", 1)
-            child = await eventually(cluster.client.get, ConfigMap, "early-0", namespace=namespace)
-            fails = failing(503, "ServiceUnavailable", {})
-            gate.answer = lambda request: fails(request) if request.path.endswith("/configmaps") else None
-            line.cut()
-            await gizmos.create("late", 1)
-            await cluster.client.delete(await eventually(cluster.client.get, ConfigMap, "late-0", namespace=namespace))
-            for number in range(16):  # more than the server remembers
-                patch = MergePatch({"data": {"number": str(number)}})
-                await cluster.client.patch(child, patch)
-            gate.answer = lambda _: None
-            await eventually(cluster.client.get, ConfigMap, "late-0", namespace=namespace)
+    unavailable = failing(503, "ServiceUnavailable", {})
+    expired = failing(410, "Expired", {})
+    await cluster.install(Gizmo)
+    gizmos = Gizmos(cluster.client, namespace)
+    async with (
+        cluster.service_account(Manager([keep]).rbac_rules(), namespace=namespace) as account,
+        between(account) as (far, line, gate),
+        running(operator(far, [keep])),
+    ):
+        gate.answer = lambda request: unavailable(request) if request.path.endswith("/configmaps") else None
+        line.cut()
+        await gizmos.create("late", 1)
+        child = await eventually(cluster.client.get, ConfigMap, "late-0", namespace=namespace)
+        await cluster.client.delete(child)
+        gate.answer = lambda request: (
+            expired(request) if request.path.endswith("/configmaps") and "resourceVersion=" in request.query else None
+        )
+        again = await eventually(cluster.client.get, ConfigMap, "late-0", namespace=namespace)
+        assert again.metadata.uid != child.metadata.uid
+        gate.answer = lambda _: None
 
 
 @pytest.mark.parametrize("fault", [silent, reset, unavailable])
