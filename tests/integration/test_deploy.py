@@ -183,6 +183,19 @@ async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: De
     assert "CrashLoopBackOff" in status["pods"][0]["why"]
 
 
+@pytest.mark.usefixtures("processes")
+async def test_an_image_that_two_projects_have_is_warned_of(
+    deployed: Deployed, cluster: Cluster, tmp_path: Path
+) -> None:
+    assert "Warning: until now" not in await deployed.good("deploy", "--no-wait")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = Deployed(Project(folder), cluster)
+    said = await other.good("deploy", "--no-wait", "--image", deployed.project.image)
+    assert f"until now the image {deployed.project.image} was another project's" in said
+    await other.good("undeploy")
+
+
 async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")

@@ -13,7 +13,7 @@ from kubewright.cli.deployed import Target, namespace_option, timeout_option
 from kubewright.cli.options import image_option
 from kubewright.client.client import Client
 from kubewright.deployment.apply import deploy
-from kubewright.deployment.embedded import image_of, mark, table_of
+from kubewright.deployment.embedded import image_of, mark, same_project, table_of
 from kubewright.deployment.rollout import RolloutFailed, wait_for_rollout
 from kubewright.machinery.json import JSONObject
 
@@ -62,6 +62,12 @@ def _documents(target: Target) -> list[JSONObject]:
     if table is not None:
         root = target.project.root
         image = image_of(root, settings.manager)
+        before = table.get(settings.image)
+        if before is not None and not same_project(before, image):
+            console.warn(
+                f"until now the image {settings.image} was another project's on this control plane: its Pods will run "
+                "this one's code when they start again; give one of them another image (--image, or [tool.kubewright])"
+            )
         table.put(settings.image, image)
         for each in documents:
             if each["kind"] == "Deployment":

@@ -10,13 +10,16 @@ import hashlib
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 from kubewright.client.config import Config
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
-PROGRAM = "kubewright.dev/program"
+_CODE: Final = "PYTHONPATH"
+
+PROGRAM: Final = "kubewright.dev/program"
 """The annotation of the Pods that says which code they run: when it changes, they are rolled over."""
 
 
@@ -39,8 +42,13 @@ def image_of(root: Path, manager: str) -> Image:
     """The image of the project in the folder `root`: its program, run by this interpreter as a built image runs it."""
     folders = [str(each) for each in (root / "src", root) if each.is_dir()]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    environment = {"PYTHONPATH": os.pathsep.join(folders), "PATH": path, "PYTHONUNBUFFERED": "1"}
+    environment = {_CODE: os.pathsep.join(folders), "PATH": path, "PYTHONUNBUFFERED": "1"}
     return Image((sys.executable, "-m", manager.partition(":")[0]), env=environment)
+
+
+def same_project(image: Image, other: Image) -> bool:
+    """Whether both run the code of one project."""
+    return image.command == other.command and image.env.get(_CODE) == other.env.get(_CODE)
 
 
 def mark(deployment: JSONObject, root: Path, image: Image) -> None:
