@@ -6,12 +6,13 @@ nothing of the control plane's environment but PATH and the locale. It is no san
 plane and sees that user's files. Resources, security contexts and network policies are not enforced.
 
     images       the table from an image to a command
-    runtime      all Pods that run here; answers for their logs as a kubelet does
-    pod          one Pod from its start to its end
+    kubelet      a Pod of the API brought about, and what is reported of it
+    runtime      all Pods that run here; answers for their logs and lets people in, as a kubelet does
+    pod          one Pod from its start to its end; surroundings: what its containers share
     container    one container over its restarts
-    process      one process with what it writes; `launch` and `watch` are the programs that help with it
-    environment, downward, expansion, volumes    what a container is given
+    preparation  what a container is given before: environment, downward, expansion, sources, volumes
     handlers, probes                             what is asked of it
+    process      one process with what it writes; `launch` and `watch` are the programs that help with it
     logs         what it wrote
-    status       what is reported of it
+    session, terminal                            people in it
 """

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import secrets
-import shutil
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -30,22 +27,16 @@ from kubewright.apis.core.v1 import (
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
-    Pod,
 )
-from kubewright.client.client import Client
-from kubewright.controlplane.nodes.processes.downward import Placed
-from kubewright.controlplane.nodes.processes.environment import APIAddress, environment_of
-from kubewright.controlplane.nodes.processes.expansion import expand
 from kubewright.controlplane.nodes.processes.handlers import Target, Unhealthy, perform
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.launch import CANNOT_START
 from kubewright.controlplane.nodes.processes.logs import ContainerLog, Lines
+from kubewright.controlplane.nodes.processes.preparation import NotYet, check, last_message, prepare
 from kubewright.controlplane.nodes.processes.probes import Probing
-from kubewright.controlplane.nodes.processes.process import Command, Output, Process, Watcher
+from kubewright.controlplane.nodes.processes.process import Command, Output, Process
 from kubewright.controlplane.nodes.processes.session import Channels, failure, outcome
-from kubewright.controlplane.nodes.processes.sources import Missing
-from kubewright.controlplane.nodes.processes.volumes import Volumes
-from kubewright.machinery.clock import Clock
+from kubewright.controlplane.nodes.processes.surroundings import Surroundings, grace_of
 from kubewright.machinery.json import JSONObject
 
 SCHEME: Final = "process"
@@ -58,44 +49,12 @@ _RETRY: Final = 5.0
 """Seconds until what is missing is looked for again, should nobody say that it has come."""
 _LEAST_GRACE: Final = 2.0
 """Seconds that a container has after its preStop hook, however long that took."""
-_MESSAGE: Final = 4096
 _LOST: Final = 255
 """The exit status of a container that ended unseen, as containerd has it."""
 
 
 class NoLog(Exception):
     """There is no such log; says why, in a kubelet's words but for the container."""
-
-
-class Happening(NamedTuple):
-    """What an Event is to tell."""
-
-    type: str
-    reason: str
-    note: str
-
-
-@dataclass(slots=True)
-class Surroundings:
-    """What the containers of a Pod share."""
-
-    placed: Placed
-    client: Client
-    clock: Clock
-    api: APIAddress
-    watcher: Watcher
-    folder: Path
-    volumes: Volumes
-    images: Callable[[str], Image | None]
-    """The command of an image, if it has one here."""
-    changed: Callable[[], None]
-    """Called when there is something new to report of the Pod."""
-    happenings: list[Happening] = field(default_factory=list[Happening])
-    """What has not been told yet. Whoever tells takes it out."""
-
-    def tell(self, type: str, reason: str, note: str) -> None:
-        self.happenings.append(Happening(type, reason, note))
-        self.changed()
 
 
 class ContainerRunner:
@@ -181,7 +140,7 @@ class ContainerRunner:
             self.restarts += 1
         while True:
             at = self._around.clock.monotonic()
-            code = await (self._once() if self._image is not None else self._pretend())
+            code = await (self._once(self._image) if self._image is not None else self._pretend())
             if self._stop.done() or not restarts(code):
                 return code
             await self._back_off(self._around.clock.monotonic() - at)
@@ -214,7 +173,7 @@ class ContainerRunner:
             raise LookupError(self.spec.name)
         wishes, prepared = channels.wishes, replace(self._command, arguments=command)
         try:
-            _check(prepared)
+            check(prepared)
             process = await Process.start(
                 prepared, self._around.watcher, channels.hear, stdin=wishes.stdin, terminal=wishes.terminal
             )
@@ -254,8 +213,8 @@ class ContainerRunner:
 
     # One run
 
-    async def _once(self) -> int:
-        prepared = await self._prepare()
+    async def _once(self, image: Image) -> int:
+        prepared = await self._prepare(image)
         if prepared is None:
             return 0
         self._latest = self.restarts
@@ -266,7 +225,7 @@ class ContainerRunner:
         self._id = f"{SCHEME}://{secrets.token_hex(32)}"
         at = around.clock.now()
         try:
-            _check(prepared)
+            check(prepared)
             process = await Process.start(
                 prepared, around.watcher, self._output(log), stdin=bool(self.spec.stdin), terminal=bool(self.spec.tty)
             )
@@ -378,7 +337,7 @@ class ContainerRunner:
             container_id=self._id,
             exit_code=code,
             reason=reason,
-            message=message or self._message() or None,
+            message=message or last_message(self.spec, self._around) or None,
             started_at=at,
             finished_at=self._around.clock.now(),
         )
@@ -406,49 +365,17 @@ class ContainerRunner:
 
     # Before a run
 
-    async def _prepare(self) -> Command | None:
+    async def _prepare(self, image: Image) -> Command | None:
         """What to run, once all that it needs is there; None when it is to stop before."""
-        around, root = self._around, self._around.folder / "containers" / self.spec.name
-        assert self._image is not None
         while not self._stop.done():
             self._news.clear()
-            reason = "ContainerCreating"
             try:
-                await around.volumes.write(around.placed)
-                reason = "CreateContainerConfigError"
-                environment = await environment_of(
-                    self.spec, self._image, around.placed, around.api, root, around.client
-                )
-                (root / "tmp").mkdir(parents=True, exist_ok=True)
-                around.volumes.mount(self.spec, root, environment)
-                self._message_file(root)
-                return self._command_of(root, environment)
-            except Missing as error:
-                if self._wait_for(reason, str(error)):
-                    around.tell("Warning", "FailedMount" if reason == "ContainerCreating" else "Failed", str(error))
+                return await prepare(self.spec, image, self._around)
+            except NotYet as error:
+                if self._wait_for(error.state, str(error)):
+                    self._around.tell("Warning", error.event, str(error))
                 await self._sleep(_RETRY, self._news.wait())
         return None
-
-    def _command_of(self, root: Path, environment: dict[str, str]) -> Command:
-        assert self._image is not None
-        own, image = self.spec, self._image
-        arguments = [*(own.command or image.command), *(own.args or (() if own.command else image.args))]
-        folder = Path(image.working_dir) if image.working_dir else root
-        if own.working_dir:
-            folder = root / own.working_dir.lstrip("/")
-            folder.mkdir(parents=True, exist_ok=True)
-        return Command([expand(each, environment) for each in arguments], environment, str(folder))
-
-    def _message_file(self, root: Path) -> None:
-        path = root / (self.spec.termination_message_path or "/dev/termination-log").lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
-
-    def _message(self) -> str:
-        """What it left to say: in its file, or where it is asked for the end of its log."""
-        root = self._around.folder / "containers" / self.spec.name
-        path = root / (self.spec.termination_message_path or "/dev/termination-log").lstrip("/")
-        return path.read_bytes()[-_MESSAGE:].decode(errors="replace") if path.is_file() else ""
 
     def _wait_for(self, reason: str, note: str) -> bool:
         """Report that it waits. False when that is known already."""
@@ -495,19 +422,3 @@ class ContainerRunner:
 async def _first(*futures: asyncio.Future[Any]) -> None:
     """Until one of them is done."""
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-
-
-def grace_of(pod: Pod) -> float:
-    """Seconds that the containers of a Pod have to end."""
-    seconds = pod.spec.termination_grace_period_seconds
-    return 30.0 if seconds is None else float(seconds)
-
-
-def _check(command: Command) -> None:
-    """Raises OSError when the command can't be started, as far as that can be told before."""
-    name = command.arguments[0] if command.arguments else ""
-    if shutil.which(name, path=command.environment.get("PATH")) is None:
-        where = "no such file, or it can't be executed" if os.sep in name else "executable file not found in $PATH"
-        raise OSError(f'exec: "{name}": {where}')
-    if not Path(command.folder).is_dir():
-        raise OSError(f"chdir {command.folder}: no such directory")

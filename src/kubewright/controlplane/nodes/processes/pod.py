@@ -16,10 +16,11 @@ import msgspec
 
 from kubewright.apis.core.v1 import Container, ContainerStatus, EphemeralContainer, Pod
 from kubewright.controlplane.nodes.outcome import Outcome
-from kubewright.controlplane.nodes.processes.container import ContainerRunner, Happening, Surroundings, grace_of
+from kubewright.controlplane.nodes.processes.container import ContainerRunner
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.logs import ContainerLog
 from kubewright.controlplane.nodes.processes.sources import Missing
+from kubewright.controlplane.nodes.processes.surroundings import Happening, Surroundings, grace_of
 from kubewright.machinery.log import get_logger
 
 _log = get_logger("kubewright.controlplane.nodes")

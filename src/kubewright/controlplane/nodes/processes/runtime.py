@@ -22,7 +22,7 @@ from kubewright.client.client import Client
 from kubewright.controller import Channel
 from kubewright.controller import Request as Name
 from kubewright.controlplane.nodes.outcome import ANNOTATION
-from kubewright.controlplane.nodes.processes.container import SCHEME, NoLog, Surroundings
+from kubewright.controlplane.nodes.processes.container import SCHEME, NoLog
 from kubewright.controlplane.nodes.processes.downward import Placed
 from kubewright.controlplane.nodes.processes.environment import APIAddress
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
@@ -30,6 +30,7 @@ from kubewright.controlplane.nodes.processes.logs import ContainerLog, LogOption
 from kubewright.controlplane.nodes.processes.pod import PodRunner
 from kubewright.controlplane.nodes.processes.process import Watcher
 from kubewright.controlplane.nodes.processes.session import PROTOCOLS, Channels, Wishes, failure
+from kubewright.controlplane.nodes.processes.surroundings import Surroundings
 from kubewright.controlplane.nodes.processes.volumes import Volumes
 from kubewright.http.message import Request, Response
 from kubewright.machinery import time
