@@ -1,8 +1,8 @@
 """Credentials from a program: exec plugins of a kubeconfig.
 
 The program is run when a credential is first needed, again when what it gave has expired, and again when the server
-refuses it; never twice at a time. One that may ask its user something gets the terminal, where there is one, and all
-the time it wants.
+refuses it; never twice at a time, and not again within `PAUSE` seconds of a failure, which is told to all meanwhile.
+One that may ask its user something gets the terminal, where there is one, and all the time it wants.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -22,6 +22,8 @@ from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
+PAUSE = 5.0
+"""An operator whose login has expired asks with each of its requests."""
 _PATIENCE = 60.0
 """Seconds that a plugin may take which asks nobody."""
 
@@ -48,19 +50,33 @@ class ExecCredentials:
         self._credential: Credential | None = None
         self._expires: datetime | None = None
         self._running = asyncio.Lock()
+        self._failure = ""
+        """What went wrong the last time."""
+        self._failed_at = 0.0
 
     def fresh(self) -> Credential | None:
         return None if self._expires is not None and self._clock.now() >= self._expires else self._credential
 
     async def get(self) -> Credential:
         async with self._running:
-            return self.fresh() or self._take(await self._run())
+            return self.fresh() or await self._fetch()
 
     async def renew(self, refused: Credential) -> bool:
         async with self._running:
             if self._credential is refused:
-                self._take(await self._run())
+                await self._fetch()
         return self._credential != refused
+
+    async def _fetch(self) -> Credential:
+        if self._failure and self._clock.monotonic() - self._failed_at < PAUSE:
+            raise ConfigError(self._failure)
+        try:
+            credential = self._take(await self._run())
+        except ConfigError as error:
+            self._failure, self._failed_at = str(error), self._clock.monotonic()
+            raise
+        self._failure = ""
+        return credential
 
     async def _run(self) -> _Status:
         plugin, interactive = self._plugin, self._may_ask()

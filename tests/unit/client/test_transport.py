@@ -283,6 +283,20 @@ class TestExecPlugins:
         with pytest.raises(ConfigError, match=rf"exec plugin '{sys.executable}' of the kubeconfig {message}"):
             await transport.send(GET)
 
+    async def test_one_that_fails_is_not_run_again_for_each_request(
+        self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
+    ) -> None:
+        clock = VirtualClock()
+        transport = HTTPTransport(replace(await serve(Recorder()), exec=plugin("", fails=1)), clock=clock)
+        for _ in range(3):
+            with pytest.raises(ConfigError, match="no such user"):
+                await transport.send(GET)
+        assert (tmp_path / "runs").read_text().count("\n") == 1
+        plugin(printed(token="good"))
+        await clock.advance(6)
+        assert (await transport.send(GET)).status == 200
+        await transport.close()
+
     async def test_one_that_is_not_installed_says_how_to(self) -> None:
         login = ExecPlugin("no-such-program", install_hint="Get it from example.com.")
         transport = HTTPTransport(Config("http://127.0.0.1:1", exec=login))
