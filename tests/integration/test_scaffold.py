@@ -6,9 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from images import write_base, write_wheel
+from integration.command import COMMAND
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests/golden/projects"
@@ -73,9 +77,21 @@ def test_a_fresh_project_is_deployed_and_works(form: str, tmp_path: Path) -> Non
 
 
 def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
-    command = [Path(sys.executable).with_name("kubewright"), "init", "--domain", "my.domain", "--project-name", "empty"]
+    command = [COMMAND, "init", "--domain", "my.domain", "--project-name", "empty"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert "1 passed" in make("test", tmp_path)
+
+
+def test_an_image_is_made_of_a_fresh_project_without_a_container_engine(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(PROJECTS / "minimal", project)
+    write_base(tmp_path / "base")
+    write_wheel(project / "wheels", "kubewright", version("kubewright"), "")
+    command = [COMMAND, "image", "build", "--base", f"oci:{tmp_path / 'base'}", "--find-links", "wheels"]
+    alone = {"HOME": str(tmp_path), "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
+    done = subprocess.run(command, cwd=project, env=os.environ | alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "controller:latest (sha256:" in done.stdout
 
 
 def test_make_finds_the_environment_that_is_active_or_there_or_on_the_path(tmp_path: Path) -> None:
