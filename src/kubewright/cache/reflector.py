@@ -58,6 +58,11 @@ PAGE_SIZE: Final = 500
 MANY: Final = 1000
 """Objects of a kind above which it is worth while to pack their documents."""
 
+LARGE: Final = 2048
+"""Bytes of a document that is packed when it comes by itself: of a smaller one, which may soon change again, packing
+costs more than it saves. Of a list all are.
+"""
+
 _log = get_logger("kubewright.cache")
 
 
@@ -253,9 +258,12 @@ class Reflector(Generic[T]):
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
         """The entry of a document; None if it can't be read."""
-        many = max(len(self._sink), len(self._listing or ())) >= MANY
+        if self._listing is None:
+            pack = len(self._sink) >= MANY and memoryview(raw).nbytes >= LARGE
+        else:
+            pack = max(len(self._sink), len(self._listing)) >= MANY
         try:
-            return self._decoder.decode(raw, self._sink.known, pack=many)
+            return self._decoder.decode(raw, self._sink.known, pack=pack)
         except DecodeError as error:
             _log.warning("Object skipped: it cannot be read", resource=self._endpoint.resource, error=str(error))
             return None

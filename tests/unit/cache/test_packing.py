@@ -69,7 +69,7 @@ def test_a_changed_document_is_packed_as_the_one_before_was() -> None:
 
 async def test_an_informer_of_many_objects_holds_them_packed(server: Server, client: Client) -> None:
     def large(number: int, version: int, size: int = 0) -> JSONObject:
-        return widget(f"w{number}", version, size=size, annotations={"about": "much the same in each " * 50})
+        return widget(f"w{number}", version, size=size, annotations={"about": "much the same in each " * 100})
 
     informer = Informer(client, Widget)
     informer.start()
@@ -86,4 +86,19 @@ async def test_an_informer_of_many_objects_holds_them_packed(server: Server, cli
     entry = informer.lister.entry(ObjectKey("d", f"w{MANY - 1}"))
     assert entry is not None
     assert entry.annotations["about"].startswith("much the same")
+    await informer.stop()
+
+
+async def test_a_small_object_that_comes_by_itself_is_not_packed(server: Server, client: Client) -> None:
+    informer = Informer(client, Widget)
+    informer.start()
+    stream = (await server.call()).stream()
+    stream.send(*(added(widget(f"w{each}", each + 1)) for each in range(MANY)), bookmark(MANY, ends_list=True))
+    await informer.wait_synced()
+    listed = informer.lister.entry(ObjectKey("d", f"w{MANY - 1}"))
+    assert listed is not None and listed.reference is not None
+    stream.send(modified(widget(f"w{MANY - 1}", MANY + 1)))
+    await settle()
+    alone = informer.lister.entry(ObjectKey("d", f"w{MANY - 1}"))
+    assert alone is not None and alone.reference is None
     await informer.stop()
