@@ -96,9 +96,11 @@ async def test_a_small_object_that_comes_by_itself_is_not_packed(server: Server,
     stream.send(*(added(widget(f"w{each}", each + 1)) for each in range(MANY)), bookmark(MANY, ends_list=True))
     await informer.wait_synced()
     listed = informer.lister.entry(ObjectKey("d", f"w{MANY - 1}"))
-    assert listed is not None and listed.reference is not None
+    assert listed is not None
+    assert listed.reference is not None
     stream.send(modified(widget(f"w{MANY - 1}", MANY + 1)))
     await settle()
     alone = informer.lister.entry(ObjectKey("d", f"w{MANY - 1}"))
-    assert alone is not None and alone.reference is None
+    assert alone is not None
+    assert alone.reference is None
     await informer.stop()
