@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 import jinja2
 
 from kubewright.cli.scaffold.program import from_import
 
+_FUNCTIONS: Final = {"from_import": from_import}
+
 
 def render(template: str, /, **values: object) -> str:
     """The text of the template of that name. A value that it needs and does not get is an error."""
-    return _environment().get_template(f"{template}.j2").render(**values)
+    return _environment().get_template(f"{template}.j2", globals=_FUNCTIONS).render(**values)
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("kubewright.cli", "templates"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["from_import"] = from_import
-    return environment
