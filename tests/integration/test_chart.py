@@ -193,7 +193,10 @@ def test_the_manager_can_run_as_a_service_account_of_somebody_else() -> None:
 
 def test_an_image_is_named_by_digest_or_by_the_version_of_the_chart() -> None:
     digest = f"sha256:{'0' * 64}"
-    assert container(template(MINIMAL, f"manager.image.digest={digest}"))["image"] == f"controller@{digest}"
+    by_digest = template(MINIMAL, f"manager.image.digest={digest}", "manager.image.tag=")
+    assert container(by_digest)["image"] == f"controller@{digest}"
+    by_both = template(MINIMAL, f"manager.image.digest={digest}")
+    assert container(by_both)["image"] == f"controller:latest@{digest}"
     assert container(template(MINIMAL, "manager.image.tag="))["image"] == "controller:0.1.0"
 
 

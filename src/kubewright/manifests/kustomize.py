@@ -62,7 +62,8 @@ def _fields(folder: str, manifests: Manifests) -> JSONObject:
 def _image(image: str) -> JSONObject:
     """As `kustomize edit set image controller=...` would write it."""
     name, tag, digest = image_parts(image)
-    return {"name": "controller", "newName": name, **({"digest": digest} if digest else {"newTag": tag})}
+    chosen = {"newTag": tag, "digest": digest}
+    return {"name": "controller", "newName": name, **{key: value for key, value in chosen.items() if value}}
 
 
 def _kustomization(resources: Iterable[str], **fields: object) -> str:

@@ -26,11 +26,12 @@ def missing(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, st
 
     Raises ConfigError for a file that can't be read.
     """
+    kinds = list(kinds)
     shown = {(each.get("apiVersion"), each.get("kind")) for name in present(folder) for each in _read(folder / name)}
     served = [kind for kind in kinds if kind.__served_as__.served]
     wanted = [kind for kind in served if (kind.__api__.api_version, kind.__api__.kind) not in shown]
-    named = {_file_name(kind): kind for kind in wanted if not (folder / _file_name(kind)).exists()}
-    return {name: yaml.dump(sample(kind)) for name, kind in named.items()}
+    named = {_file_name(kind, kinds): kind for kind in wanted}
+    return {name: yaml.dump(sample(kind)) for name, kind in named.items() if not (folder / name).exists()}
 
 
 def sample(kind: type[CustomResource]) -> JSONObject:
@@ -49,10 +50,16 @@ def sample(kind: type[CustomResource]) -> JSONObject:
     return document | _fields({**schema, "properties": own})
 
 
-def _file_name(kind: type[CustomResource]) -> str:
-    """As kubebuilder has it: `<group>_<version>_<kind>.yaml`, of the group its first part."""
+def _file_name(kind: type[CustomResource], among: Iterable[type[CustomResource]]) -> str:
+    """As kubebuilder has it: `<group>_<version>_<kind>.yaml`, of the group its first part where that tells it apart."""
     api = kind.__api__
-    return f"{api.group.partition('.')[0]}_{api.version}_{api.kind.lower()}.yaml"
+    first = api.group.partition(".")[0]
+    alike = {
+        each.__api__.group
+        for each in among
+        if each.__api__.kind == api.kind and each.__api__.group.partition(".")[0] == first
+    }
+    return f"{first if len(alike) == 1 else api.group}_{api.version}_{api.kind.lower()}.yaml"
 
 
 def _read(path: Path) -> list[JSONObject]:

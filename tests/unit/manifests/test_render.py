@@ -6,9 +6,12 @@ import importlib
 import pkgutil
 from typing import Any
 
+import pytest
+
 from kubewright import Context, CustomResource, LeaderElection, Manager, apis, controller
+from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright.manifests import Settings, render
+from kubewright.manifests import Settings, kustomize, render
 from kubewright.manifests.scope import CLUSTER_SCOPED
 from kubewright.models import Object
 
@@ -112,3 +115,31 @@ def test_kinds_of_one_name_in_two_groups_have_roles_of_their_own() -> None:
     found = objects(Manager([sail]), Ship, OtherShip)
     helpers = [name for name in names(found["ClusterRole"]) if name.endswith("viewer-role")]
     assert helpers == ["fleet-fleet-test-ship-viewer-role", "fleet-navy-test-ship-viewer-role"]
+
+
+DIGEST = f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("controller", {"newName": "controller", "newTag": "latest"}),
+        ("example.com:5000/fleet", {"newName": "example.com:5000/fleet", "newTag": "latest"}),
+        ("example.com:5000/fleet:1.0", {"newName": "example.com:5000/fleet", "newTag": "1.0"}),
+        (f"example.com/fleet@{DIGEST}", {"newName": "example.com/fleet", "digest": DIGEST}),
+        (
+            f"example.com/fleet:1.0@{DIGEST}",
+            {"newName": "example.com/fleet", "newTag": "1.0", "digest": DIGEST},
+        ),
+    ],
+)
+def test_kustomize_is_told_of_the_image_as_it_would_write_it_itself(image: str, expected: dict[str, str]) -> None:
+    manifests = render(Manager([sail]), [Ship], Settings(name="fleet", manager="fleet", image=image))
+    written = yaml.load(kustomize.files(manifests, [])["config/manager/kustomization.yaml"])
+    assert written["images"] == [{"name": "controller", **expected}]
+
+
+def test_a_program_without_kinds_has_no_folder_for_them() -> None:
+    files = kustomize.files(render(Manager(), [], Settings(name="fleet", manager="fleet")), [])
+    assert not [path for path in files if path.startswith(("config/crd", "config/samples"))]
+    assert "../crd" not in yaml.load(files["config/default/kustomization.yaml"])["resources"]

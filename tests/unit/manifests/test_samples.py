@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from kubewright import CustomResource, Example, Minimum, MinItems, MinLength, Model, MultipleOf, field
-from kubewright.manifests.samples import sample
+from kubewright.manifests.samples import missing, sample
 from kubewright.models.meta import IntOrString
 
 
@@ -52,3 +53,24 @@ def test_a_sample_has_what_must_be_there_and_what_has_a_default() -> None:
 
 def test_an_api_server_takes_a_sample_as_it_stands() -> None:
     assert Ship.validate(sample(Ship)) == []
+
+
+class Port(CustomResource, group="fleet.test", version="v1"): ...
+
+
+class OtherPort(CustomResource, group="fleet.example.com", version="v1", kind="Port"): ...
+
+
+class Retired(CustomResource, group="fleet.test", version="v1alpha1", storage=False, served=False): ...
+
+
+def test_samples_are_made_for_what_is_served_and_has_none(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("apiVersion: fleet.test/v1\nkind: Ship\nmetadata: {name: argo}\n")
+    assert list(missing([Ship, Port, Retired], tmp_path)) == ["fleet_v1_port.yaml"]
+    (tmp_path / "fleet_v1_port.yaml").write_text("# nothing yet\n")
+    assert missing([Ship, Port, Retired], tmp_path) == {}
+
+
+def test_kinds_of_one_name_in_groups_that_begin_alike_have_samples_of_their_own(tmp_path: Path) -> None:
+    found = missing([Ship, Port, OtherPort], tmp_path)
+    assert list(found) == ["fleet_v1_ship.yaml", "fleet.test_v1_port.yaml", "fleet.example.com_v1_port.yaml"]
