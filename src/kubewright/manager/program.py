@@ -114,10 +114,16 @@ def _parser(manager: Manager) -> argparse.ArgumentParser:
     switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _boolean, "metavar": "true|false"}
     parser.add_argument("--leader-elect", default=None, help="work only while holding the Lease", **switch)
     parser.add_argument(
-        "--health-probe-bind-address", default=manager.health_address, metavar="ADDRESS", help="of /healthz and /readyz"
+        "--health-probe-bind-address",
+        default=":8081" if manager.health_address is None else manager.health_address,
+        metavar="ADDRESS",
+        help="of /healthz and /readyz",
     )
     parser.add_argument(
-        "--metrics-bind-address", default=manager.metrics_address, metavar="ADDRESS", help='of /metrics; "0" for none'
+        "--metrics-bind-address",
+        default=":8080" if manager.metrics_address is None else manager.metrics_address,
+        metavar="ADDRESS",
+        help='of /metrics; "0" for none',
     )
     parser.add_argument("--metrics-secure", default=None, help="serve metrics over HTTPS to authorized users", **switch)
     parser.add_argument(

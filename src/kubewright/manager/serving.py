@@ -21,7 +21,7 @@ Pod's own address, so that several Pods of this machine may each have their port
 
 @asynccontextmanager
 async def serving(
-    handler: Handler, address: str, option: str, ssl: Callable[[], SSLContext] | None = None
+    handler: Handler, address: str | None, option: str, ssl: Callable[[], SSLContext] | None = None
 ) -> AsyncGenerator[int, None]:
     """Serve `handler` at `host:port` as long as the block lasts; gives the port, 0 when off.
 
@@ -31,7 +31,7 @@ async def serving(
 
     Raises ConfigError for an address that is none or is taken; `option` is what the message calls it.
     """
-    if address in (OFF, ""):
+    if address in (None, OFF, ""):
         yield 0
         return
     from kubewright.http.server import Server

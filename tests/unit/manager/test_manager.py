@@ -23,6 +23,7 @@ from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, LeadershipLost
 from kubewright.manager import LeaderElection, Manager
+from kubewright.manager.program import run_program
 from kubewright.models import CustomResource, Model
 from kubewright.models.meta import ObjectMeta
 from kubewright.models.rbac import PolicyRule
@@ -211,11 +212,19 @@ async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API,
     await stopped(running, task)
 
 
-async def test_servers_that_are_not_wanted_do_not_run(api: API, work: Work) -> None:
-    running = manager(api, work, health_address="0", metrics_address="0")
+@pytest.mark.parametrize("address", [None, "0"])
+async def test_servers_that_nobody_asked_for_do_not_run(api: API, work: Work, address: str | None) -> None:
+    running = manager(api, work, health_address=address, metrics_address=address)
     task = await started(running)
     assert (running.health_port, running.metrics_port) == (0, 0)
     await stopped(running, task)
+
+
+def test_a_program_has_them_on_the_usual_ports(capsys: pytest.CaptureFixture[str]) -> None:
+    program = Manager(name="operator", config=Config(server="http://127.0.0.1:9"), metrics_address="0")
+    with pytest.raises(SystemExit):
+        run_program(program, [])
+    assert (program.health_address, program.metrics_address) == (":8081", "0")
 
 
 async def test_an_address_that_is_taken_or_none_is_told_with_its_option(api: API, work: Work) -> None:
