@@ -56,7 +56,12 @@ SLACK: Final = 30.0
 PAGE_SIZE: Final = 500
 
 MANY: Final = 1000
-"""Objects of a kind above which it is worth while to pack their documents."""
+"""Objects of a kind above which it is worth while to pack their documents, and to take their list in large pieces."""
+
+BREATH: Final = 0.005
+"""Seconds between two looks at a long list: the server sends each object by itself, and a quarter of the CPU that the
+list costs would go into waking up for each.
+"""
 
 LARGE: Final = 2048
 """Bytes of a document that is packed when it comes by itself: of a smaller one, which may soon change again, packing
@@ -212,6 +217,8 @@ class Reflector(Generic[T]):
                 if self._listing is None:
                     self._sink.connected()
                 self._take(batch)
+                if self._listing is not None and len(self._listing) >= MANY:
+                    await self._clock.sleep(BREATH)
                 if self._clock.monotonic() > deadline:
                     break
         if self._listing is not None:
