@@ -90,5 +90,6 @@ class Supervisor:
             fault = self._sources.fault(changed)
             if not fault:
                 return changed
-            console.note(f"{fault}; the operator goes on as it was")
+            works = self._process is not None and self._process.returncode is None
+            console.note(f"{fault}; the operator goes on as it was" if works else fault)
         return await asyncio.Future[list[Path]]()  # never
