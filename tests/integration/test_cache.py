@@ -6,11 +6,13 @@ from contextlib import suppress
 
 import pytest
 
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Scope
 from kubewright.client import Client, MergePatch, PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.models import CustomResource
+from kubewright.models.crd import custom_resource_definition
 from kubewright.models.meta import ObjectMeta, OwnerReference
 from kubewright.testing.cluster import Cluster
 from kubewright.testing.waiting import eventually
@@ -22,6 +24,10 @@ class LateGizmo(CustomResource, group="cache.test", version="v1"):
 
 class LatestGizmo(CustomResource, group="cache.test", version="v1"):
     """LatestGizmo is a kind that is read before its CRD is there."""
+
+
+class Versioned(CustomResource, group="cache.test", version="v1"):
+    """Versioned is a kind of which another version comes."""
 
 
 @pytest.fixture
@@ -158,6 +164,42 @@ async def test_a_read_of_a_kind_that_is_not_installed_says_so_at_once(cluster: C
 
     await eventually(is_read)
     await cache.stop()
+
+
+async def test_a_version_that_is_served_no_longer_and_then_again_is_followed_on(
+    cluster: Cluster, client: Client, namespace: str
+) -> None:
+    await cluster.install(Versioned)
+    informer = Informer(client, Versioned, namespace=namespace)
+    informer.start()
+    await client.create(Versioned(metadata=ObjectMeta(name="first", namespace=namespace)))
+
+    async def held(*names: str) -> None:
+        assert [each.metadata.name for each in informer.lister.list()] == list(names)
+
+    async def fails() -> None:
+        assert isinstance(informer.last_error, NotFound)
+
+    await eventually(held, "first")
+    definition = custom_resource_definition(Versioned)
+    (version,) = definition["spec"]["versions"]
+    name = definition["metadata"]["name"]
+    newer = version | {"name": "v2"}
+    hidden = MergePatch({"spec": {"versions": [newer, version | {"served": False, "storage": False}]}})
+    await client.patch(CustomResourceDefinition, hidden, name=name)
+    await eventually(fails)
+    await held("first")
+    both = MergePatch({"spec": {"versions": [newer, version | {"storage": False}]}})
+    await client.patch(CustomResourceDefinition, both, name=name)
+
+    async def create() -> None:
+        await client.create(Versioned(metadata=ObjectMeta(name="second", namespace=namespace)))
+
+    await eventually(create)
+    await eventually(held, "first", "second")
+    assert informer.last_error is None
+    await informer.stop()
+    await client.delete(CustomResourceDefinition, name)
 
 
 async def test_a_right_that_is_missing_is_named(cluster: Cluster, namespace: str) -> None:
