@@ -59,9 +59,13 @@ class Fleet:
         await _all(self._patch(name, patch) for name in names)
 
     async def converged(self) -> None:
-        """Until every Widget's status is about its spec. Raises NotMeasured."""
-        if not await self._informer.wait_until(lambda: not self._behind, _PATIENCE):
-            raise NotMeasured(f"{len(self._behind)} Widgets have not converged after {_PATIENCE:g} s")
+        """Until every Widget's status is about its spec. Raises NotMeasured when there is no progress any more."""
+        behind = len(self._behind) + 1
+        while len(self._behind) < behind:
+            behind = len(self._behind)
+            if await self._informer.wait_until(lambda: not self._behind, _PATIENCE):
+                return
+        raise NotMeasured(f"{behind} Widgets have not converged, and none has in {_PATIENCE:g} s")
 
     async def check(self) -> None:
         """Raise NotMeasured unless each Widget's ConfigMap says what its spec says."""

@@ -57,7 +57,7 @@ SECTIONS: Final[dict[str, Section]] = {
         lambda sizes: cache.figures("pods", sizes.pods),
     ),
     "scale": Section(
-        "Many Pods in a cache (not in Kopf's index, whose memory and minutes they exceed)",
+        "Many Pods in a cache (not in Kopf, for which they take minutes)",
         lambda peers, sizes: cache.measure("many", peers, sizes.many, 1),
         lambda sizes: cache.figures("many", sizes.many),
         without=frozenset({KOPF}),

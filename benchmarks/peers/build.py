@@ -80,7 +80,7 @@ def _controller_runtime(name: str, workers: int) -> Peer:
         packages = tuple(f"./{program}" for program in PROGRAMS)
         _run(("go", "build", "-trimpath", "-ldflags=-s -w", "-o", f"{folder}/", *packages), HERE / CONTROLLER_RUNTIME)
 
-    folder = _built(CONTROLLER_RUNTIME, compile_into)
+    folder = _built(CONTROLLER_RUNTIME, HERE / CONTROLLER_RUNTIME, compile_into)
     free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
     return Peer(
         name,
@@ -99,7 +99,7 @@ def _kube_rs() -> Peer:
         for program in PROGRAMS:
             shutil.copy2(target / "release" / program, folder)
 
-    folder = _built(KUBE_RS, compile_into)
+    folder = _built(KUBE_RS, HERE / KUBE_RS, compile_into)
     return Peer(
         KUBE_RS,
         pinned(KUBE_RS),
@@ -112,12 +112,16 @@ def _kube_rs() -> Peer:
 def _kopf() -> Peer:
     environment = _as_installed()
 
-    def install_into(folder: Path) -> None:
-        requirements = str(HERE / KOPF / "requirements.txt")
-        _run((sys.executable, "-m", "venv", str(folder)), HERE)
-        _run((str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--requirement", requirements), HERE)
+    requirements = HERE / KOPF / "requirements.txt"
 
-    python = str(_built(KOPF, install_into) / "bin" / "python")
+    def install_into(folder: Path) -> None:
+        _run((sys.executable, "-m", "venv", str(folder)), HERE)
+        _run(
+            (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--requirement", str(requirements)),
+            HERE,
+        )
+
+    python = str(_built(KOPF, requirements, install_into) / "bin" / "python")
     subprocess.run((python, "-c", "import kopf.cli, kubernetes"), env=environment, check=True)  # compiles them
 
     def command(program: str) -> Command:
@@ -145,9 +149,9 @@ def _as_installed() -> dict[str, str]:
     return compiled_into(cache() / "bytecode")
 
 
-def _built(name: str, build_into: Callable[[Path], None]) -> Path:
-    """The folder of what `build_into` makes of the sources of `name`."""
-    target = cache() / f"{name}-{fingerprint(HERE / name)}"
+def _built(name: str, sources: Path, build_into: Callable[[Path], None]) -> Path:
+    """The folder of what `build_into` makes of `sources`, a file or a folder."""
+    target = cache() / f"{name}-{fingerprint(sources)}"
     if not target.is_dir():
         say(f"Building the programs of {name} {pinned(name)} ...")
         cache().mkdir(parents=True, exist_ok=True)
@@ -161,9 +165,9 @@ def _built(name: str, build_into: Callable[[Path], None]) -> Path:
 
 
 def fingerprint(sources: Path) -> str:
-    """Changes when a file in `sources` does, or what it is built for."""
+    """Changes when a file in `sources` does, or it itself, or what it is built for."""
     digest = hashlib.sha256(repr((platform.system(), platform.machine(), platform.python_version())).encode())
-    for file in sorted(sources.rglob("*")):
+    for file in sorted(sources.rglob("*")) if sources.is_dir() else (sources,):
         if file.is_file() and "__pycache__" not in file.parts:
             digest.update(str(file.relative_to(sources)).encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:12]

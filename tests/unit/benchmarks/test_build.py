@@ -46,4 +46,4 @@ def test_what_is_built_is_known_by_its_sources(tmp_path: Path) -> None:
     assert fingerprint(tmp_path) == first
     (tmp_path / "main.go").write_text("package main // changed\n")
     assert fingerprint(tmp_path) != first
-    assert fingerprint(HERE / KOPF) != fingerprint(HERE / KUBE_RS)
+    assert fingerprint(tmp_path / "main.go") != fingerprint(HERE / KOPF / "requirements.txt")
