@@ -22,6 +22,11 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
 
     Looks at the API server, the CRDs (against the program's), the rights of the ServiceAccount (against what the
     controllers need), the Deployment, its Pods and images, and who leads. Exit status 1 when there is a finding.
+
+    \b
+    Examples:
+      kubewright doctor
+      kubewright doctor --context staging --output json
     """
     target = Target.of(kubeconfig, context, namespace=namespace)
     version, findings = asyncio.run(_examine(target))

@@ -107,6 +107,11 @@ def push_command(image: str | None, plain_http: bool, output: str) -> None:
     """Push the image that was built to its registry.
 
     Logs in as `docker login` and `podman login` have kept it. What the registry has already is not sent.
+
+    \b
+    Examples:
+      kubewright image push
+      kubewright image push --image localhost:5000/web-operator:v1
     """
     root = find_root()
     name = Reference.parse(image or Settings.read(root / "pyproject.toml").image)

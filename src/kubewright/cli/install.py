@@ -22,6 +22,11 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
     """Install the CRDs of this project, or bring them up to date, and wait until they are served.
 
     Uses the cluster of --kubeconfig or $KUBECONFIG. A second install changes nothing.
+
+    \b
+    Examples:
+      kubewright install
+      kubewright install --context staging
     """
     project = Project.load()
     asyncio.run(install(project, config_of(kubeconfig, context)))

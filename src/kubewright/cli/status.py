@@ -23,6 +23,11 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
 
     An object says itself how it is: by its conditions and the generation that its status is of. Exit status 1 when
     something has not converged.
+
+    \b
+    Examples:
+      kubewright status
+      kubewright status --output json
     """
     target = Target.of(kubeconfig, context, namespace=namespace)
     status = asyncio.run(_status(target))

@@ -27,6 +27,11 @@ def command(
 
     The objects of its kinds are deleted first, while the manager runs and can finish them. At a terminal it asks before
     they are lost; --yes answers, --keep-crds leaves them. What is not there is fine. It ends when all is gone.
+
+    \b
+    Examples:
+      kubewright undeploy
+      kubewright undeploy --keep-crds        the objects of its kinds stay
     """
     target = Target.of(kubeconfig, context, namespace=namespace)
     done = asyncio.run(_undeploy(target, keep_crds=keep_crds, yes=yes, timeout=timeout))

@@ -26,6 +26,11 @@ def command(yes: bool, timeout: int, kubeconfig: Path | None, context: str | Non
 
     At a terminal it asks before objects are lost; --yes answers. CRDs that are not there are fine. It ends when they
     are gone: objects with finalizers need their operator for that.
+
+    \b
+    Examples:
+      kubewright uninstall
+      kubewright uninstall --yes --context staging
     """
     project = Project.load()
     done = asyncio.run(_uninstall(project, config_of(kubeconfig, context), yes=yes, timeout=timeout))

@@ -26,6 +26,11 @@ def command(check: bool, verbose: bool, output: str) -> None:
     samples          an object of each kind; yours once it is written
 
     Files that were made by this command and are not needed any more are removed; nobody's work is.
+
+    \b
+    Examples:
+      kubewright generate manifests
+      kubewright generate manifests --check -v
     """
     generate(check=check, verbose=verbose, output=output)
 
