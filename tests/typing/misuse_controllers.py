@@ -36,11 +36,11 @@ class Shop(CustomResource, group="my.domain", version="v1"):
 
 
 def users_of(settings: ConfigMap, shops: Lister[Shop]) -> Iterable[Request]:
-    return [Request(*key) for key in shops.keys_by_index("settings", settings.metadata.name)]
+    return shops.keys_by_index("settings", settings.metadata.name)
 
 
 def pods_of(pod: PartialObjectMetadata, shops: Lister[Shop]) -> Iterable[Request]:
-    return [Request(*entry.key) for entry in shops.entries(namespace=pod.metadata.namespace)]
+    return [entry.key for entry in shops.entries(namespace=pod.metadata.namespace)]
 
 
 def names_of(shop: Shop) -> Iterable[str]:
