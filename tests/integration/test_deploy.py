@@ -27,6 +27,21 @@ from kubewright.controlplane.nodes.processes.images import ImageTable
 from kubewright.testing import Cluster, eventually, gone
 
 
+class Following:
+    """Somebody who follows a log."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def hears(self, text: str) -> None:
+        """Until a line has `text` in it."""
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            if text in line.decode():
+                return
+        raise AssertionError(f"the log ended without {text}")
+
+
 class Deployed:
     """A project, its cluster, and the command line between them."""
 
@@ -63,6 +78,14 @@ class Deployed:
             timeout=100,
         )
         return done.returncode, done.stdout
+
+    async def follow(self) -> Following:
+        """`kubewright logs -f`."""
+        process = await asyncio.create_subprocess_exec(
+            COMMAND, "logs", "-f", cwd=self.project.folder, env=environment(self._kubeconfig),
+            stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        return Following(process)
 
     async def pods(self) -> list[Pod]:
         found = await self.client.list(Pod, namespace=self.project.namespace)
@@ -118,6 +141,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     assert "Nothing is wrong." in await deployed.good("doctor")
 
     first = await deployed.holder()
+    following = await deployed.follow()
+    await following.hears("Became leader")
     os.kill(await deployed.process(), signal.SIGKILL)
 
     async def another_leads() -> None:
@@ -127,6 +152,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     (pod,) = await deployed.pods()
     assert pod.status.container_statuses[0].restart_count == 1
     assert "Became leader" in await deployed.good("logs", "--previous")
+    await following.hears("Became leader")
+    following.process.kill()
 
     await client.delete(pod)
     second = await deployed.holder()

@@ -219,9 +219,9 @@ class ContainerRunner:
             return 0
         self._latest = self.restarts
         log, around = self._log(self._latest), self._around
-        old = self._logs.pop(self.restarts - 2, None)
-        if old is not None:
-            old.remove()
+        if self._latest >= 2:
+            self._log(self._latest - 2).remove()
+            del self._logs[self._latest - 2]
         self._id = f"{SCHEME}://{secrets.token_hex(32)}"
         at = around.clock.now()
         try:
@@ -417,6 +417,7 @@ class ContainerRunner:
         self.state = ContainerState(terminated=ended)
         self._id = before.container_id
         self._latest = self.restarts
+        self._log(self._latest).close()
 
 
 async def _first(*futures: asyncio.Future[Any]) -> None:

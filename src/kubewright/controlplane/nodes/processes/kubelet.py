@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import asyncio
 
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client.client import Client
@@ -37,7 +37,7 @@ class ProcessKubelet:
     async def run(self) -> None:
         """Until it is cancelled; then no Pod is left running."""
         try:
-            await self._clock.sleep(timedelta.max.total_seconds())
+            await asyncio.Event().wait()
         finally:
             await self._runtime.close()
 

@@ -101,6 +101,8 @@ class Process(asyncio.SubprocessProtocol):
         self._terminal: Terminal | None = None
         self._transport: asyncio.SubprocessTransport
         self.pid = 0
+        self._over = False
+        """The whole group has been killed: its number may be another's by now."""
 
     @classmethod
     async def start(
@@ -139,6 +141,7 @@ class Process(asyncio.SubprocessProtocol):
         """The exit status once it has ended and what it wrote is read; for a signal 128 and its number."""
         await asyncio.shield(self._exited)
         self.kill()
+        self._over = True
         self._watcher.remove(self.pid)
         await asyncio.wait({self._silent}, timeout=_LINGERING)
         self._transport.close()
@@ -191,6 +194,8 @@ class Process(asyncio.SubprocessProtocol):
 
     def kill(self) -> None:
         """Kill the whole group."""
+        if self._over:
+            return
         with suppress(ProcessLookupError, PermissionError):  # the latter: macOS, for a group of zombies
             os.killpg(self.pid, signal.SIGKILL)
 
