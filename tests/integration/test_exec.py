@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from integration.kubectl import KUBECTL, Kubectl
 from integration.programs import SLEEP, Programs, ended, is_running, programs_of
-from kubewright.apis.core.v1 import EphemeralContainer, Pod
+from kubewright.apis.core.v1 import Pod
+from kubewright.client.patch import MergePatch
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.models.rbac import PolicyRule
 from kubewright.testing import Cluster, eventually
@@ -142,12 +143,11 @@ SHELL = "import os, sys\nfor line in sys.stdin: exec(line)"
 
 
 async def test_a_container_that_is_added_to_debug_can_be_entered(programs: Programs, kubectl: Kubectl) -> None:
-    pod = await programs.run(SLEEP)
+    await programs.run(SLEEP)
     programs.table.put("busybox", Image((sys.executable, "-S", "-u", "-c", SHELL)))
-    pod.spec.ephemeral_containers.append(
-        EphemeralContainer(name="ephemeral-busybox", image="busybox", stdin=True, tty=True)
-    )
-    await programs.client.subresource(Pod, "p", "ephemeralcontainers", namespace=programs.namespace).update(pod)
+    added = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": True}
+    containers = programs.client.subresource(Pod, "p", "ephemeralcontainers", namespace=programs.namespace)
+    await containers.patch(Pod, MergePatch({"spec": {"ephemeralContainers": [added]}}))
     try:
 
         async def runs() -> None:
