@@ -10,6 +10,7 @@ reconciles   the SDK above HTTP alone (a program of its own)
 transport    the HTTP layer alone (a program of its own)
 peers        the programs that are measured, in each tool kit               report     medians and tables
 bars         what the design promises, as a check                           process    what a process costs
+hands        work that several share
 
 What is compared is measured in one run, in turns, several times; what is printed is medians and their ratios. Absolute
 figures are those of the machine they were measured on.

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from benchmarks.bars import EMBEDDED, REAL
+from benchmarks.hands import share
 from benchmarks.process import Usage, running
 from benchmarks.report import Figure, Medians, Run, in_turns, say
 from kubewright.client.config import Config
@@ -138,16 +139,8 @@ def _cases(names: Sequence[str], some: Sequence[str]) -> dict[str, list[Call]]:
 
 async def _cost(server: Server, calls: Sequence[Call]) -> float:
     """Microseconds of the server's CPU for each of `calls`."""
-    queue = iter(calls)
-
-    async def hand() -> None:
-        for call in queue:
-            await _send(server, call)
-
     before = server.usage.cpu
-    async with asyncio.TaskGroup() as hands:
-        for _ in range(_AT_ONCE):
-            hands.create_task(hand())
+    await share((_send(server, call) for call in calls), _AT_ONCE)
     await asyncio.sleep(_REST)
     return (server.usage.cpu - before) / len(calls) * 1e6
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
+from benchmarks.hands import share
 from benchmarks.peers.kubewright.widgets import Widget, WidgetSpec
 from benchmarks.report import NotMeasured
 from kubewright.apis.core.v1 import ConfigMap
@@ -46,17 +46,17 @@ class Fleet:
 
     async def create(self, names: Iterable[str]) -> None:
         """Create Widgets."""
-        await _all(self._create(name, self._message(name)) for name in names)
+        await share((self._create(name, self._message(name)) for name in names), _AT_ONCE)
 
     async def update(self, names: Iterable[str]) -> None:
         """Change the spec of these Widgets."""
-        await _all(self._update(name, self._message(name)) for name in names)
+        await share((self._update(name, self._message(name)) for name in names), _AT_ONCE)
 
     async def touch(self, names: Iterable[str]) -> None:
         """Change an annotation of these Widgets, which means nothing to anybody."""
         self._edition += 1
         patch = MergePatch({"metadata": {"annotations": {_TOUCHED: f"edition {self._edition}"}}})
-        await _all(self._patch(name, patch) for name in names)
+        await share((self._patch(name, patch) for name in names), _AT_ONCE)
 
     async def converged(self) -> None:
         """Until every Widget's status is about its spec. Raises NotMeasured when there is no progress any more."""
@@ -102,15 +102,3 @@ class Fleet:
             and widget.status.observed_generation == widget.metadata.generation
         ):
             self._behind.discard(name)
-
-
-async def _all(works: Iterator[Awaitable[None]]) -> None:
-    """Do all of `works`, some at a time."""
-
-    async def hand() -> None:
-        for work in works:
-            await work
-
-    async with asyncio.TaskGroup() as hands:
-        for _ in range(_AT_ONCE):
-            hands.create_task(hand())

@@ -1,7 +1,9 @@
 """Pods on a real API server, 4 KB of JSON each, as many as asked for; and what a cache must know of them.
 
-One Pod is created through the API server, so that it is admitted, defaulted, owned and encoded as any other. The rest
-are copies of its bytes in etcd, with names and uids of their own: a hundred thousand take seconds, not minutes.
+They are as on a cluster: of many workloads, each with its own image, labels and settings, and of each workload a number
+of replicas, each with its own name, uid, node, address and container. The first of a workload is created through the
+API server, so that it is admitted, defaulted, owned and encoded as any other. The others are copies of its bytes in
+etcd, with an identity of their own: a hundred thousand take seconds, not minutes.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ import random
 from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias
+from dataclasses import astuple, dataclass, replace
+from typing import Final, TypeAlias
+from uuid import UUID
 
 import msgspec
 
+from benchmarks.hands import share
 from benchmarks.report import NotMeasured
 from kubewright.apis.core.v1 import Pod
 from kubewright.client.client import Client
@@ -30,8 +35,9 @@ NOTE: Final = "bench.kubewright.dev/note"
 
 _COLLECTION: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _KEYS: Final = f"/registry/pods/{NAMESPACE}/"
-_IN_ONE_WRITE: Final = 100
-"""Copies in one transaction; etcd takes 128."""
+_REPLICAS: Final = 20
+"""Pods of a workload; their copies are one transaction of etcd, which takes 128."""
+_AT_ONCE: Final = 8
 _CHANGED: Final = 20
 _PATIENCE: Final = 120.0
 _LOOK: Final = 0.1
@@ -54,17 +60,25 @@ class Pods:
 
     async def create(self, count: int) -> int:
         """Make `count` Pods; gives the bytes of one as JSON. Raises NotMeasured when they do not appear."""
-        first = name_of(0)
-        created = msgspec.json.decode(await self._write("POST", _COLLECTION, _pod(first)), type=JSONObject)
-        size = len(await self._write("PUT", f"{_COLLECTION}/{first}/status", created | {"status": _STATUS}))
-        found = await self._store("range", {"key": _base64(_KEYS + first)})
-        stored = b64decode(found["kvs"][0]["value"])
-        for begin in range(1, count, _IN_ONE_WRITE):
-            numbers = range(begin, min(begin + _IN_ONE_WRITE, count))
-            await self._put({name_of(each): copied(stored, created["metadata"]["uid"], each) for each in numbers})
+        sizes: list[int] = []
+        workloads = (range(first, min(first + _REPLICAS, count)) for first in range(0, count, _REPLICAS))
+        await share((self._workload(numbers, sizes) for numbers in workloads), _AT_ONCE)
         self._names = [name_of(number) for number in range(count)]
         await self._served()
-        return size
+        return sum(sizes) // len(sizes)
+
+    async def _workload(self, numbers: range, sizes: list[int]) -> None:
+        """The Pods of one workload; notes the bytes of its first as JSON."""
+        first = Identity.of(numbers[0])
+        wanted = _pod(first)
+        created = msgspec.json.decode(await self._write("POST", _COLLECTION, wanted), type=JSONObject)
+        path = f"{_COLLECTION}/{first.name}/status"
+        sizes.append(len(await self._write("PUT", path, created | {"status": wanted["status"]})))
+        found = await self._store("range", {"key": _base64(_KEYS + first.name)})
+        stored = b64decode(found["kvs"][0]["value"])
+        known = replace(first, uid=created["metadata"]["uid"])
+        others = [Identity.of(number) for number in numbers[1:]]
+        await self._put({each.name: copied(stored, known, each) for each in others})
 
     async def disturb(self) -> None:
         """Update some Pods and delete some others, at random."""
@@ -123,65 +137,93 @@ async def pods(control_plane: RealControlPlane, client: Client) -> AsyncGenerato
         await etcd.close()
 
 
+@dataclass(frozen=True)
+class Identity:
+    """What sets a Pod apart from the others of its workload.
+
+    Each part has the same length in all Pods, so that one can stand in the place of another in encoded bytes.
+    """
+
+    name: str
+    uid: str
+    node: str
+    ip: str
+    container: str
+
+    @classmethod
+    def of(cls, number: int) -> Identity:
+        """That of a Pod, the same each time."""
+        chance = random.Random(number)
+        octets = [str(chance.randrange(100, 256)) for _ in range(3)]
+        return cls(
+            name=name_of(number),
+            uid=str(UUID(int=chance.getrandbits(128), version=4)),
+            node=f"node-{chance.randrange(100, 1000)}.example.com",
+            ip=".".join(("10", *octets)),
+            container=f"{chance.getrandbits(256):064x}",
+        )
+
+
 def name_of(number: int) -> str:
-    """Names of one length, so that one can stand in the place of another in encoded bytes."""
     return f"pod-{number:06}"
 
 
-def copied(stored: bytes, uid: str, number: int) -> bytes:
-    """The bytes of another Pod: those of the first, whose uid is given, with another name and uid."""
-    first, name = name_of(0).encode(), name_of(number).encode()
-    other = f"{uid[:-12]}{number:012x}".encode()
-    return stored.replace(first, name).replace(uid.encode(), other)
+def copied(stored: bytes, one: Identity, other: Identity) -> bytes:
+    """The bytes of another Pod: those of `one`, as the other."""
+    for old, new in zip(astuple(one), astuple(other), strict=True):
+        stored = stored.replace(old.encode(), new.encode())
+    return stored
 
 
 def _base64(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def _pod(name: str) -> JSONObject:
-    """As one of a Deployment's on a cluster with the usual things in it."""
+def _pod(who: Identity) -> JSONObject:
+    """The first Pod of a workload, with the status that its node would give it."""
+    chance = random.Random(who.name)
+
+    def word() -> str:
+        return f"{chance.getrandbits(40):010x}"
+
+    app, version = f"app-{word()}", f"1.{chance.randrange(100)}.{chance.randrange(100)}"
+    image = f"registry.example.com/{word()}/{app}"
+    labels = {"app.kubernetes.io/name": app, "app.kubernetes.io/version": version, "pod-template-hash": word()}
     container: JSONObject = {
-        "name": "webserver",
-        "image": "registry.example.com/team/webserver:1.23.0",
-        "ports": [{"name": "http", "containerPort": 8080}],
-        "env": [{"name": "GREETING", "value": "hello"}],
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-        "volumeMounts": [{"name": "config", "mountPath": "/etc/webserver"}],
+        "name": app,
+        "image": f"{image}:{version}",
+        "ports": [{"name": "http", "containerPort": chance.randrange(1024, 65536)}],
+        "env": [{"name": word().upper(), "value": f"{word()} {word()}"} for _ in range(2)],
+        "resources": {"requests": {"cpu": f"{chance.randrange(1, 1000)}m", "memory": f"{chance.randrange(16, 512)}Mi"}},
+        "volumeMounts": [{"name": "config", "mountPath": f"/etc/{app}"}],
     }
-    labels = {"app.kubernetes.io/name": "webserver", "pod-template-hash": "6d4cf56db6"}
+    since = f"2026-01-{chance.randrange(1, 29):02}T03:04:{chance.randrange(60):02}Z"
+    conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels, "annotations": {NOTE: f"{name} as it was created"}},
+        "metadata": {"name": who.name, "labels": labels, "annotations": {NOTE: f"{who.name} as it was created"}},
         "spec": {
             "containers": [container],
-            "volumes": [{"name": "config", "configMap": {"name": "webserver"}}],
-            "nodeName": "node-1",
+            "volumes": [{"name": "config", "configMap": {"name": app}}],
+            "nodeName": who.node,
+        },
+        "status": {
+            "phase": "Running",
+            "podIP": who.ip,
+            "startTime": since,
+            "conditions": [{"type": kind, "status": "True", "lastTransitionTime": since} for kind in conditions],
+            "containerStatuses": [
+                {
+                    "name": app,
+                    "image": f"{image}:{version}",
+                    "imageID": f"{image}@sha256:{chance.getrandbits(256):064x}",
+                    "containerID": f"containerd://{who.container}",
+                    "ready": True,
+                    "started": True,
+                    "restartCount": chance.randrange(10),
+                    "state": {"running": {"startedAt": since}},
+                }
+            ],
         },
     }
-
-
-_SINCE: Final = "2026-01-02T03:04:05Z"
-_STATUS: Final[dict[str, Any]] = {
-    "phase": "Running",
-    "hostIP": "192.0.2.1",
-    "podIP": "198.51.100.7",
-    "startTime": _SINCE,
-    "conditions": [
-        {"type": kind, "status": "True", "lastTransitionTime": _SINCE}
-        for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-    ],
-    "containerStatuses": [
-        {
-            "name": "webserver",
-            "image": "registry.example.com/team/webserver:1.23.0",
-            "imageID": "registry.example.com/team/webserver@sha256:" + "0123456789abcdef" * 4,
-            "containerID": "containerd://" + "fedcba9876543210" * 4,
-            "ready": True,
-            "started": True,
-            "restartCount": 0,
-            "state": {"running": {"startedAt": _SINCE}},
-        }
-    ],
-}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 from benchmarks import reconciles
 from benchmarks.cache import Answer, difference
 from benchmarks.imports import import_times
-from benchmarks.pods import copied, name_of
+from benchmarks.pods import Identity, copied
 from benchmarks.process import ProcessFailed, running
 from benchmarks.requests import AuditLog, counted
 
@@ -61,14 +62,20 @@ def test_a_cache_is_right_when_number_and_samples_are_the_servers(
     assert difference(2, {"a": ["7", "as it was"]}, Answer(count, pods)) == wrong
 
 
-def test_a_copy_of_a_stored_pod_has_the_same_length_and_another_name_and_uid() -> None:
-    uid = "11111111-2222-3333-4444-555555555555"
-    stored = f"\x0a\x0a{name_of(0)}\x2a\x24{uid}...{name_of(0)} as it was".encode()
-    copy = copied(stored, uid, 77)
+def test_a_copy_of_a_stored_pod_has_the_same_length_and_another_identity() -> None:
+    one, other = Identity.of(20), Identity.of(21)
+    stored = b"\x0a\x0a" + b"\x2a\x24".join(part.encode() for part in astuple(one)) + f"{one.name} as it was".encode()
+    copy = copied(stored, one, other)
     assert len(copy) == len(stored)
-    assert copy.count(name_of(77).encode()) == 2
-    assert uid.encode() not in copy
-    assert name_of(0).encode() not in copy
+    assert copy.count(other.name.encode()) == 2
+    assert all(part.encode() in copy for part in astuple(other))
+    assert not any(part.encode() in copy for part in astuple(one))
+
+
+def test_the_identity_of_a_pod_is_its_own_and_the_same_each_time() -> None:
+    assert Identity.of(7) == Identity.of(7)
+    assert len({Identity.of(number).uid for number in range(1000)}) == 1000
+    assert len({tuple(map(len, astuple(Identity.of(number)))) for number in range(1000)}) == 1
 
 
 async def test_a_process_that_runs_answers_and_its_cpu_and_memory_are_known(tmp_path: Path) -> None:
