@@ -7,6 +7,7 @@ Lines that begin with `#` are for readers. The commands run one after the other 
 
 from __future__ import annotations
 
+import difflib
 import os
 import subprocess
 import sys
@@ -56,7 +57,10 @@ def main() -> int:
         if said != written:
             stale += 1
             print(f"{path}: {'not what the commands say' if check else 'written'}")
-            if not check:
+            if check:
+                before, now = written.splitlines(keepends=True), said.splitlines(keepends=True)
+                print("".join(difflib.unified_diff(before, now, "written down", "said now")))
+            else:
                 path.write_text(said)
     return 1 if check and stale else 0
 
