@@ -109,6 +109,7 @@ def _build_one(plan: Plan, platform: Platform, base: Descriptor, layout: Layout,
     config = decode(plan.base.layout.read(Descriptor.read(document["config"])), "the base's config")
     base_layers = [Descriptor.read(each) for each in document["layers"]]
     target = Target(platform, plan.python or _python_of(config, plan.base.name))
+    plan.project.check_python(target.python)
     with TemporaryDirectory(prefix="kubewright-image-") as scratch:
         packages, source = Path(scratch, _PACKAGES.name), Path(scratch, _SOURCE.name)
         say(f"Installing requirements for {platform}, Python {target.python}")

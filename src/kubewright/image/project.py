@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from kubewright.image.wheels import Requirements
 from kubewright.machinery.errors import ConfigError
@@ -18,7 +19,8 @@ _LOCKS: Final = ("pylock.toml", "requirements.lock", "requirements.txt")
 _NOISE: Final = ("__pycache__", ".pyc", ".DS_Store")
 
 
-class _Project(msgspec.Struct):
+class _Project(msgspec.Struct, rename="kebab"):
+    requires_python: str = ""
     dependencies: tuple[str, ...] = ()
 
 
@@ -35,6 +37,8 @@ class ImageProject:
     root: Path
     settings: Settings
     dependencies: tuple[str, ...]
+    requires_python: str
+    """`>=3.11`; nothing when any will do."""
 
     @classmethod
     def read(cls, root: Path) -> ImageProject:
@@ -45,7 +49,19 @@ class ImageProject:
             file = msgspec.toml.decode(path.read_bytes(), type=_File)
         except msgspec.MsgspecError as error:
             raise ConfigError(f"{path}: {error}") from error
-        return cls(root, settings, file.project.dependencies)
+        return cls(root, settings, file.project.dependencies, file.project.requires_python)
+
+    def check_python(self, version: str) -> None:
+        """ConfigError when the project is not for this Python, `3.13`."""
+        try:
+            fits = SpecifierSet(self.requires_python).contains(f"{version}.99")
+        except InvalidSpecifier as error:
+            raise ConfigError(f"{self.root / 'pyproject.toml'}: project.requires-python: {error}") from error
+        if not fits:
+            raise ConfigError(
+                f"the base has Python {version}, and {self.settings.name} needs {self.requires_python} "
+                "(project.requires-python); choose another base"
+            )
 
     @property
     def module(self) -> str:

@@ -136,6 +136,14 @@ def test_a_base_that_does_not_tell_its_python_is_asked_after(project: Path, tmp_
     assert build(plan(project, base, python=PYTHON), Layout(tmp_path / "image"), say)[1][0].python == PYTHON
 
 
+def test_a_base_whose_python_the_project_is_not_for_is_refused(project: Path, tmp_path: Path) -> None:
+    base = write_base(tmp_path / "base", python="3.9")
+    text = PYPROJECT.replace("dependencies", 'requires-python = ">=3.11"\ndependencies')
+    (project / "pyproject.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"the base has Python 3\.9, and web-operator needs >=3\.11"):
+        build(plan(project, base), Layout(tmp_path / "image"), say)
+
+
 def test_a_requirement_that_is_not_to_be_had_is_named(project: Path, base: Layout, tmp_path: Path) -> None:
     (project / "wheels/greeting-1.0-py3-none-any.whl").unlink()
     with pytest.raises(ConfigError, match=r"can't be installed for linux/amd64(.|\n)*greeting"):
