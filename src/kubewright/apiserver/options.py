@@ -18,7 +18,9 @@ class ServerOptions:
     data: Path | None = None
     """Folder to keep objects and keys in; None: memory only."""
     history: int = 8192
-    """How many events of each resource are kept for watches and for lists at an older revision."""
+    """How many events of each resource are kept for watches and for lists at an older revision; fewer where their
+    objects are large: no more than 16 MiB of them.
+    """
     tokens: Mapping[str, UserInfo] = field(default_factory=dict[str, UserInfo])
     """Static bearer tokens."""
     anonymous: bool = True

@@ -11,6 +11,10 @@ from kubewright.machinery.errors import Gone
 
 _SHARED = 256
 """How many of the latest events keep the frames made of them: watchers that keep up share those."""
+_FEWEST = 128
+"""How many of the latest events are kept however large they are."""
+_LARGEST = 16 << 20
+"""Bytes of events beyond which the earlier ones go, before there are too many of them."""
 
 
 class Snapshot:
@@ -43,6 +47,8 @@ class Table:
         self.events: list[Event] = []
         self._keys: list[str] = []
         self._history = history
+        self._size = 0
+        """Bytes of the objects in `events`."""
 
     def restore(self, entries: dict[str, Entry]) -> None:
         self.entries = entries
@@ -58,10 +64,13 @@ class Table:
                 insort(self._keys, key)
             self.entries[key] = event.entry
         self.events.append(event)
+        self._size += len(event.entry.data)
         if len(self.events) > _SHARED:
             self.events[-_SHARED - 1].frames.clear()
         if len(self.events) > self._history + self._history // 4:
             self._drop(len(self.events) - self._history)
+        elif self._size > _LARGEST and len(self.events) > _FEWEST * 2:
+            self._drop(len(self.events) // 4)
         for cursor in self.cursors:
             cursor.offer(key)
 
@@ -73,6 +82,7 @@ class Table:
     def _drop(self, count: int) -> None:
         if count:
             self.floor = max(self.floor, self.events[count - 1].revision)
+            self._size -= sum(len(event.entry.data) for event in self.events[:count])
             del self.events[:count]
             self.dropped += count
 

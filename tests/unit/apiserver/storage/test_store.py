@@ -138,6 +138,20 @@ async def test_a_cursor_from_a_forgotten_revision_is_refused(make: Make) -> None
         store.watch("pods", start)
 
 
+async def test_large_objects_have_a_shorter_past(make: Make) -> None:
+    store = make()
+    start = store.revision
+    put(store, "a", bytes(1 << 20))
+    recent = 0
+    for number in range(400):
+        if number == 300:
+            recent = store.revision
+        put(store, "a", bytes(1 << 20))
+    assert len(store.watch("pods", recent).take()) == 100
+    with pytest.raises(Gone):
+        store.watch("pods", start)
+
+
 async def test_a_cursor_that_falls_behind_is_told_and_gets_no_gap(make: Make) -> None:
     store = make(history=4)
     cursor = store.watch("pods", store.revision)
