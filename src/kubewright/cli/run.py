@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -17,6 +18,7 @@ from kubewright.cli.sources import Sources
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.manager.program import loop_factory, run_program
+from kubewright.manager.serving import BIND_HOST
 
 
 def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
@@ -44,7 +46,7 @@ def command(
 ) -> None:
     """Run the operator of this project, against the cluster of $KUBECONFIG unless told otherwise.
 
-    FLAGS are the operator's own.
+    FLAGS are the operator's own. Ports are open to this machine alone, unless a flag names a host: 0.0.0.0:8080.
 
     \b
     Examples:
@@ -54,6 +56,8 @@ def command(
     """
     if embedded and (kubeconfig or context):
         raise click.UsageError("--embedded brings a cluster of its own; leave out --kubeconfig and --context")
+    # Not on every interface: that would take the ports from operators in Pods that run here as processes, too.
+    os.environ.setdefault(BIND_HOST, "127.0.0.1")
     access = _access_flags(kubeconfig, context)
     if embedded or reload:
         install_flag = ["--install"] if embedded or installs else []

@@ -19,7 +19,7 @@ from kubewright.http import wire
 from kubewright.http.deadline import Deadline
 from kubewright.http.message import Body, Request, Response
 from kubewright.http.stream import Pipe
-from kubewright.http.tls import trim_buffer
+from kubewright.http.tls import close_once, trim_buffer
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 
 _UNREAD = 256 << 10
@@ -119,7 +119,7 @@ class ClientConnection(asyncio.Protocol):
     def _expire(self) -> None:
         terms = self._terms
         if terms is None:
-            self._transport.close()
+            close_once(self._transport)
         elif self._pipe is not None:
             self._fail(DeadlineExceeded(f"{self._where} was silent for {terms.silence:g} s in the stream of {terms}"))
         else:
@@ -254,7 +254,7 @@ class ClientConnection(asyncio.Protocol):
             self.reused = True
             self._on_free(self)
         else:
-            self._transport.close()
+            close_once(self._transport)
 
     def _fail(self, error: Exception) -> None:
         self._terms = None

@@ -19,7 +19,7 @@ from kubewright.http.deadline import Deadline
 from kubewright.http.message import Handler, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits, Refused, RequestParser
 from kubewright.http.stream import Pipe, PipeBroken
-from kubewright.http.tls import peer_of, trim_buffer
+from kubewright.http.tls import close_once, peer_of, trim_buffer
 from kubewright.machinery.log import get_logger
 
 _log = get_logger("kubewright.http")
@@ -130,7 +130,7 @@ class ServerConnection(asyncio.Protocol):
         """Answer what has been asked, end a stream, then close."""
         self._finishing = True
         if self._arrival is not None and not self._queue:
-            self._transport.close()
+            close_once(self._transport)
         elif self._streaming:
             self.ended.cancel()
 
@@ -182,7 +182,7 @@ class ServerConnection(asyncio.Protocol):
             # What is still to be flushed may take as long as a client may not read.
             if not self._lost:
                 self._deadline.set(self._limits.write_timeout)
-                self._transport.close()
+                close_once(self._transport)
 
     def _resume(self) -> None:
         try:

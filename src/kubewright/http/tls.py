@@ -36,3 +36,9 @@ def peer_of(transport: asyncio.BaseTransport) -> Peer:
         common_name=next((value for key, value in subject if key == "commonName"), ""),
         organizations=tuple(value for key, value in subject if key == "organizationName"),
     )
+
+
+def close_once(transport: asyncio.BaseTransport) -> None:
+    """Close, unless that was done: asyncio's TLS transport can't be aborted after a second time (seen in 3.11.2)."""
+    if not transport.is_closing():
+        transport.close()

@@ -54,7 +54,8 @@ def unpack(layout: Layout, image: Descriptor, root: Path) -> None:
     for layer in read(layout, image)["layers"]:
         content = gzip.decompress(layout.read(Descriptor.read(layer)))
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(root, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+            archive.extractall(root)
 
 
 def test_the_program_runs_from_what_is_in_the_image_alone(project: Path, base: Layout, tmp_path: Path) -> None:
