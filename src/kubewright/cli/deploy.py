@@ -49,8 +49,8 @@ async def _deploy(target: Target, timeout: int | None) -> None:
                 outcomes[change.outcome] += 1
                 if change.outcome != "unchanged":
                     console.say(str(change))
-        if outcomes["unchanged"]:
-            console.say(f"{outcomes['unchanged']} objects unchanged")
+        if unchanged := outcomes["unchanged"]:
+            console.say(f"{unchanged} {'object' if unchanged == 1 else 'objects'} unchanged")
         if timeout is not None:
             await _wait(client, target, timeout)
 
