@@ -84,6 +84,13 @@ def test_what_is_not_there_is_said_in_a_line(project: Path) -> None:
     assert done.stderr == "Error: nowhere is not an OCI image layout: it has no index.json\n"
 
 
+def test_a_registry_that_does_not_answer_is_not_taken_for_an_api_server(project: Path) -> None:
+    done = image(project, "build", "--base", "localhost:1/base:v1")
+    assert done.returncode == 1
+    assert "Error: registry localhost:1: cannot connect to localhost:1: Connection refused; " in done.stderr
+    assert "kubeconfig" not in done.stderr
+
+
 @needs_registry
 async def test_what_is_pushed_can_be_pulled_as_it_was_built(project: Path, tmp_path: Path) -> None:
     async with registry(tmp_path / "registry") as server:

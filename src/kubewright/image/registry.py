@@ -150,14 +150,17 @@ class Registry:
 
     async def _ask(self, request: Request, scope: str, *, url: str = "", stream: bool = False) -> Response:
         """Send to the registry, as whom it knows us."""
+        try:
+            return await self._ask_as_known(request, scope, url or self._url, stream=stream)
+        except ConnectionFailed as error:
+            raise _unreached(error, self.host) from error
+
+    async def _ask_as_known(self, request: Request, scope: str, url: str, *, stream: bool) -> Response:
         while True:
             authorization = self._authorization.header(scope)
             headers = {**request.headers, "authorization": authorization} if authorization else request.headers
             sent = Request(request.method, request.target, headers, request.body)
-            try:
-                response = await self._servers.send(url or self._url, sent, stream=stream)
-            except ConnectionFailed as error:
-                raise _explained(error, self.host) from error
+            response = await self._servers.send(url, sent, stream=stream)
             challenge = response.headers.get("www-authenticate", "")
             if response.status != 401 or not challenge:
                 return response
@@ -202,7 +205,7 @@ def _is_loopback(host: str) -> bool:
         return name == "localhost"
 
 
-def _explained(error: ConnectionFailed, host: str) -> ConnectionFailed:
+def _unreached(error: ConnectionFailed, host: str) -> ConfigError:
     if isinstance(error.__cause__, ssl.SSLError):
-        return ConnectionFailed(f"{error}; when {host} speaks no TLS, say --plain-http")
-    return error
+        return ConfigError(f"registry {host}: {error}; when it speaks no TLS, say --plain-http")
+    return ConfigError(f"registry {host}: {error}; is the image's name right, and is a proxy needed (HTTPS_PROXY)?")
