@@ -57,8 +57,11 @@ def command(
     """
     root = Path.cwd()
     refuse_full(root)
-    own = None if project_faults(root.name) else root.name
+    faults = project_faults(root.name)
+    own = None if faults else root.name
     domain = required("--domain", domain, "What domain do the names of your API groups end with", domain_faults)
+    if not (project_name or own):
+        console.warn(f'the folder\'s name cannot be that of the project: "{root.name}" {faults[0]}')
     name = project_name or own or required("--project-name", None, "What is the project called", project_faults)
     record = Record(name, domain, package_name(name), multigroup=multigroup, namespaced=namespaced)
     current = f"{sys.version_info.major}.{sys.version_info.minor}"

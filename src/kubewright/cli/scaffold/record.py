@@ -176,6 +176,9 @@ class Record:
                 raise ConfigError(
                     f'the plural "{each.resource}" is that of {each.kind} in {each.api_group}; choose another, --plural'
                 )
+            shorter, longer = sorted((each.kind, resource.kind), key=len)
+            if each.api and each.group == resource.group and longer == f"{shorter}List":
+                raise ConfigError(f'"{longer}" is the kind of a list of {shorter}; choose another, --kind')
         groups = {each.group for each in self.resources if each.api} - {resource.group}
         if groups and not self.multigroup:
             raise ConfigError(
