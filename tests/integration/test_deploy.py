@@ -155,8 +155,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     await following.hears("Became leader")
     following.process.kill()
 
-    await client.delete(pod)
     second = await deployed.holder()
+    await client.delete(pod)
 
     async def another_pod_leads() -> None:
         assert (await deployed.holder()).rpartition("_")[0] not in (second.rpartition("_")[0], "")

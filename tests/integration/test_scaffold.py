@@ -85,7 +85,7 @@ def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
 def test_an_image_is_made_of_a_fresh_project_without_a_container_engine(tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(PROJECTS / "minimal", project)
-    write_base(tmp_path / "base")
+    write_base(tmp_path / "base", python="3.12")
     write_wheel(project / "wheels", "kubewright", version("kubewright"), "")
     command = [COMMAND, "image", "build", "--base", f"oci:{tmp_path / 'base'}", "--find-links", "wheels"]
     alone = {"HOME": str(tmp_path), "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}

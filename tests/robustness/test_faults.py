@@ -201,7 +201,7 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
             await gizmos.converge()
             await eventually(only_those_that_exist_are_lit)
     fields = [record.__dict__["fields"] for record in caplog.records]
-    expired = {each["resource"] for each in fields if "too old" in each["error"]}
+    expired = {each["resource"] for each in fields if "too old" in each.get("error", "")}
     assert expired == {"gizmos.kubewright.test", "configmaps"}
 
 
