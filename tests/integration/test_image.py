@@ -17,8 +17,8 @@ from integration.registries import PASSWORD, REGISTRY, USER, passwords, registry
 from kubewright.image.bases import find_base
 from kubewright.image.content import Platform
 from kubewright.image.layout import Layout
-from kubewright.image.reference import Reference
 from kubewright.image.registry import Registry
+from kubewright.manifests.reference import Reference
 
 needs_registry = pytest.mark.skipif(REGISTRY is None, reason="needs the registry that `make controlplane` builds")
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import pytest
 
 from kubewright import Client, Condition, CustomResource, Int32, IntOrString, Model, ObjectMeta, Quantity, field
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec
-from kubewright.machinery.errors import Invalid
+from kubewright.machinery.errors import ConfigError, Invalid
 from kubewright.models.markers import (
     EmbeddedResource,
     Enum,
@@ -176,3 +177,24 @@ async def test_a_quantity_can_be_compared_in_a_rule(cluster: Cluster, namespace:
         with pytest.raises(Invalid, match=fault):
             await cluster.client.create(Measured(metadata=metadata, spec=MeasuredSpec(size=size)))
     assert (await cluster.client.create(Measured(metadata=metadata, spec=MeasuredSpec(size="2Gi")))).spec.size == "2Gi"
+
+
+class Kettle(CustomResource, group="names.test", version="v1", plural="kettles"):
+    """Kettle has its names first."""
+
+
+class Pot(CustomResource, group="names.test", version="v1", plural="pots", short_names=["kettle"]):
+    """Pot wants one of them too."""
+
+
+async def test_a_kind_whose_names_another_has_is_refused_with_the_name_of_that(cluster: Cluster) -> None:
+    await cluster.install(Kettle)
+    try:
+        with pytest.raises(ConfigError) as error:
+            await cluster.install(Pot)
+        assert 'CustomResourceDefinition "pots.names.test" is not served' in str(error.value)
+        assert "already in use" in str(error.value)
+        assert "has these names in kettles.names.test already" in str(error.value)
+    finally:
+        for kind in (Pot, Kettle):
+            await cluster.client.delete(CustomResourceDefinition, f"{kind.__api__.plural}.names.test")

@@ -16,9 +16,9 @@ from kubewright.image.content import Descriptor, Platform
 from kubewright.image.credentials import credentials_for
 from kubewright.image.layout import Layout
 from kubewright.image.project import ImageProject
-from kubewright.image.reference import Reference
 from kubewright.image.registry import Registry, megabytes
 from kubewright.machinery.errors import ConfigError
+from kubewright.manifests.reference import Reference
 from kubewright.manifests.settings import Settings
 
 _LAYOUT: Final = Path("dist", "image")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client.client import Client
 from kubewright.client.dynamic import PartialObjectMetadata
 from kubewright.client.wait import wait_for, wait_until_gone
 from kubewright.deployment.objects import Change, Objects, called
-from kubewright.machinery.errors import DeadlineExceeded, NotFound
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 
-_SERVED_WITHIN = 30.0
+_SERVED_WITHIN: Final = 30.0
+_SETTLED_WITHIN: Final = 3.0
+"""Seconds after which names that are not accepted are not going to be: somebody else has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,47 @@ class Custom:
 
 
 async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[Change]:
-    """Apply CustomResourceDefinitions, and wait until they are served. Raises DeadlineExceeded when one is not."""
+    """Apply CustomResourceDefinitions, and wait until they are served: see `until_established`."""
     objects, crds = Objects(client), list(crds)
     for crd in crds:
         yield await objects.apply(crd)
     for crd in crds:
-        name = crd["metadata"]["name"]
+        await until_established(client, crd["metadata"]["name"])
+
+
+async def until_established(client: Client, name: str) -> None:
+    """Wait until the definition of that name is served.
+
+    Raises ConfigError when another has its names, and says which; DeadlineExceeded when it takes too long.
+    """
+    try:
+        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SETTLED_WITHIN)
+    except DeadlineExceeded:
+        await _check_names(client, name)
         await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SERVED_WITHIN)
+
+
+async def _check_names(client: Client, name: str) -> None:
+    crd = await client.get(CustomResourceDefinition, name)
+    refused = next((each for each in crd.status.conditions if each.type == "NamesAccepted"), None)
+    if refused is None or refused.status != "False":
+        return
+    others = [
+        each.metadata.name
+        for each in await client.list(CustomResourceDefinition)
+        if each.metadata.name != name and each.spec.group == crd.spec.group and _names(each) & _names(crd)
+    ]
+    raise ConfigError(
+        f'CustomResourceDefinition "{name}" is not served: {refused.message or refused.reason}; '
+        f"group {crd.spec.group} has these names in {', '.join(others) or 'another definition'} already. "
+        "Delete that one, or choose another kind, plural and short names"
+    )
+
+
+def _names(crd: CustomResourceDefinition) -> set[str]:
+    """All that a definition calls its kind."""
+    names = crd.spec.names
+    return {each for each in (names.kind, names.list_kind, names.plural, names.singular, *names.short_names) if each}
 
 
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:

@@ -1,6 +1,5 @@
 """OCI images of operators, made without a container engine.
 
-    reference       names: registry/repository:tag@digest
     content         descriptors, manifests and configs, as the OCI image specification has them
     layout          a folder of blobs with an index: what is built, what is pushed, what is cached
     layer           files to a layer, the same bytes each time

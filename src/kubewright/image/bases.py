@@ -11,9 +11,9 @@ from kubewright.image.build import Base
 from kubewright.image.content import INDEXES, MANIFESTS, Platform
 from kubewright.image.credentials import credentials_for
 from kubewright.image.layout import Layout
-from kubewright.image.reference import Reference
 from kubewright.image.registry import Registry
 from kubewright.machinery.errors import ConfigError
+from kubewright.manifests.reference import Reference
 
 _LAYOUT: Final = "oci:"
 

@@ -32,10 +32,10 @@ from kubewright.image.content import (
 from kubewright.image.layer import Layer, epoch, files_of, write_layer
 from kubewright.image.layout import Layout
 from kubewright.image.project import ImageProject
-from kubewright.image.reference import Reference
 from kubewright.image.wheels import Target, compile_bytecode, install
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
+from kubewright.manifests.reference import Reference
 
 _USER: Final = "65532:65532"
 """What distroless images call nonroot, and what kubebuilder's run as."""

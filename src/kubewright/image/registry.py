@@ -21,9 +21,9 @@ from kubewright.image.authorization import Authorization, Challenge
 from kubewright.image.content import INDEXES, MANIFESTS, Descriptor, Platform, decode, digest_of
 from kubewright.image.credentials import Credentials
 from kubewright.image.layout import Layout
-from kubewright.image.reference import Reference
 from kubewright.image.wire import Servers
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
+from kubewright.manifests.reference import Reference
 
 _HUB: Final = "registry-1.docker.io"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})

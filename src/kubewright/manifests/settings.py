@@ -26,6 +26,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.machinery import names
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.manifests.reference import Reference
 
 WatchNamespaces: TypeAlias = Literal["all", "own"] | tuple[str, ...]
 
@@ -182,8 +183,7 @@ def _label(name: str) -> str:
 def _faults(settings: Settings) -> Iterator[str]:
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)?", settings.manager):
         yield f'manager: "{settings.manager}" is not like "package.module:variable"'
-    if not settings.image:
-        yield 'image: it is empty; write the image of the manager, like "ghcr.io/me/operator:1.0"'
+    yield from _faulty_image(settings.image)
     if settings.replicas < 0:
         yield f"replicas: {settings.replicas} is fewer than none"
     if settings.replicas > 1 and not settings.leader_election:
@@ -195,6 +195,16 @@ def _faults(settings: Settings) -> Iterator[str]:
         yield f'metrics-certificate: metrics = "{settings.metrics}" has no use for one; leave one of the two out'
     yield from _faulty_names(settings)
     yield from _faulty_labels(settings)
+
+
+def _faulty_image(image: str) -> Iterator[str]:
+    if not image:
+        yield 'image: it is empty; write the image of the manager, like "ghcr.io/me/operator:1.0"'
+        return
+    try:
+        Reference.parse(image)
+    except ConfigError as error:
+        yield f"image: {error}"
 
 
 def _faulty_names(settings: Settings) -> Iterator[str]:

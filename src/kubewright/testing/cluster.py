@@ -16,6 +16,7 @@ from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Su
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.kubeconfig import write
+from kubewright.deployment.crds import until_established
 from kubewright.machinery.errors import NotFound
 from kubewright.models import CustomResource, codec
 from kubewright.models.crd import custom_resource_definitions
@@ -48,18 +49,14 @@ class Cluster:
     async def install(self, *what: type[CustomResource] | ModuleType) -> None:
         """Apply the CRDs of these kinds, or of all kinds that a package declares, and wait until they are served.
 
-        Of a kind in several versions, give all.
+        Of a kind in several versions, give all. Raises ConfigError when another definition has their names.
         """
         kinds = [kind for each in what for kind in (kinds_of(each) if isinstance(each, ModuleType) else [each])]
         for document in custom_resource_definitions(kinds):
             crd = await self.client.apply(codec.from_dict(CustomResourceDefinition, document))
-            await eventually(self._established, crd.metadata.name)
+            await until_established(self.client, crd.metadata.name)
         for kind in kinds:
             await eventually(self.client.list, kind)
-
-    async def _established(self, name: str) -> None:
-        crd = await self.client.get(CustomResourceDefinition, name)
-        assert any(each.type == "Established" and each.status == "True" for each in crd.status.conditions), crd.status
 
     @asynccontextmanager
     async def namespace(self, prefix: str = "test") -> AsyncGenerator[str]:

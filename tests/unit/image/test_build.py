@@ -14,8 +14,8 @@ from kubewright.image.build import Base, Plan, build
 from kubewright.image.content import Descriptor, Platform
 from kubewright.image.layout import Layout
 from kubewright.image.project import ImageProject
-from kubewright.image.reference import Reference
 from kubewright.machinery.errors import ConfigError
+from kubewright.manifests.reference import Reference
 
 
 def say(text: str) -> None:

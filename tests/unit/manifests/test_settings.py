@@ -58,6 +58,7 @@ def test_names_follow_from_the_project(tmp_path: Path) -> None:
         ('namespace = "a.b"', 'tool.kubewright.namespace: "a.b": must not contain dots'),
         ('name-prefix = "a-prefix-that-leaves-no-room-for-names-"', "must be no more than 63 characters"),
         ('image = ""', "tool.kubewright.image: it is empty"),
+        ('image = "Bad Image"', 'tool.kubewright.image: image "Bad Image" is not a name'),
     ],
 )
 def test_a_mistake_is_told_with_its_key_and_the_way_out(tmp_path: Path, table: str, said: str) -> None:

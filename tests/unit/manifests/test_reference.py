@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubewright.image.reference import Reference
 from kubewright.machinery.errors import ConfigError
+from kubewright.manifests.reference import Reference
 
 DIGEST = "sha256:" + "0" * 64
 
