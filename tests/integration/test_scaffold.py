@@ -26,7 +26,9 @@ TARGETS = (
 
 def make(target: str, folder: Path, *arguments: str, **variables: str) -> str:
     """What `make` says, by default in the environment that these tests run in. It has to succeed."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE", "TARGET"))
+    }
     environment.pop("VIRTUAL_ENV", None)
     done = subprocess.run(
         ["make", target, *arguments],

@@ -25,7 +25,9 @@ async def follow(folder: Path, *arguments: str, kubeconfig: Path | None) -> str:
     """Run the tutorial in a folder. Gives what was said; it has to succeed."""
     project = folder / "webserver-operator"
     project.mkdir()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE", "TARGET"))
+    }
     binaries = Path(sys.executable).parent
     environment["PATH"] = os.pathsep.join([str(binaries), str(Path(str(KUBECTL)).parent), environment["PATH"]])
     environment["VIRTUAL_ENV"] = str(binaries.parent)
