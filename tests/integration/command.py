@@ -24,7 +24,11 @@ class Up:
     def __init__(self, folder: Path, *arguments: object) -> None:
         self.kubeconfig = folder / ".kubewright/kubeconfig"
         self._process = subprocess.Popen(
-            [COMMAND, "up", *map(str, arguments)], cwd=folder, env=environment(None), stdout=subprocess.PIPE, text=True
+            [COMMAND, "up", *map(str, arguments)],
+            cwd=folder,
+            env=environment(None) | {"TMPDIR": str(folder)},  # what one that is killed leaves goes with the test
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stdout is not None
         self.said = ""
