@@ -11,6 +11,7 @@ from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context, Controller, Request, Result, Watch, controller
 from kubewright.controlplane.nodes.addresses import PodAddresses
+from kubewright.controlplane.nodes.ended import confirm_ended
 from kubewright.controlplane.nodes.node import address_of
 from kubewright.controlplane.nodes.outcome import ANNOTATION, Outcome, outcome_of
 from kubewright.controlplane.nodes.podstatus import status_of
@@ -63,15 +64,7 @@ class Kubelet:
         await ctx.update_status(status_of(pod, outcome, host, address, self._clock.now()))
 
     async def _end(self, ctx: Context[Pod]) -> None:
-        """Confirm that the containers have stopped, by a delete without grace. Finalizers may still hold the pod."""
-        pod = ctx.object
-        if pod.metadata.deletion_grace_period_seconds == 0 and pod.metadata.finalizers:
-            return
-        try:
-            await ctx.client.delete(pod, grace_period=0)
-        except NotFound:
-            return
-        if not pod.metadata.finalizers:
+        if await confirm_ended(ctx) and not ctx.object.metadata.finalizers:
             self._ips.release(ctx.request)
 
     async def _address(self, ctx: Context[Pod], host: str) -> str:

@@ -8,6 +8,7 @@ from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client.client import Client
 from kubewright.controller import Context, Result
 from kubewright.controlplane.nodes.addresses import LOOPBACK, PodAddresses
+from kubewright.controlplane.nodes.ended import confirm_ended
 from kubewright.controlplane.nodes.node import address_of
 from kubewright.controlplane.nodes.podstatus import Statuses, status_with
 from kubewright.controlplane.nodes.processes.downward import Placed
@@ -16,7 +17,7 @@ from kubewright.controlplane.nodes.processes.pod import PodRunner
 from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime, address_network
 from kubewright.controlplane.pods import is_finished
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import ConfigError
 
 
 class ProcessKubelet:
@@ -90,18 +91,8 @@ class ProcessKubelet:
         ended = runner.ended  # before the status is sent: what comes after is another reconcile's
         await ctx.update_status(status)
         if ended and pod.metadata.deletion_timestamp is not None:
-            await self._confirm(ctx)
+            await confirm_ended(ctx)
         return Result(requeue_after=runner.renewal) if not ended else None
-
-    async def _confirm(self, ctx: Context[Pod]) -> None:
-        """The containers have ended: the Pod may go. Finalizers may still hold it."""
-        pod = ctx.object
-        if pod.metadata.deletion_grace_period_seconds == 0 and pod.metadata.finalizers:
-            return
-        try:
-            await ctx.client.delete(pod, grace_period=0)
-        except NotFound:
-            return
 
     async def _sweep(self, ctx: Context[Pod]) -> None:
         self._swept = True
