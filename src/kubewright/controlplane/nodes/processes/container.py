@@ -179,9 +179,12 @@ class ContainerRunner:
             )
         except OSError as error:
             return failure(f"cannot exec in container {self.spec.name}: {error}")
+        ended = asyncio.ensure_future(
+            process.wait()
+        )  # begun at once: whatever becomes of the client, it is attended to
         try:
             await channels.greet()
-            code = await channels.serve(process, asyncio.ensure_future(process.wait()))
+            code = await channels.serve(process, ended)
         finally:
             process.kill()
         return None if code is None else outcome(code)

@@ -127,6 +127,9 @@ class Process(asyncio.SubprocessProtocol):
             )  # fmt: skip
         except BaseException:
             os.close(sink)
+            if process._terminal is not None:
+                os.close(process._terminal.slave)
+                process._terminal.close()
             raise
         finally:
             os.close(source)

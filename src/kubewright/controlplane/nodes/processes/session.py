@@ -74,7 +74,7 @@ class Channels:
         reading = asyncio.create_task(self._read(process))
         sending = asyncio.create_task(self._send(process))
         try:
-            either: set[asyncio.Future[Any]] = {ended, reading}
+            either: set[asyncio.Future[Any]] = {ended, reading, sending}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 return None
@@ -87,6 +87,7 @@ class Channels:
         finally:
             reading.cancel()
             sending.cancel()
+            await asyncio.gather(reading, sending, return_exceptions=True)
 
     async def greet(self) -> None:
         """An empty message tells the client that it is connected."""
