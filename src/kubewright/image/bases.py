@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.image.build import Base
-from kubewright.image.content import INDEXES, MANIFESTS, Platform
+from kubewright.image.content import IMAGES, Platform
 from kubewright.image.credentials import credentials_for
 from kubewright.image.layout import Layout
 from kubewright.image.registry import Registry
@@ -33,7 +33,7 @@ async def find_base(
 
 def _local(name: str, folder: Path) -> Base:
     layout = Layout(folder)
-    images = [each for each in layout.images if each.media_type in (*INDEXES, *MANIFESTS)]
+    images = [each for each in layout.images if each.media_type in IMAGES]
     if len(images) != 1:
         raise ConfigError(f"base {name}: a layout with one image is needed, and {folder} has {len(images)}")
     return Base(name, layout, images[0])

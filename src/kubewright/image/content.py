@@ -24,6 +24,8 @@ LAYER: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 INDEXES: Final = (INDEX, "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS: Final = (MANIFEST, "application/vnd.docker.distribution.manifest.v2+json")
+IMAGES: Final = (*INDEXES, *MANIFESTS)
+"""What the name of an image can lead to."""
 
 _AS_OCI: Final[Mapping[str, str]] = {
     "application/vnd.docker.image.rootfs.diff.tar.gzip": LAYER,

@@ -18,7 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from kubewright.http.message import Request, Response
 from kubewright.image.authorization import Authorization, Challenge
-from kubewright.image.content import INDEXES, MANIFESTS, Descriptor, Platform, decode, digest_of
+from kubewright.image.content import IMAGES, Descriptor, Platform, decode, digest_of
 from kubewright.image.credentials import Credentials
 from kubewright.image.layout import Layout
 from kubewright.image.wire import Servers
@@ -27,7 +27,7 @@ from kubewright.manifests.reference import Reference
 
 _HUB: Final = "registry-1.docker.io"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_ACCEPTED: Final = ", ".join((*INDEXES, *MANIFESTS))
+_ACCEPTED: Final = ", ".join(IMAGES)
 
 Teller = Callable[[str], None]
 
@@ -70,12 +70,12 @@ class Registry:
         blobs = list(layout.closure(image))
         sent: set[str] = set()
         for blob in blobs:
-            if blob.media_type in (*INDEXES, *MANIFESTS) or blob.digest in sent:
+            if blob.media_type in IMAGES or blob.digest in sent:
                 continue
             sent.add(blob.digest)
             await self._push_blob(name, blob, layout, say, bases)
         for blob in blobs:
-            if blob.media_type in (*INDEXES, *MANIFESTS):
+            if blob.media_type in IMAGES:
                 version = name.tag if blob is blobs[-1] else blob.digest
                 await self._push_manifest(name, blob, version, layout)
 
@@ -88,7 +88,7 @@ class Registry:
         if response.status != 200:
             raise self._refused(f"pull {image}", response, body)
         media_type = response.headers.get("content-type", "").partition(";")[0]
-        if media_type not in (*INDEXES, *MANIFESTS):
+        if media_type not in IMAGES:
             raise ConfigError(f"{image} is of a kind that is not supported: {media_type}")
         if version.startswith("sha256:") and digest_of(body) != version:
             raise ConfigError(f"{self.host} gave something else than {image} at {version}")
