@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from kubewright.apis.authorization.v1 import SubjectAccessReview, SubjectAccessReviewSpec
 from kubewright.client.client import Client
 from kubewright.deployment.objects import names_of
 from kubewright.manager.preflight import Permission, permissions_of
@@ -57,14 +57,7 @@ def _all(rules: list[PolicyRule], namespace: str | None) -> Iterator[Permission]
 
 
 def _review(permission: Permission, account: str, namespace: str) -> SubjectAccessReview:
-    resource, _, subresource = permission.resource.partition("/")
-    attributes = ResourceAttributes(
-        verb=permission.verb,
-        group=permission.group,
-        resource=resource,
-        subresource=subresource or None,
-        namespace=permission.namespace,
-    )
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     user = f"system:serviceaccount:{namespace}:{account}"
-    return SubjectAccessReview(spec=SubjectAccessReviewSpec(user=user, groups=groups, resource_attributes=attributes))
+    spec = SubjectAccessReviewSpec(user=user, groups=groups, resource_attributes=permission.attributes())
+    return SubjectAccessReview(spec=spec)

@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubewright.cache.namespaces import Namespaces, each_of
 from kubewright.client.client import Client
 from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
+
+if TYPE_CHECKING:
+    from kubewright.apis.authorization.v1 import ResourceAttributes
 
 _ANONYMOUS: Final = "system:anonymous"
 
@@ -31,6 +34,19 @@ class Permission:
     def __str__(self) -> str:
         where = f" in namespace {self.namespace}" if self.namespace else ""
         return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{where}"
+
+    def attributes(self) -> ResourceAttributes:
+        """The same, as an access review asks for it."""
+        from kubewright.apis.authorization.v1 import ResourceAttributes
+
+        resource, _, subresource = self.resource.partition("/")
+        return ResourceAttributes(
+            verb=self.verb,
+            group=self.group,
+            resource=resource,
+            subresource=subresource or None,
+            namespace=self.namespace,
+        )
 
 
 async def missing_kinds(client: Client, kinds: Iterable[type[Object]], namespaces: Namespaces) -> list[type[Object]]:
@@ -92,23 +108,11 @@ def permissions_of(rule: PolicyRule, namespace: str | None) -> Iterable[Permissi
 
 
 async def _is_allowed(client: Client, permission: Permission) -> bool:
-    from kubewright.apis.authorization.v1 import (
-        ResourceAttributes,
-        SelfSubjectAccessReview,
-        SelfSubjectAccessReviewSpec,
-    )
+    from kubewright.apis.authorization.v1 import SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 
-    resource, _, subresource = permission.resource.partition("/")
-    attributes = ResourceAttributes(
-        verb=permission.verb,
-        group=permission.group,
-        resource=resource,
-        subresource=subresource or None,
-        namespace=permission.namespace,
-    )
-    review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=attributes))
+    spec = SelfSubjectAccessReviewSpec(resource_attributes=permission.attributes())
     try:
-        answer = await client.create(review)
+        answer = await client.create(SelfSubjectAccessReview(spec=spec))
     except Forbidden as error:
         if _ANONYMOUS in str(error):
             raise ConfigError(
