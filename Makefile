@@ -68,7 +68,7 @@ soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.
 check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@MYPYPATH=src:$$(echo examples/*/src | tr ' ' ':') $(BIN)/mypy examples
+	@for example in examples/*/; do MYPYPATH=src:$${example}src:$${example}tests $(BIN)/mypy $$example || exit 1; done
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check
