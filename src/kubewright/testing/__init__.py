@@ -4,6 +4,8 @@ Environment      the embedded control plane, in this process
 Cluster          access to a control plane of any sort, and what tests do there again and again
 eventually, gone waiting
 running          a Manager at work inside a test
+Faults           what goes wrong between an operator and its API server
+    killed_after_each_write  the lives of an operator that dies after its first write, its second, ...
 Walkthrough      a test that tells what happens
     Demo             a walk-through as a program, for `make demo`
 """
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from kubewright.testing.cluster import Cluster as Cluster
     from kubewright.testing.demo import Demo as Demo
     from kubewright.testing.environment import Environment as Environment
+    from kubewright.testing.faults import Faults as Faults
+    from kubewright.testing.faults import failure as failure
+    from kubewright.testing.faults import killed_after_each_write as killed_after_each_write
     from kubewright.testing.operator import running as running
     from kubewright.testing.waiting import eventually as eventually
     from kubewright.testing.waiting import gone as gone
@@ -28,16 +33,32 @@ _HOMES: Final = {
     "Cluster": "cluster",
     "Demo": "demo",
     "Environment": "environment",
+    "Faults": "faults",
     "NotReached": "walkthrough",
     "Summary": "walkthrough",
     "Walkthrough": "walkthrough",
     "eventually": "waiting",
+    "failure": "faults",
     "gone": "waiting",
+    "killed_after_each_write": "faults",
     "running": "operator",
 }
 """Imported when it is asked for: pytest loads this package in every run, whether it is about operators or not."""
 
-__all__ = ["Cluster", "Demo", "Environment", "NotReached", "Summary", "Walkthrough", "eventually", "gone", "running"]
+__all__ = [
+    "Cluster",
+    "Demo",
+    "Environment",
+    "Faults",
+    "NotReached",
+    "Summary",
+    "Walkthrough",
+    "eventually",
+    "failure",
+    "gone",
+    "killed_after_each_write",
+    "running",
+]
 
 
 if not TYPE_CHECKING:  # to a type checker the names above are all there are
