@@ -23,6 +23,7 @@ from kubewright.cache.entry import ObjectKey
 from kubewright.cache.informer import Informer
 from kubewright.client.client import Client, FieldValidation
 from kubewright.client.lists import Fields, Labels, ObjectList
+from kubewright.client.reader import Reader
 from kubewright.client.rest import Query
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
@@ -38,7 +39,7 @@ class CachedClient(Client):
     """Has the methods of a `Client`; `get` and `list` read `cache`, all else goes to the server."""
 
     def __init__(self, client: Client, cache: Cache, *, patience: float = 5.0) -> None:
-        """Writes as `client` would, over the same connections; `client` itself is the way to read from the server."""
+        """Writes as `client` would, over the same connections."""
         super().__init__(
             client.rest.transport,
             user_agent=client.rest.user_agent,
@@ -48,6 +49,8 @@ class CachedClient(Client):
             clock=client.clock,
         )
         self.cache = cache
+        self.uncached: Reader = Client(client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
+        """Reads from the server: what is looked at too rarely to be kept, or for the last time before a loss."""
         self._patience = patience
 
     # ---- reading

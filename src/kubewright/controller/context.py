@@ -34,7 +34,8 @@ class Context(Generic[T]):
     """
 
     __slots__ = (
-        "_kind", "_logger", "_object", "_owns", "_status", "attempt", "client", "events", "is_last_attempt", "request",
+        "_kind", "_logger", "_object", "_owns", "_status", "_version", "attempt", "client", "events", "is_last_attempt",
+        "request",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +63,8 @@ class Context(Generic[T]):
         self._object = obj
         self._owns = owns
         self._logger = logger
+        self._version = obj.metadata.resource_version if obj is not None else ""
+        """Of the object as it was read, or as the last write of its status left it."""
         self._status = b"null"
         """As the server has it; the object's own may be changed by whoever holds the object."""
         if "status" in kind.__api__.subresources and obj is not None:
@@ -128,11 +131,13 @@ class Context(Generic[T]):
         except NotFound:
             return
 
-    async def update_status(self, status: Struct) -> None:
+    async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
         """Make `status` the object's status. Sends what differs, and nothing when nothing does.
 
-        The status as a whole is this controller's: a field that is left out of it is removed. Raises NotFound when the
-        object went away, Invalid, ConfigError for a kind that has no status subresource.
+        The status as a whole is this controller's: a field that is left out of it is removed. With `if_unchanged` it
+        is not written over an object that anybody has written since it was read: for a status that records what is
+        done, which nobody may set back from an old view. Raises NotFound when the object went away, Conflict with
+        `if_unchanged`, Invalid, ConfigError for a kind that has no status subresource.
         """
         if "status" not in self._kind.__api__.subresources:
             raise ConfigError(
@@ -144,7 +149,11 @@ class Context(Generic[T]):
             return
         difference = create_merge_patch(_decode(self._status) or {}, _decode(wanted) or {})
         if difference:
-            await self.client.patch(self.object, MergePatch({"status": difference}), subresource="status")
+            change: JSONObject = {"status": difference}
+            if if_unchanged:
+                change["metadata"] = {"resourceVersion": self._version}
+            written = await self.client.patch(self.object, MergePatch(change), subresource="status")
+            self._version = written.metadata.resource_version
         self._status = wanted
 
     def _adopt(self, obj: Object) -> None:

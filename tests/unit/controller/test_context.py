@@ -20,7 +20,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, controller
 from kubewright.controller.predicates import Predicate
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import ConfigError, Conflict, NotFound
 from kubewright.models.meta import LabelSelector, ObjectMeta
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
@@ -214,6 +214,38 @@ async def test_a_status_is_written_when_it_differs_and_as_a_whole(shop: Workshop
     now = await shop.admin.get(Deployment, "web", namespace=NAMESPACE)
     assert (now.status.replicas, now.status.ready_replicas) == (2, 1)
     assert shop.sent.count(("PATCH", "/apis/apps/v1/namespaces/default/deployments/web/status")) == 3
+
+
+async def test_a_status_is_not_written_over_a_change_that_was_not_seen(shop: Workshop) -> None:
+    refused: list[Conflict] = []
+
+    @controller(Deployment)
+    async def reconcile(ctx: Context[Deployment]) -> None:
+        if not refused:
+            await ctx.update_status(DeploymentStatus(replicas=1), if_unchanged=True)
+            await ctx.update_status(DeploymentStatus(replicas=2), if_unchanged=True)
+            await shop.admin.patch(Deployment, MergePatch({"spec": {"replicas": 5}}), name="web", namespace=NAMESPACE)
+            with pytest.raises(Conflict) as conflict:
+                await ctx.update_status(DeploymentStatus(replicas=3), if_unchanged=True)
+            refused.append(conflict.value)
+
+    await shop.run(reconcile)
+    await shop.create(deployment())
+    assert len(refused) == 1
+    assert (await shop.admin.get(Deployment, "web", namespace=NAMESPACE)).status.replicas == 2
+
+
+async def test_what_is_not_cached_is_read_from_the_server(shop: Workshop) -> None:
+    await shop.create(secret("somebodys"))
+
+    async def work(ctx: Context[ConfigMap]) -> list[str]:
+        found = await ctx.client.uncached.list(Secret, namespace=NAMESPACE)
+        await shop.admin.delete(found.items[0])
+        with pytest.raises(NotFound):
+            await ctx.client.uncached.get(Secret, "somebodys", namespace=NAMESPACE)
+        return [each.metadata.name for each in found]
+
+    assert await within(shop, work) == ["somebodys"]
 
 
 async def test_a_line_of_the_log_says_which_object_it_is_about(
