@@ -77,6 +77,10 @@ check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import co
 generate: .venv/.tools ## Generate everything that is generated: built-in kinds, the examples' manifests, golden files.
 	@$(BIN)/python tools/generate.py
 
+.PHONY: transcripts
+transcripts: .venv/.tools ## Run the commands in the examples' READMEs, and write down what they say now.
+	@$(BIN)/python -m tools.transcripts $(wildcard examples/*/README.md)
+
 .PHONY: controlplane
 controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kwok, ...) from Go modules into a cache. Needs Go 1.26.
 	@[ -n "$(PYTHON)" ] || { echo 'No Python 3.11 or newer was found. Name one: make PYTHON=/path/to/python controlplane'; exit 1; }

@@ -37,8 +37,8 @@ def main() -> int:
         for what in ("manifests", "installer", "chart"):
             status |= _run(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
     status |= _run("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
-    command = [sys.executable, ROOT / "tools" / "transcripts.py", ROOT / "tests" / "golden" / "transcripts", *arguments]
-    status |= _run("transcripts", command, ROOT)
+    transcripts = sorted((ROOT / "tests" / "golden" / "transcripts").glob("*.txt"))
+    status |= _run("transcripts", [sys.executable, "-m", "tools.transcripts", *transcripts, *arguments], ROOT)
     status |= _run("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
     return status
 

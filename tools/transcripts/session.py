@@ -1,0 +1,121 @@
+"""A shell in which commands run one after the other, each knowing what the ones before it have left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple
+
+PATIENCE: Final = 120.0
+"""Seconds that a command may take."""
+
+
+class Failed(Exception):
+    """A transcript that can't be replayed: a command has no end, or does not say what is waited for."""
+
+
+class Said(NamedTuple):
+    output: str
+    status: int
+
+
+class Session:
+    """A shell (bash) in a folder, with `kubewright` and `kubectl` on its PATH and little else in its environment.
+
+    It has no terminal, and nothing to read. What is left running when the session ends is stopped.
+    """
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self._records = home.with_name("session")
+        self._records.mkdir()
+        self._number = 0
+        self._shell = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-m"],
+            cwd=folder,
+            env=_environment(home, self._records),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop what still runs, and the shell."""
+        try:
+            if self._shell.poll() is None:
+                self.run("kill $(jobs -p); wait")
+        finally:
+            self._shell.kill()
+            self._shell.wait()
+
+    def run(self, command: str) -> Said:
+        """What a command says, on either stream, and its exit status."""
+        output, status = self._start(command)
+        self._wait(lambda: status.exists() and status.read_text().endswith("\n"), command, output)
+        return Said(output.read_text(), int(status.read_text()))
+
+    def start(self, command: str, is_ready: Callable[[str], bool]) -> str:
+        """What a command that goes on in the background says until it is ready."""
+        output, _ = self._start(command)
+        self._wait(lambda: is_ready(output.read_text()), command, output)
+        return output.read_text()
+
+    def _start(self, command: str) -> tuple[Path, Path]:
+        self._number += 1
+        script, output, status = (self._records / f"{self._number}.{what}" for what in ("command", "output", "status"))
+        script.write_text(f"{command}\n")
+        output.touch()
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(f". '{script}' </dev/null >'{output}' 2>&1; echo $? >'{status}'\n")
+        self._shell.stdin.flush()
+        return output, status
+
+    def _wait(self, is_so: Callable[[], bool], command: str, output: Path) -> None:
+        until = time.monotonic() + PATIENCE
+        while not is_so():
+            if self._shell.poll() is not None:
+                raise Failed(f"$ {command}\nended the shell\n{output.read_text()}")
+            if time.monotonic() > until:
+                self._end_all()
+                raise Failed(f"$ {command}\nhas not come to its end after {PATIENCE:.0f} s\n{output.read_text()}")
+            time.sleep(0.02)
+
+    def _end_all(self) -> None:
+        """Stop the whole session, commands in the foreground and those in the background."""
+        own = self._shell.pid
+        for process in Path("/proc").glob("[0-9]*"):
+            pid = int(process.name)
+            try:
+                if os.getsid(pid) == own:
+                    os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+def _environment(home: Path, temporary: Path) -> dict[str, str]:
+    binaries = Path(sys.executable).parent
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = [str(binaries), str(cache / "kubewright/controlplane/current/bin"), os.environ["PATH"]]
+    return {
+        "PATH": os.pathsep.join(path),
+        "HOME": str(home),
+        "TMPDIR": str(temporary),
+        "VIRTUAL_ENV": str(binaries.parent),
+        "LC_ALL": "C.UTF-8",
+        "COLUMNS": "100",
+        # Ports that programs have by default are free there, whatever else runs on this machine.
+        "KUBEWRIGHT_BIND_HOST": f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}",
+    }
