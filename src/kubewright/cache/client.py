@@ -1,8 +1,8 @@
 """A client that reads from the cache and writes to the server, and whose reads see its own writes.
 
 After a write, a read of that key waits until the cache has reached the version that the write made, or has seen the
-deletion; a list of a kind waits for all that this client wrote of the kind. When the cache does not get there within
-`patience` seconds the read goes to the server instead: slow, never stale.
+deletion; a list of a kind waits for all that this client had written of the kind by then. When the cache does not get
+there within `patience` seconds the read goes to the server instead: slow, never stale.
 
 Guarantees
     A get or list gives nothing older than what this client's last write of it made.
@@ -95,15 +95,15 @@ class CachedClient(Client):
         return found
 
     async def _caught_up(self, informer: Informer[Any], key: ObjectKey | None) -> bool:
-        """Wait for the cache to see what this client wrote of `key`, or of all keys: whether it did."""
+        """Wait for the cache to see what this client has written of `key`, or of all keys: whether it did."""
         writes = informer.own_writes
-        if writes.seen(key):
-            return True
-        if writes.overdue(key):
+        count = writes.count
+        if any(write.overdue for write in writes.unseen(key, count)):
             return False
-        if await informer.wait_until(lambda: writes.seen(key), self._patience):
+        if await informer.wait_until(lambda: not any(writes.unseen(key, count)), self._patience):
             return True
-        writes.give_up(key)
+        for write in writes.unseen(key, count):
+            write.overdue = True
         _log.warning(
             "The cache has not seen a write of ours in time: reading from the server",
             resource=informer.resource,

@@ -6,8 +6,9 @@ put back to an older state, or somebody undid the write where no watch looked. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -46,6 +47,7 @@ class OwnWrites:
         self._store = store
         self._lost = lost
         self._pending: dict[ObjectKey, Write] = {}
+        """In the order of their numbers."""
         self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
         """Heaps in the order of versions; what has been shown in the meantime is passed over."""
         self._count = 0
@@ -65,18 +67,16 @@ class OwnWrites:
         least = earlier.version if earlier is not None else 0
         self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
 
-    def seen(self, key: ObjectKey | None = None) -> bool:
-        """Whether the store has seen the last write of `key`, or of every key."""
-        return not self._pending if key is None else key not in self._pending
+    def seen(self, key: ObjectKey) -> bool:
+        """Whether the store has seen the last write of `key`."""
+        return key not in self._pending
 
-    def overdue(self, key: ObjectKey | None = None) -> bool:
-        """Whether among the unseen writes of `key`, or of every key, is one that has been waited for in vain."""
-        return any(write.overdue for write in self._of(key))
-
-    def give_up(self, key: ObjectKey | None = None) -> None:
-        """Remember that a read has waited in vain: the next ones need not."""
-        for write in self._of(key):
-            write.overdue = True
+    def unseen(self, key: ObjectKey | None, count: int) -> Iterator[Write]:
+        """Of the first `count` writes those of `key`, or of any key, that the store has not seen."""
+        if key is None:
+            return takewhile(lambda write: write.number < count, self._pending.values())
+        write = self._pending.get(key)
+        return iter(() if write is None or write.number >= count else (write,))
 
     def happened(self, key: ObjectKey, version: int) -> None:
         """The store has taken in what a watch told of `key`, of this version."""
@@ -132,9 +132,3 @@ class OwnWrites:
         if not shown and not write.deleted_uid:
             self._lost(write)
         return shown or not write.deleted_uid
-
-    def _of(self, key: ObjectKey | None) -> Collection[Write]:
-        if key is None:
-            return self._pending.values()
-        write = self._pending.get(key)
-        return () if write is None else (write,)

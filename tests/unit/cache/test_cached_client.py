@@ -209,6 +209,23 @@ async def test_a_list_after_a_create_waits_until_the_cache_has_seen_it(
     assert [each.metadata.name for each in await read] == ["a"]
 
 
+async def test_a_list_does_not_wait_for_what_is_written_after_it_was_asked_for(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server)
+    write = await begun(cached.create(desired("a")))
+    (await server.call()).answer(widget("a", 11), status=201)
+    await write
+    read = await begun(cached.list(Widget))
+    later = await begun(cached.create(desired("b")))
+    (await server.call()).answer(widget("b", 12), status=201)
+    await later
+    stream.send(added(widget("a", 11)))
+    await settle()
+    assert read.done(), "others who keep writing would keep it waiting"
+    assert [each.metadata.name for each in await read] == ["a"]
+
+
 async def test_a_read_after_a_deletion_waits_until_the_object_is_gone(
     server: Server, cache: Cache, cached: CachedClient
 ) -> None:
