@@ -192,6 +192,68 @@ def test_a_project_without_its_manager_is_told(tmp_path: Path, manager: str | No
     assert said in failure("generate", folder=project(tmp_path, manager, program))
 
 
+KINDS = """
+from kubewright import CustomResource, Model
+
+
+class ThingSpec(Model):
+    size: int
+
+
+class Thing(CustomResource, group="thing.test", version="v1"):
+    spec: ThingSpec
+"""
+
+
+def project_of_kinds(folder: Path) -> Path:
+    """A project that runs without a Manager."""
+    (folder / "pyproject.toml").write_text('[project]\nname = "thing"\n[tool.kubewright]\nkinds = "thing"\n')
+    (folder / "thing.py").write_text(KINDS)
+    return folder
+
+
+def test_of_a_project_without_a_manager_crds_and_samples_are_generated(tmp_path: Path) -> None:
+    folder = project_of_kinds(tmp_path)
+    own = folder / "config/rbac/role.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("kind: ClusterRole\n")
+    assert run("generate", folder=folder)[0] == 0
+    written = sorted(str(path.relative_to(folder)) for path in folder.glob("config/**/*.yaml"))
+    assert written == [
+        "config/crd/bases/thing.test_things.yaml",
+        "config/crd/kustomization.yaml",
+        "config/rbac/role.yaml",
+        "config/samples/kustomization.yaml",
+        "config/samples/thing_v1_thing.yaml",
+    ]
+    assert own.read_text() == "kind: ClusterRole\n"
+    assert run("generate", "--check", folder=folder) == (0, "everything is up to date\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run"],
+        ["deploy"],
+        ["undeploy"],
+        ["status"],
+        ["generate", "installer"],
+        ["generate", "chart"],
+        ["image", "build"],
+    ],
+    ids=" ".join,
+)
+def test_what_needs_a_manager_is_refused_where_there_is_none(tmp_path: Path, command: list[str]) -> None:
+    said = failure(*command, folder=project_of_kinds(tmp_path))
+    assert "[tool.kubewright] names kinds and no manager" in said
+
+
+def test_kinds_that_are_not_there_are_told(tmp_path: Path) -> None:
+    folder = project_of_kinds(tmp_path)
+    (folder / "thing.py").unlink()
+    assert 'there is no module "thing" (tool.kubewright.kinds)' in failure("generate", folder=folder)
+
+
 def test_generate_writes_and_checks(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     said = failure("generate", "--check", folder=folder)

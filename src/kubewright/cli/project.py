@@ -1,7 +1,8 @@
 """The project that a command works on: its settings, the program that they name, and the kinds of its API.
 
 The kinds are those in the modules of the package `api` beside the program's module (`webserver_operator.api`), in all
-their versions and with or without a controller. Without that package they are those that its controllers are for.
+their versions and with or without a controller. Without that package they are those that its controllers are for. Of a
+project without a Manager, the settings name the package.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import ModuleType
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.manifests import Manifests, Settings, render
+from kubewright.manifests.settings import NO_MANAGER
 from kubewright.models import CustomResource
 from kubewright.models.kinds import kinds_of
 
@@ -27,7 +29,8 @@ class Project:
 
     root: Path
     settings: Settings
-    manager: Manager
+    program: Manager | None
+    """None for a project that runs without one."""
     kinds: list[type[CustomResource]]
     """The kinds of its API, in each of their versions; in the order of kinds and versions."""
 
@@ -39,11 +42,21 @@ class Project:
         """
         root = find_root(start)
         settings = Settings.read(root / "pyproject.toml")
+        _import_from(root)
+        if settings.kinds:
+            return cls(root, settings, None, _kinds_in(root, settings.kinds))
         manager = _load_manager(root, settings.manager)
         return cls(root, settings, manager, _kinds(root, settings.manager, manager))
 
+    @property
+    def manager(self) -> Manager:
+        """The program's Manager. Raises ConfigError for a project that runs without one."""
+        if self.program is None:
+            raise ConfigError(f"{self.root / 'pyproject.toml'}: {NO_MANAGER}")
+        return self.program
+
     def manifests(self) -> Manifests:
-        """What a cluster needs to run it."""
+        """What a cluster needs to run it. Raises ConfigError for a project that runs without a Manager."""
         return render(self.manager, self.kinds, self.settings)
 
 
@@ -56,11 +69,14 @@ def find_root(start: Path | None = None) -> Path:
     raise ConfigError(f"no pyproject.toml in {start} or above it; run this in the folder of an operator's project")
 
 
-def _load_manager(root: Path, reference: str) -> Manager:
-    module_name, _, variable = reference.partition(":")
+def _import_from(root: Path) -> None:
     for folder in (root / "src", root):
         if folder.is_dir() and str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
+
+
+def _load_manager(root: Path, reference: str) -> Manager:
+    module_name, _, variable = reference.partition(":")
     try:
         module = _import(root, module_name)
     except ModuleNotFoundError as error:
@@ -76,13 +92,20 @@ def _load_manager(root: Path, reference: str) -> Manager:
 def _kinds(root: Path, reference: str, manager: Manager) -> list[type[CustomResource]]:
     parent = reference.partition(":")[0].rpartition(".")[0]
     if parent and importlib.util.find_spec(f"{parent}.api") is not None:
-        package = _import(root, f"{parent}.api")
-        try:
-            return kinds_of(package)
-        except Exception as error:
-            raise _import_failed(root, package.__name__, error) from error
+        return _kinds_in(root, f"{parent}.api")
     kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
     return sorted(kinds, key=lambda kind: kind.__api__.kind)
+
+
+def _kinds_in(root: Path, name: str) -> list[type[CustomResource]]:
+    try:
+        package = _import(root, name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f'{root / "pyproject.toml"}: there is no module "{name}" (tool.kubewright.kinds)') from error
+    try:
+        return kinds_of(package)
+    except Exception as error:
+        raise _import_failed(root, package.__name__, error) from error
 
 
 def _import(root: Path, name: str) -> ModuleType:

@@ -6,6 +6,7 @@ from types import ModuleType
 from kubewright.controller.context import Context
 from kubewright.controller.controller import Controller, Reconciler, Watch, controller
 from kubewright.controller.fuse import DeleteFuse
+from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.queue import Backoff, QueueClosed, WorkQueue
 from kubewright.controller.ratelimit import RateLimit
 from kubewright.controller.reconcile import Request, Result
@@ -27,6 +28,8 @@ __all__ = [
     "Watch",
     "WorkQueue",
     "controller",
+    "is_controlled_by",
+    "set_controller_reference",
 ]
 
 

@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from kubewright.image.wheels import Requirements
 from kubewright.machinery.errors import ConfigError
-from kubewright.manifests.settings import Settings
+from kubewright.manifests.settings import NO_MANAGER, Settings
 
 _LOCKS: Final = ("pylock.toml", "requirements.lock", "requirements.txt")
 _NOISE: Final = ("__pycache__", ".pyc", ".DS_Store")
@@ -45,6 +45,8 @@ class ImageProject:
         """ConfigError when its pyproject.toml does not say what is needed."""
         path = root / "pyproject.toml"
         settings = Settings.read(path)
+        if not settings.manager:
+            raise ConfigError(f"{path}: {NO_MANAGER}")
         try:
             file = msgspec.toml.decode(path.read_bytes(), type=_File)
         except msgspec.MsgspecError as error:

@@ -25,7 +25,6 @@ from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.machinery import time
-from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object
@@ -83,12 +82,12 @@ class _Series:
 class EventWriter:
     """An `EventRecorder` that writes what it is told. `run` does the writing, until cancelled."""
 
-    def __init__(self, client: Client, controller: str, instance: str, *, clock: Clock) -> None:
+    def __init__(self, client: Client, controller: str, instance: str) -> None:
         """`controller` and `instance` say who reports: the program, and which process of it."""
         self._client = client
         self._controller = controller
         self._instance = instance
-        self._clock = clock
+        self._clock = client.clock
         self._log = get_logger("kubewright.manager.events")
         self._known: OrderedDict[_Key, _Series] = OrderedDict()
         self._backlog: deque[_Series] = deque()

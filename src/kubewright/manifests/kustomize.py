@@ -12,7 +12,7 @@ from typing import Final
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.manifests.generated import HEADER
-from kubewright.manifests.manifests import Manifests
+from kubewright.manifests.manifests import Files, Manifests, crd_folder
 from kubewright.manifests.workload import image_parts
 
 FOLDERS: Final = tuple(
@@ -36,16 +36,27 @@ def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
     """What is in `config/`: text by path. `samples` are the names of the files in `config/samples`, people's own."""
     out: dict[str, str] = {}
     for folder, documents in manifests.folders.items():
-        for name, each in documents.items():
-            out[f"config/{folder}/{name}.yaml"] = _text(each, _about(name))
-        resources = [f"{name}.yaml" for name in documents]
-        if folder == "default":
-            resources = [f"../{other}" for other in manifests.deployed if other != "default"] + resources
-        if resources:
-            out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **_fields(folder, manifests))
-    if found := sorted(samples):
-        out["config/samples/kustomization.yaml"] = _kustomization(found)
+        above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
+        out |= _folder(folder, documents, above, **_fields(folder, manifests))
+    return out | _samples(samples)
+
+
+def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[str, str]:
+    """The part of `files` that needs no program: CRDs and samples."""
+    return _folder("crd", crd_folder(crds), []) | _samples(samples)
+
+
+def _folder(folder: str, documents: Files, above: list[str], **fields: object) -> dict[str, str]:
+    """The files of a folder, and its kustomization, which has `above` before them."""
+    out = {f"config/{folder}/{name}.yaml": _text(each, _about(name)) for name, each in documents.items()}
+    if resources := [*above, *(f"{name}.yaml" for name in documents)]:
+        out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **fields)
     return out
+
+
+def _samples(names: Iterable[str]) -> dict[str, str]:
+    found = sorted(names)
+    return {"config/samples/kustomization.yaml": _kustomization(found)} if found else {}
 
 
 def _fields(folder: str, manifests: Manifests) -> JSONObject:

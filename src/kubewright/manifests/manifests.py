@@ -16,8 +16,10 @@ from kubewright.manifests.program import Program
 from kubewright.manifests.settings import Settings
 from kubewright.models import CustomResource
 
-Folders: TypeAlias = dict[str, dict[str, list[JSONObject]]]
-"""Documents by folder and file, as in `config/`; the file without `.yaml`."""
+Files: TypeAlias = dict[str, list[JSONObject]]
+"""Documents by file, without `.yaml`."""
+Folders: TypeAlias = dict[str, Files]
+"""The same by folder, as in `config/`."""
 
 _MANAGED_BY: Final = "kubewright"
 _PLACEHOLDER: Final = "controller:latest"
@@ -97,8 +99,7 @@ class Manifests:
             for documents in files.values():
                 for each in documents:
                     self._label(each)
-        crds = {f"bases/{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in program.crds}
-        return {"crd": crds, **folders}
+        return {"crd": crd_folder(program.crds), **folders}
 
     def _label(self, document: JSONObject) -> None:
         metadata = document["metadata"]
@@ -106,6 +107,11 @@ class Manifests:
         metadata["labels"] = {**metadata.get("labels", {}), **self.settings.labels, **own}
         if self.settings.annotations:
             metadata["annotations"] = dict(self.settings.annotations)
+
+
+def crd_folder(crds: Iterable[JSONObject]) -> Files:
+    """The folder `crd`."""
+    return {f"bases/{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in crds}
 
 
 def render(manager: Manager, kinds: Iterable[type[CustomResource]], settings: Settings) -> Manifests:

@@ -34,6 +34,11 @@ RESERVED_LABELS: Final = frozenset({"app.kubernetes.io/name", "app.kubernetes.io
 """The labels that every deployment has, with values of its own."""
 
 _TABLE: Final = "tool.kubewright"
+NO_MANAGER: Final = (
+    f"[{_TABLE}] names kinds and no manager: such a project has CRDs (kubewright generate, install, uninstall), and is "
+    "run and deployed by means of its own"
+)
+_MODULE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _OF_PROJECT: Final = ("name", "version", "description")
 """What `[project]` says, and not the table."""
 _LONGEST_NAME: Final = "controller-manager-metrics-service"
@@ -66,8 +71,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Of the project."""
     description: str = ""
     """Of the project."""
-    manager: str
+    manager: str = ""
     """Where the program's Manager is: `package.module:variable`."""
+    kinds: str = ""
+    """Where the kinds of a project without a Manager are, a module or package: `package.api`. Its CRDs are all that is
+    made for it."""
     image: str = "controller:latest"
     """The manager's image; it starts the manager with no arguments but its flags."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
@@ -143,7 +151,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         """The settings in what a pyproject.toml holds. Raises ConfigError, which names the key."""
         project: JSONObject = document.get("project", {})
         table = document.get("tool", {}).get("kubewright")
-        if not is_object(table) or "manager" not in table:
+        if not is_object(table) or table.keys().isdisjoint(("manager", "kinds")):
             raise ConfigError(f'[{_TABLE}] names no manager; add manager = "package.module:variable"')
         _refuse_unknown(table)
         stated: JSONObject = {key: project[key] for key in _OF_PROJECT if key in project}
@@ -181,7 +189,11 @@ def _label(name: str) -> str:
 
 
 def _faults(settings: Settings) -> Iterator[str]:
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)?", settings.manager):
+    if settings.kinds and settings.manager:
+        yield "kinds: those of a program with a Manager are found beside it; leave it out"
+    elif settings.kinds and not re.fullmatch(_MODULE, settings.kinds):
+        yield f'kinds: "{settings.kinds}" is not like "package.module"'
+    elif not settings.kinds and not re.fullmatch(rf"{_MODULE}(:[A-Za-z_]\w*)?", settings.manager):
         yield f'manager: "{settings.manager}" is not like "package.module:variable"'
     yield from _faulty_image(settings.image)
     if settings.replicas < 0:

@@ -57,6 +57,10 @@ def test_names_follow_from_the_project(tmp_path: Path) -> None:
         ('labels = {team = "a b"}', 'labels."team": a valid label must be'),
         ('namespace = "a.b"', 'tool.kubewright.namespace: "a.b": must not contain dots'),
         ('name-prefix = "a-prefix-that-leaves-no-room-for-names-"', "must be no more than 63 characters"),
+        (
+            'kinds = "x.api"',
+            "tool.kubewright.kinds: those of a program with a Manager are found beside it; leave it out",
+        ),
         ('image = ""', "tool.kubewright.image: it is empty"),
         ('image = "Bad Image"', 'tool.kubewright.image: image "Bad Image" is not a name'),
     ],
@@ -79,6 +83,11 @@ def test_a_project_without_a_manager_is_told_what_to_write(tmp_path: Path) -> No
 def test_a_manager_that_is_no_reference_is_refused() -> None:
     with pytest.raises(ConfigError, match=r'"web/main\.py" is not like "package\.module:variable"'):
         Settings(name="web", manager="web/main.py")
+
+
+def test_kinds_that_are_no_module_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r'kinds: "web/api" is not like "package\.module"'):
+        Settings(name="web", kinds="web/api")
 
 
 def test_pods_of_others_in_the_managers_namespace_keep_a_milder_standard() -> None:

@@ -17,6 +17,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright.manifests.generated import changes
 from kubewright.models.codegen.package import Package, package
+from kubewright.models.crd import custom_resource_definitions
 
 
 @click.command("client", short_help="Write a typed client package for some kinds.")
@@ -54,7 +55,7 @@ def command(
             raise click.UsageError("no CustomResourceDefinition is in what was given")
     else:
         project = Project.load()
-        crds, number = project.manifests().crds, project.settings.version
+        crds, number = custom_resource_definitions(project.kinds), project.settings.version
         if not crds:
             raise ConfigError("the project has no kinds; add one, or name files with CustomResourceDefinitions")
     chosen = _chosen(crds, [each for each in kinds.split(",") if each])

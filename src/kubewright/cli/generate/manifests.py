@@ -9,6 +9,7 @@ from kubewright.cli.generate.writing import write
 from kubewright.cli.project import Project
 from kubewright.manifests import kustomize, samples
 from kubewright.manifests.generated import changes
+from kubewright.models.crd import custom_resource_definitions
 
 
 @click.command("manifests", short_help="Write config/, kustomize folders.")
@@ -25,6 +26,8 @@ def command(check: bool, verbose: bool, output: str) -> None:
     prometheus       ServiceMonitor        network-policy   who reaches the metrics
     samples          an object of each kind; yours once it is written
 
+    Of a project without a Manager (`kinds` in its settings): crd and samples.
+
     Files that were made by this command and are not needed any more are removed; nobody's work is.
 
     \b
@@ -40,7 +43,11 @@ def generate(*, check: bool, verbose: bool, output: str) -> None:
     project = Project.load()
     folder = project.root / "config" / "samples"
     first = samples.missing(project.kinds, folder)
-    files = kustomize.files(project.manifests(), [*samples.present(folder), *first])
+    shown = [*samples.present(folder), *first]
+    if project.program is None:
+        files = kustomize.files_of_kinds(custom_resource_definitions(project.kinds), shown)
+    else:
+        files = kustomize.files(project.manifests(), shown)
     files |= {f"config/samples/{name}": text for name, text in first.items()}
     todo = changes(project.root, files, folders=kustomize.FOLDERS)
     write(todo, check=check, verbose=verbose, output=output)
