@@ -11,6 +11,7 @@ import click
 from kubewright.apiserver.options import ServerOptions
 from kubewright.cli import console
 from kubewright.cli.embedded import KUBECONFIG, owned, serving
+from kubewright.controlplane.nodes.processes.standins import STAND_INS
 from kubewright.controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright.manager import logs
 from kubewright.manager.program import loop_factory
@@ -35,6 +36,11 @@ from kubewright.testing.environment import Environment
 @click.option("--nodes", type=click.IntRange(0, 100), default=2, show_default=True, help="How many nodes to simulate.")
 @click.option("--disable", multiple=True, metavar="NAME", help=f"Controller not to run: {', '.join(NAMES)}.")
 @click.option(
+    "--stand-ins",
+    is_flag=True,
+    help="Run Pods of nginx and busybox as processes of this machine, as you: by a small web server, and by sh.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="error",
@@ -49,6 +55,7 @@ def command(
     kubeconfig: Path,
     nodes: int,
     disable: tuple[str, ...],
+    stand_ins: bool,
     log_level: str,
     bare: bool,
 ) -> None:
@@ -60,12 +67,18 @@ def command(
     Examples:
       kubewright up                          in one terminal; the line it prints goes into another
       kubewright up --data ~/.kubewright     what was there is there again the next time
+      kubewright up --stand-ins              Pods of nginx serve pages, those of busybox can be entered
       kubewright up --bare --port 6443       an API server alone, as envtest has it
     """
     logs.configure("console", log_level)
     options = ControlPlaneOptions(disabled=disable, nodes=nodes)
     environment = Environment(
-        server=ServerOptions(data=data), controllers=not bare, options=options, host=host, port=port
+        server=ServerOptions(data=data),
+        controllers=not bare,
+        options=options,
+        images=STAND_INS if stand_ins else None,
+        host=host,
+        port=port,
     )
     with owned(kubeconfig) as path, asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(environment, path, f"kept in {data}" if data else "in memory"))

@@ -26,6 +26,7 @@ from kubewright.controlplane.nodes.node import node_controller, register
 from kubewright.controlplane.nodes.processes.environment import APIAddress
 from kubewright.controlplane.nodes.processes.kubelet import ProcessKubelet
 from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
+from kubewright.controlplane.nodes.proxy import nodeports
 from kubewright.controlplane.nodes.scheduler import scheduler
 from kubewright.controlplane.podgarbage import pod_garbage_controller
 from kubewright.controlplane.replicaset import replicaset_controller
@@ -61,6 +62,7 @@ NAMES: Final = (
     "ttl-after-finished-controller",
     "default-scheduler",
     KUBELET,
+    nodeports.NAME,
     PROVISIONER,
 )
 """All controllers, by the names by which they are switched off."""
@@ -99,6 +101,7 @@ class ControlPlane:
         transport = Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
         self._processes = self._process_kubelet()
+        self._node_ports = nodeports.NodePorts() if self._processes and self._runs(nodeports.NAME) else None
         self._manager = Manager(
             self._controllers(),
             name="kube-controller-manager",
@@ -110,6 +113,8 @@ class ControlPlane:
         self._manager.add(self._register)
         if self._processes is not None:
             self._manager.add(self._processes.run)
+        if self._node_ports is not None:
+            self._manager.add(self._node_ports.run)
         if self._runs(GARBAGE_COLLECTOR):
             self._manager.add(GarbageCollector(self._client, self._clock).run)
 
@@ -152,6 +157,7 @@ class ControlPlane:
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
+            nodeports.NAME: [nodeports.proxy(self._node_ports)] if self._node_ports else [],
             PROVISIONER: [provisioner.provisioner()],
         }
         return [each for name, controllers in known.items() if self._runs(name) for each in controllers]

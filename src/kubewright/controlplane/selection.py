@@ -14,6 +14,7 @@ import msgspec
 
 from kubewright.apis.apps.v1 import ControllerRevision, ReplicaSet
 from kubewright.apis.core.v1 import Pod
+from kubewright.apis.discovery.v1 import EndpointSlice
 from kubewright.cache.cache import Scope
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context
@@ -76,5 +77,5 @@ def compiled(selector: LabelSelectorField) -> LabelSelector:
 
 
 SCOPES: Final[Mapping[type[Object], Scope]] = {
-    kind: Scope(indexers={LABEL: by_label}) for kind in (ControllerRevision, Pod, ReplicaSet)
+    kind: Scope(indexers={LABEL: by_label}) for kind in (ControllerRevision, EndpointSlice, Pod, ReplicaSet)
 }

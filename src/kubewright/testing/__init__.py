@@ -6,6 +6,7 @@ eventually, gone waiting
 running          a Manager at work inside a test
 Faults           what goes wrong between an operator and its API server
     killed_after_each_write  the lives of an operator that dies after its first write, its second, ...
+Image, STAND_INS images whose Pods run as processes of this machine
 Walkthrough      a test that tells what happens
     Demo             a walk-through as a program, for `make demo`
 """
@@ -16,6 +17,8 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kubewright.controlplane.nodes.processes.images import Image as Image
+    from kubewright.controlplane.nodes.processes.standins import STAND_INS as STAND_INS
     from kubewright.testing.cluster import Cluster as Cluster
     from kubewright.testing.demo import Demo as Demo
     from kubewright.testing.environment import Environment as Environment
@@ -30,26 +33,30 @@ if TYPE_CHECKING:
     from kubewright.testing.walkthrough import Walkthrough as Walkthrough
 
 _HOMES: Final = {
-    "Cluster": "cluster",
-    "Demo": "demo",
-    "Environment": "environment",
-    "Faults": "faults",
-    "NotReached": "walkthrough",
-    "Summary": "walkthrough",
-    "Walkthrough": "walkthrough",
-    "eventually": "waiting",
-    "failure": "faults",
-    "gone": "waiting",
-    "killed_after_each_write": "faults",
-    "running": "operator",
+    "Cluster": ".cluster",
+    "Demo": ".demo",
+    "Environment": ".environment",
+    "Faults": ".faults",
+    "Image": "..controlplane.nodes.processes.images",
+    "NotReached": ".walkthrough",
+    "STAND_INS": "..controlplane.nodes.processes.standins",
+    "Summary": ".walkthrough",
+    "Walkthrough": ".walkthrough",
+    "eventually": ".waiting",
+    "failure": ".faults",
+    "gone": ".waiting",
+    "killed_after_each_write": ".faults",
+    "running": ".operator",
 }
 """Imported when it is asked for: pytest loads this package in every run, whether it is about operators or not."""
 
 __all__ = [
+    "STAND_INS",
     "Cluster",
     "Demo",
     "Environment",
     "Faults",
+    "Image",
     "NotReached",
     "Summary",
     "Walkthrough",
@@ -66,4 +73,4 @@ if not TYPE_CHECKING:  # to a type checker the names above are all there are
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(_HOMES[name], __name__), name)

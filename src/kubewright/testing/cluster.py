@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +16,9 @@ from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Su
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.kubeconfig import write
+from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.deployment.crds import until_established
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import CustomResource, codec
 from kubewright.models.crd import custom_resource_definitions
 from kubewright.models.kinds import kinds_of
@@ -68,6 +69,24 @@ class Cluster:
             yield name
         finally:
             await self.client.delete(Namespace, name)
+
+    @asynccontextmanager
+    async def images(self, images: Mapping[str, Image]) -> AsyncGenerator[None]:
+        """As long as the block lasts, Pods of these images run as processes of this machine: `STAND_INS`, or your own.
+
+        Pods that run by then go on. Raises ConfigError for a control plane that is not an embedded one.
+        """
+        path = self.config.image_table
+        if path is None:
+            raise ConfigError(f"{self.config.server} is no embedded control plane: its nodes run images alone")
+        table = ImageTable(path)
+        for name, image in images.items():
+            table.put(name, image)
+        try:
+            yield
+        finally:
+            for name in images:
+                table.remove(name)
 
     @asynccontextmanager
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.machinery.errors import KubewrightError
 from kubewright.manager import Manager
 from kubewright.models import CustomResource
@@ -43,6 +44,8 @@ class Demo:
     sample: Path
     """What to apply where one goes on by hand."""
     namespace: str = "default"
+    images: Mapping[str, Image] | None = None
+    """Whose Pods run as processes of this machine: `STAND_INS`, or commands of your own. None: all are simulated."""
 
     def main(self) -> None:
         parser = argparse.ArgumentParser(description=f"The walk-through of {self.manager.name}.")
@@ -59,7 +62,7 @@ class Demo:
     async def _run(self, keep: bool) -> None:
         _cancel_on_sigterm()
         began = time.monotonic()
-        async with Environment() as cluster:
+        async with Environment(images=self.images) as cluster:
             _say(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
             await cluster.install(*self.kinds)
             served = ", ".join(f"{kind.__api__.plural}.{kind.__api__.group}" for kind in self.kinds)

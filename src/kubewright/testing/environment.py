@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from kubewright.client.config import Config
 from kubewright.client.kubeconfig import embedded_extension
 from kubewright.client.transport import HandlerTransport
 from kubewright.controlplane.nodes.processes.environment import APIAddress
+from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
 from kubewright.controlplane.plane import ControlPlane, ControlPlaneOptions
 from kubewright.http.message import Peer, Request, Response
@@ -46,14 +48,19 @@ class Environment:
         server: ServerOptions | None = None,
         controllers: bool = True,
         options: ControlPlaneOptions | None = None,
+        images: Mapping[str, Image] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        """Without `controllers` the API server is alone, as under envtest: nothing acts on what is written."""
+        """Without `controllers` the API server is alone, as under envtest: nothing acts on what is written.
+
+        Pods of `images` run as processes of this machine: `STAND_INS`, or commands of your own.
+        """
         server = server or ServerOptions()
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
         self._controllers = controllers
         self._options = options
+        self._images = images
         self._data = server.data
         self._processes: ProcessRuntime | None = None
         self._stack = AsyncExitStack()
@@ -64,7 +71,7 @@ class Environment:
             stack.push_async_callback(self.served.close)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
             if self._controllers:
-                self._processes = ProcessRuntime((self._data or folder) / "nodes")
+                self._processes = ProcessRuntime((self._data or folder) / "nodes", images=self._images)
                 self.served.extensions = [embedded_extension(self._processes.images.path)]
                 await self._start_controllers(stack, self._processes)
             cluster = Cluster(self._admin(folder), folder)

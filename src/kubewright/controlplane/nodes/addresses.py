@@ -9,6 +9,8 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.controller import Request
 
 POD_NETWORK = IPv4Network("10.244.0.0/16")
+PROCESS_NETWORK = IPv4Network("127.64.0.0/10")
+"""Of Pods that are processes, where the system has addresses for each of them. Endpoints of Services may be there."""
 LOOPBACK = "127.0.0.1"
 """Of Pods that are processes, where the system has no addresses for each of them."""
 

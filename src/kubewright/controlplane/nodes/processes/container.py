@@ -28,10 +28,12 @@ from kubewright.apis.core.v1 import (
     ContainerStateWaiting,
     ContainerStatus,
 )
+from kubewright.controlplane.nodes.processes.environment import PORT
 from kubewright.controlplane.nodes.processes.handlers import Target, Unhealthy, perform
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.launch import CANNOT_START
 from kubewright.controlplane.nodes.processes.logs import ContainerLog, Lines
+from kubewright.controlplane.nodes.processes.ports import port_of_process
 from kubewright.controlplane.nodes.processes.preparation import NotYet, check, last_message, prepare
 from kubewright.controlplane.nodes.processes.probes import Probing
 from kubewright.controlplane.nodes.processes.process import Command, Output, Process
@@ -237,6 +239,7 @@ class ContainerRunner:
             return self._ended(CANNOT_START, at, log, str(error))
         self._process, self._command = process, prepared
         self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+        self._tell_of_ports(image)
         around.tell("Normal", "Started", f"Started container {self.spec.name} as process {process.pid}")
         around.changed()
         try:
@@ -245,6 +248,18 @@ class ContainerRunner:
             process.kill()
             self._process = None
         return self._ended(code, at, log)
+
+    def _tell_of_ports(self, image: Image) -> None:
+        """Say which ports are others here, to whoever wonders why a program could not open its own."""
+        for port in sorted({*image.ports, *(each.container_port for each in self.spec.ports)}):
+            there = port_of_process(port)
+            if there != port:
+                note = (
+                    f"This user may not open port {port}: container {self.spec.name} has to open {there} in its place, "
+                    f"as ${PORT}{port} says; or let everyone open it: "
+                    f"sysctl net.ipv4.ip_unprivileged_port_start={port}"
+                )
+                self._around.tell("Warning", "PortMoved", note)
 
     async def _attend(self, target: Target) -> int:
         """From the start of the process to its end."""

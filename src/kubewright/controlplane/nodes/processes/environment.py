@@ -21,9 +21,14 @@ from kubewright.controlplane.nodes.processes import downward, sources
 from kubewright.controlplane.nodes.processes.downward import Placed
 from kubewright.controlplane.nodes.processes.expansion import expand
 from kubewright.controlplane.nodes.processes.images import Image
+from kubewright.controlplane.nodes.processes.ports import port_of_process
 from kubewright.controlplane.nodes.processes.sources import Missing
 from kubewright.manager.serving import BIND_HOST
 
+IMAGE: Final = "KUBEWRIGHT_IMAGE"
+"""The variable that says what a container calls its image: one command may stand for many."""
+PORT: Final = "KUBEWRIGHT_PORT_"
+"""With a port behind it, the variable that says which port a process has to open for that one."""
 _OURS: Final = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 """What is told of this machine. The home folder is not: it may hold an administrator's kubeconfig."""
 
@@ -63,7 +68,10 @@ async def environment_of(
         "HOSTNAME": spec.hostname or placed.pod.metadata.name,
         SANDBOX: str(root),
         BIND_HOST: placed.address,
+        IMAGE: container.image or "",
     }
+    ports = {*image.ports, *(each.container_port for each in container.ports)}
+    given |= {f"{PORT}{port}": str(port_of_process(port)) for port in sorted(ports)}
     values = machine | given | image.env | api.variables()
     values |= await _from_sources(container, placed, client)
     for variable in container.env:

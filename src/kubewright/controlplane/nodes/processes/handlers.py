@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kubewright.apis.core.v1 import Container, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction
+from kubewright.controlplane.nodes.processes.ports import port_of_process
 from kubewright.controlplane.nodes.processes.process import Command, Process, Watcher
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
@@ -81,7 +82,7 @@ async def _exec(target: Target, command: Sequence[str]) -> None:
 
 async def _http_get(target: Target, get: HTTPGetAction) -> None:
     secure = (get.scheme or "HTTP").upper() == "HTTPS"
-    host, port = get.host or target.address, _port(target.container, get.port)
+    host, port = _where(target, get.host, get.port)
     host = f"[{host}]" if ":" in host else host
     headers = {header.name.lower(): header.value for header in get.http_headers}
     client = HTTPClient(f"{'https' if secure else 'http'}://{host}:{port}", ssl=_anybody() if secure else None)
@@ -100,12 +101,17 @@ async def _http_get(target: Target, get: HTTPGetAction) -> None:
 
 
 async def _tcp(target: Target, tcp: TCPSocketAction) -> None:
-    host, port = tcp.host or target.address, _port(target.container, tcp.port)
+    host, port = _where(target, tcp.host, tcp.port)
     try:
         _, writer = await asyncio.open_connection(host, port)
     except OSError as error:
         raise Unhealthy(f"dial tcp {host}:{port}: {error.strerror or error}") from error
     writer.close()
+
+
+def _where(target: Target, host: str | None, port: int | str) -> tuple[str, int]:
+    number = _port(target.container, port)
+    return (host, number) if host else (target.address, port_of_process(number))
 
 
 def _port(container: Container, port: int | str) -> int:

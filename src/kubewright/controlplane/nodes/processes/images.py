@@ -1,4 +1,7 @@
-"""Which images are commands of this machine: a file that only its user can write.
+"""Which images are commands of this machine: a file that only its user can write, and what the control plane was given.
+
+An entry `nginx:*` is for every tag and digest of `nginx`; one for the very name goes before it.
+`docker.io/library/nginx` is `nginx`, as it is for container engines.
 
 Whoever can write to the API alone can not start processes with it: the file is found through the kubeconfig that
 `kubewright up` writes (`kubewright.client.embedded`).
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -31,6 +34,8 @@ class Image(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     env: dict[str, str] = {}
     working_dir: str = ""
     """A folder of this machine; without one, the root of the container."""
+    ports: tuple[int, ...] = ()
+    """The ports that its program opens, whether a container declares them or not."""
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
@@ -38,16 +43,23 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ImageTable:
-    """The images that have a command, by the names that Pods call them by."""
+    """The images that have a command, by the names that Pods call them by.
 
-    def __init__(self, path: Path) -> None:
+    Those that are `given` are not written to the file; an entry of the file goes before a given one.
+    """
+
+    def __init__(self, path: Path, given: Mapping[str, Image] | None = None) -> None:
         self.path = path
+        self._given = dict(given or {})
         self._read_at: tuple[int, int, int] | None = None
         self._images: dict[str, Image] = {}
 
     def get(self, name: str) -> Image | None:
         """What the table says of an image now. Raises ConfigError when it is damaged, or others may write it."""
-        return self._current().get(name)
+        short, written = _short(name), self._current()
+        names = (name, short, f"{_repository(short)}:*")
+        tables = (written, self._given)
+        return next((table[each] for each in names for table in tables if each in table), None)
 
     def put(self, name: str, image: Image) -> None:
         """From now on containers of that image run as it says. Those that run already go on as they are."""
@@ -95,3 +107,15 @@ class ImageTable:
             Path(temporary).replace(self.path)
         finally:
             os.close(folder)
+
+
+def _short(name: str) -> str:
+    """The name of an image as people write it: without the registry that is meant anyway."""
+    return name.removeprefix("docker.io/").removeprefix("library/")
+
+
+def _repository(name: str) -> str:
+    """The name without its tag and digest."""
+    name = name.partition("@")[0]
+    tagged, colon, tag = name.rpartition(":")
+    return tagged if colon and "/" not in tag else name

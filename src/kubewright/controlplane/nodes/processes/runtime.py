@@ -21,6 +21,7 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.client.client import Client
 from kubewright.controller import Channel
 from kubewright.controller import Request as Name
+from kubewright.controlplane.nodes.addresses import PROCESS_NETWORK
 from kubewright.controlplane.nodes.outcome import ANNOTATION
 from kubewright.controlplane.nodes.processes.container import SCHEME, NoLog
 from kubewright.controlplane.nodes.processes.downward import Placed
@@ -45,18 +46,18 @@ _LAST_GRACE: Final = 5.0
 
 
 def address_network() -> IPv4Network | None:
-    """A network of this machine for Pods, likely not that of another control plane; None where the system has none.
-
-    It is in 127.64.0.0/10, whose addresses the API server takes for endpoints of Services.
-    """
-    return IPv4Network(f"127.{64 + secrets.randbelow(64)}.0.0/16") if sys.platform == "linux" else None
+    """A network of this machine for Pods, likely not that of another control plane; None where the system has none."""
+    if sys.platform != "linux":
+        return None
+    return secrets.choice(list(PROCESS_NETWORK.subnets(new_prefix=16)))
 
 
 class ProcessRuntime:
     """Runs Pods, and keeps what they wrote, in `folder`."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
-        self.images = ImageTable(folder / TABLE)
+    def __init__(self, folder: Path, *, images: Mapping[str, Image] | None = None, clock: Clock | None = None) -> None:
+        """`images` have a command besides those in the table that is kept in `folder`."""
+        self.images = ImageTable(folder / TABLE, images)
         self.changed = Channel()
         """The Pods of which there is something new to report."""
         self._folder = folder

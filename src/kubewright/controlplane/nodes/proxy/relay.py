@@ -1,0 +1,43 @@
+"""Bytes between two connections, until both have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, NamedTuple
+
+_CHUNK: Final = 64 << 10
+
+
+class Connection(NamedTuple):
+    """A TCP connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def cut(self) -> None:
+        self.writer.transport.abort()
+
+
+async def relay(one: Connection, other: Connection) -> None:
+    """Carry what each says to the other, and the end of it. Both are closed then; one that is cut cuts the other."""
+    directions = [asyncio.ensure_future(_copy(one, other)), asyncio.ensure_future(_copy(other, one))]
+    try:
+        await asyncio.gather(*directions)
+        one.writer.close()
+        other.writer.close()
+    except OSError:
+        pass  # the other side learns of it below
+    finally:
+        for direction in directions:
+            direction.cancel()
+        for each in (one, other):
+            if not each.writer.is_closing():
+                each.cut()
+
+
+async def _copy(source: Connection, target: Connection) -> None:
+    while data := await source.reader.read(_CHUNK):
+        target.writer.write(data)
+        await target.writer.drain()
+    if target.writer.can_write_eof():
+        target.writer.write_eof()

@@ -1,0 +1,200 @@
+"""Node ports that lead to Pods which run: what a user of `kubewright up` opens in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from kubewright import ObjectMeta
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import ConfigMap, Event, Pod, Service
+from kubewright.client.patch import MergePatch
+from kubewright.models import codec
+from kubewright.testing import STAND_INS, Cluster, eventually
+
+PORT = 31311
+OTHER = 31312
+pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
+
+
+class Web:
+    """Services in front of Pods of nginx."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.client = cluster.client
+        self.namespace = namespace
+
+    async def deploy(
+        self, replicas: int = 1, name: str = "web", volumes: Sequence[dict[str, Any]] = (), **container: Any
+    ) -> None:
+        labels = {"app": name}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [web_server(container)], "volumes": volumes}}
+        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+        deployment = codec.from_dict(Deployment, {"spec": spec})
+        deployment.metadata = ObjectMeta(name=name, namespace=self.namespace)
+        await self.client.create(deployment)
+
+    async def expose(self, *ports: dict[str, Any], name: str = "web", app: str = "web", **spec: Any) -> Service:
+        given = [{"port": 80, "nodePort": PORT}] if not ports else list(ports)
+        service = codec.from_dict(
+            Service, {"spec": {"type": "NodePort", "selector": {"app": app}, "ports": given, **spec}}
+        )
+        service.metadata = ObjectMeta(name=name, namespace=self.namespace)
+        return await self.client.create(service)
+
+    async def pods(self) -> list[Pod]:
+        return list(await self.client.list(Pod, namespace=self.namespace))
+
+    async def event(self, text: str) -> None:
+        async def check() -> None:
+            found = [str(each.message) for each in await self.client.list(Event, namespace=self.namespace)]
+            assert any(text in each for each in found), found
+
+        await eventually(check)
+
+
+def web_server(more: dict[str, Any]) -> dict[str, Any]:
+    probe = {"httpGet": {"path": "/", "port": 80}, "periodSeconds": 1}
+    return {"name": "web", "image": "nginx:1.23.1", "readinessProbe": probe, **more}
+
+
+async def page(port: int = PORT) -> str:
+    """The page at a node port. AssertionError when nothing serves there."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        answer = (await reader.read()).decode()
+        writer.close()
+    except OSError as error:
+        raise AssertionError(f"nothing serves at {port}: {error}") from error
+    assert answer.startswith("HTTP/1.0 200"), answer
+    return answer
+
+
+async def shows(text: str, port: int = PORT) -> None:
+    assert text in await page(port)
+
+
+async def closed(port: int = PORT) -> None:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionRefusedError:
+        return
+    writer.close()
+    raise AssertionError(f"{port} is open")
+
+
+@pytest_asyncio.fixture
+async def web(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Web]:
+    if target != "embedded":
+        pytest.skip("on other control planes images are images")
+    async with cluster.images(STAND_INS):
+        yield Web(cluster, namespace)
+
+
+async def test_a_browser_is_served_by_every_ready_replica_in_turn(web: Web) -> None:
+    await web.deploy(replicas=2)
+    await web.expose()
+
+    async def both() -> None:
+        pages = {await page() for _ in range(4)}
+        names = {pod.metadata.name for pod in await web.pods()}
+        assert len(names) == 2
+        assert all(any(f"Pod {name}" in each for each in pages) for name in names), pages
+
+    await eventually(both)
+
+
+async def test_a_mounted_config_map_is_what_is_served_and_its_changes_are(web: Web) -> None:
+    content = ConfigMap(metadata=ObjectMeta(name="page", namespace=web.namespace), data={"index.html": "<h1>One</h1>"})
+    await web.client.create(content)
+    mounts = [{"name": "page", "mountPath": "/usr/share/nginx/html"}]
+    await web.deploy(volumes=[{"name": "page", "configMap": {"name": "page"}}], volumeMounts=mounts)
+    await web.expose()
+    await eventually(shows, "<h1>One</h1>")
+    await web.client.patch(
+        ConfigMap, MergePatch({"data": {"index.html": "<h1>Two</h1>"}}), name="page", namespace=web.namespace
+    )
+    await eventually(shows, "<h1>Two</h1>")
+
+
+async def test_a_port_that_changes_moves_and_one_whose_service_goes_closes(web: Web) -> None:
+    await web.deploy()
+    service = await web.expose()
+    await eventually(page)
+    await web.client.patch(
+        Service, MergePatch({"spec": {"ports": [{"port": 80, "nodePort": OTHER}]}}), name="web", namespace=web.namespace
+    )
+    await eventually(page, OTHER)
+    await eventually(closed, PORT)
+    await web.client.delete(service)
+    await eventually(closed, OTHER)
+
+
+async def test_a_target_port_may_be_meant_by_its_name(web: Web) -> None:
+    await web.deploy(ports=[{"name": "http", "containerPort": 80}])
+    await web.expose({"name": "x", "port": 8080, "targetPort": "http", "nodePort": PORT}, type="LoadBalancer")
+    await eventually(page)
+
+
+async def test_a_port_can_be_handed_from_one_service_to_another(web: Web) -> None:
+    await web.deploy()
+    await web.deploy(name="other", image="nginx:1.23.2")
+    first = await web.expose()
+    await eventually(shows, "nginx:1.23.1")
+    await web.client.delete(first)
+    await web.expose(name="second", app="other")
+    await eventually(shows, "nginx:1.23.2")
+
+
+async def test_nothing_listens_for_simulated_pods(web: Web) -> None:
+    await web.deploy(image="registry.test/simulated")
+    await web.expose()
+
+    async def ready() -> None:
+        deployment = await web.client.get(Deployment, "web", namespace=web.namespace)
+        assert deployment.status.available_replicas == 1
+
+    await eventually(ready)
+    await web.deploy(name="other")
+    await web.expose({"port": 80, "nodePort": OTHER}, name="other", app="other")
+    await eventually(page, OTHER)
+    await closed(PORT)
+
+
+async def test_a_port_that_another_program_has_is_told_of_and_taken_when_it_is_free(web: Web) -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", PORT))
+        taken.listen()
+        await web.deploy()
+        await web.expose()
+        await web.event(f"Node port {PORT} can't be opened at 127.0.0.1: address already in use")
+    await eventually(page)
+
+
+async def test_other_protocols_than_tcp_are_told_of(web: Web) -> None:
+    await web.deploy()
+    await web.expose({"port": 80, "nodePort": PORT, "protocol": "UDP"})
+    await web.event(f"Node port {PORT}/UDP is not opened")
+
+
+async def test_a_pod_that_goes_is_passed_over_while_its_replacement_starts(web: Web) -> None:
+    await web.deploy(replicas=2)
+    await web.expose()
+    await eventually(page)
+    gone = (await web.pods())[0]
+    await web.client.delete(gone)
+
+    async def replaced() -> None:
+        await page()
+        names = {pod.metadata.name for pod in await web.pods()}
+        assert len(names) == 2
+        assert gone.metadata.name not in names
+
+    await eventually(replaced)
