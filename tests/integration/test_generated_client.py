@@ -109,6 +109,14 @@ def test_strict_checkers_accept_the_package_and_find_what_is_wrong_in_its_use(
     assert lines == set(range(first, first + ERRORS)), found
 
 
+def test_the_linter_of_a_fresh_project_accepts_the_package(package: Path) -> None:
+    project = GOLDEN.parent / "projects/full/pyproject.toml"
+    for command in (["check", "--no-cache", f"--config={project}"], ["format", "--check", f"--config={project}"]):
+        arguments = [sys.executable, "-m", "ruff", *command, str(package)]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_what_is_there_stays_and_what_is_not_needed_goes(package: Path, tmp_path: Path) -> None:
     folder = tmp_path / "fleet-client"
     generate("--output", folder, "--kinds", "Harbour")
