@@ -10,8 +10,9 @@ from kubewright.client.patch import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone
+
+from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.main import manager
-from webserver_operator.types import WebServer
 
 NAMESPACE: Final = "default"
 SAMPLE: Final = Path(__file__).parent / "config" / "samples" / "my_v1_webserver.yaml"
@@ -22,7 +23,7 @@ def image_of(pod: Pod | PodTemplateSpec | None) -> str:
 
 
 SHOWN: Final[Mapping[type, Summary]] = {
-    WebServer: lambda web: f"{web.spec.replicas} × {web.spec.image}, {web.status.available_replicas} available",
+    WebServer: lambda web: f"{web.spec.replicas} of {web.spec.image}, {web.status.available_replicas} available",
     Deployment: lambda it: f"{it.spec.replicas} wanted, {it.status.available_replicas or 0} available",
     ReplicaSet: lambda it: f"{image_of(it.spec.template)}, {it.spec.replicas} wanted",
     Pod: lambda it: f"{image_of(it)}, {it.status.phase}",

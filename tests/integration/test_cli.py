@@ -18,8 +18,8 @@ from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Cluster, gone
-from webserver_operator.controller import reconcile
-from webserver_operator.types import WebServer
+from webserver_operator.api.v1.webserver import WebServer
+from webserver_operator.controller.webserver import reconcile
 
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
 NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")

@@ -16,7 +16,7 @@ from integration.kubectl import KUBECTL, Kubectl
 from kubewright import Manager
 from kubewright.apis.core.v1 import Service
 from kubewright.testing import Cluster, eventually, gone
-from webserver_operator.controller import reconcile
+from webserver_operator.controller.webserver import reconcile
 
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine"),
@@ -71,7 +71,7 @@ async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
     assert await kubectl("apply", "-f", str(SAMPLE)) == "webserver.my.domain/webserver-sample created\n"
     await serves(kubectl, 3, "nginx:1.23.1")
     header, row = (await kubectl("get", "webservers")).splitlines()
-    assert header.split() == ["NAME", "REPLICAS", "IMAGE", "AVAILABLE", "AGE"]
+    assert header.split() == ["NAME", "REPLICAS", "IMAGE", "READY", "AGE"]
     assert row.split()[:4] == ["webserver-sample", "3", "nginx:1.23.1", "True"]
     service = await kubectl("get", "service", "webserver-sample-service")
     assert "80:30010/TCP" in service

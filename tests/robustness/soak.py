@@ -25,7 +25,7 @@ from kubewright.testing import Cluster
 from robustness.gizmos import Gizmos
 from robustness.processes import operator
 from robustness.webservers import Churn
-from webserver_operator.types import WebServer
+from webserver_operator.api.v1.webserver import WebServer
 
 GIZMOS = 40
 WEBSERVERS = 20

@@ -19,8 +19,8 @@ from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import WRITES, Gate, Line, between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operator
 from robustness.processes import operator as operator_process
-from webserver_operator.controller import reconcile as reconcile_webserver
-from webserver_operator.types import WebServer
+from webserver_operator.api.v1.webserver import WebServer
+from webserver_operator.controller.webserver import reconcile as reconcile_webserver
 
 LASTS = 2.0
 """Seconds."""

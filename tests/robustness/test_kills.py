@@ -15,8 +15,8 @@ from kubewright.apis.core.v1 import Pod, Service
 from kubewright.testing import Cluster, eventually
 from robustness.processes import operator
 from robustness.webservers import Churn
-from webserver_operator.controller import reconcile
-from webserver_operator.types import WebServer
+from webserver_operator.api.v1.webserver import WebServer
+from webserver_operator.controller.webserver import reconcile
 
 pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(300)]
 

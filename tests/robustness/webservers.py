@@ -9,7 +9,7 @@ from collections import Counter
 from kubewright import Client, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.client import MergePatch
-from webserver_operator.types import WebServer, WebServerSpec
+from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 
 
 class Churn:

@@ -1,21 +1,25 @@
-"""A control plane with the operator at work: its own ServiceAccount, with the rights that its controller declares."""
+"""The operator at work on a control plane: the embedded one, or as `pytest --target` says.
+
+It works as a ServiceAccount with the rights that its controllers declare, and no others.
+"""
 
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
-
 from kubewright import Config, Manager
-from kubewright.testing import Cluster, running
-from webserver_operator.controller import reconcile
+from kubewright.testing import Cluster, Faults, running
+
+from webserver_operator import api
+from webserver_operator.main import manager
 from webservers import WebServers
 
 
 @pytest_asyncio.fixture
 async def webs(cluster: Cluster, namespace: str) -> AsyncIterator[WebServers]:
     """The WebServers of the test's namespace; the node port is free again after it."""
+    await cluster.install(api)
     webs = WebServers(cluster, namespace)
-    await webs.install()
     yield webs
     await webs.clean_up()
 
@@ -23,22 +27,22 @@ async def webs(cluster: Cluster, namespace: str) -> AsyncIterator[WebServers]:
 @pytest_asyncio.fixture
 async def account(cluster: Cluster, webs: WebServers) -> AsyncIterator[Config]:
     """The operator's own credentials."""
-    async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=webs.namespace) as account:
+    async with cluster.service_account(manager.rbac_rules(), namespace=webs.namespace) as account:
         yield account
 
 
 @pytest.fixture
-def new_operator(account: Config) -> Callable[[], Manager]:
-    """Makes an operator, as a new process would be."""
+def new_operator(account: Config) -> Callable[..., Manager]:
+    """Makes an operator, as a new process would be; with a `Faults`, things go wrong for it."""
 
-    def make() -> Manager:
-        return Manager([reconcile], name="webserver-operator", config=account, health_address="0", metrics_address="0")
+    def make(access: Config | Faults = account) -> Manager:
+        return Manager(manager.controllers, name=manager.name, config=access, health_address="0", metrics_address="0")
 
     return make
 
 
 @pytest_asyncio.fixture
-async def operator(new_operator: Callable[[], Manager]) -> AsyncIterator[Manager]:
+async def operator(new_operator: Callable[..., Manager]) -> AsyncIterator[Manager]:
     """The operator, at work."""
     async with running(new_operator()) as manager:
         yield manager

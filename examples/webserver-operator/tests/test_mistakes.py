@@ -1,10 +1,10 @@
 """What somebody writes wrong in a WebServer is told at once, with the field."""
 
 import pytest
-
 from kubewright import Invalid, ObjectMeta, Unstructured
 from kubewright.machinery.errors import BadRequest
-from webserver_operator.types import WebServer
+
+from webserver_operator.api.v1.webserver import WebServer
 from webservers import WebServers
 
 RIGHT = {"replicas": 1, "image": "nginx"}
@@ -16,31 +16,44 @@ Loose = Unstructured.of(WebServer.__api__)
     [
         pytest.param(
             {**RIGHT, "replicas": "three"},
-            'WebServer.my.domain "web" is invalid: spec.replicas: Invalid value: "string": '
-            'spec.replicas in body must be of type integer: "string"',
+            'spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"',
             id="wrong type",
         ),
         pytest.param(
             {**RIGHT, "replicas": -1},
-            'WebServer.my.domain "web" is invalid: spec.replicas: Invalid value: -1: '
-            "spec.replicas in body should be greater than or equal to 0",
+            "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0",
             id="too few",
         ),
         pytest.param(
             {**RIGHT, "image": ""},
-            'WebServer.my.domain "web" is invalid: spec.image: Invalid value: "": '
-            "spec.image in body should be at least 1 chars long",
+            'spec.image: Invalid value: "": spec.image in body should be at least 1 chars long',
             id="empty image",
         ),
-        pytest.param({"replicas": 1}, 'WebServer.my.domain "web" is invalid: spec.image: Required value', id="bare"),
-        pytest.param(None, 'WebServer.my.domain "web" is invalid: spec: Required value', id="no spec"),
+        pytest.param(
+            {**RIGHT, "image": " nginx"},
+            "spec.image: Invalid value: \" nginx\": spec.image in body should match '^\\S*$'",
+            id="image with a space",
+        ),
+        pytest.param({"replicas": 1}, "spec.image: Required value", id="bare"),
+        pytest.param(None, "spec: Required value", id="no spec"),
     ],
 )
 async def test_a_value_that_cannot_be_is_refused(webs: WebServers, spec: dict[str, object] | None, said: str) -> None:
     content = {} if spec is None else {"spec": spec}
     with pytest.raises(Invalid) as refused:
         await webs.client.create(Loose(metadata=ObjectMeta(name="web", namespace=webs.namespace), content=content))
-    assert str(refused.value) == said
+    assert 'WebServer.my.domain "web" is invalid' in str(refused.value)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["web.1", "1-web", "w" * 56])
+async def test_a_name_that_its_service_could_not_have_is_refused(webs: WebServers, name: str) -> None:
+    with pytest.raises(Invalid, match="its Service is called <name>-service: the name has to"):
+        await webs.create(name)
+
+
+async def test_the_longest_name_will_do(webs: WebServers) -> None:
+    await webs.create("w" * 55)
 
 
 async def test_a_field_that_does_not_exist_is_refused(webs: WebServers) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-
 from kubewright import Manager
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
 from kubewright.testing import eventually, running
-from webservers import OLD, WebServers, available_condition
+
+from webservers import OLD, WebServers, ready_condition
 
 pytestmark = pytest.mark.xdist_group("node port 30010")
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.xdist_group("node port 30010")
 async def test_it_says_how_many_replicas_serve(webs: WebServers, operator: Manager) -> None:
     await webs.create(replicas=2)
     web = await webs.serves(replicas=2)
-    assert available_condition(web).message == "2 of 2 replicas serve"
+    assert ready_condition(web).message == "2 of 2 replicas serve"
 
 
 async def test_a_condition_keeps_its_time_until_it_changes(webs: WebServers, operator: Manager) -> None:
     await webs.create(replicas=2)
-    before = available_condition(await webs.serves(replicas=2))
+    before = ready_condition(await webs.serves(replicas=2))
     await webs.change(replicas=1)
-    after = available_condition(await webs.serves(replicas=1))
+    after = ready_condition(await webs.serves(replicas=1))
     assert after.message == "1 of 1 replicas serve"
     assert after.last_transition_time == before.last_transition_time
 
@@ -61,10 +61,12 @@ async def test_a_second_webserver_is_told_who_has_the_port_and_gets_it_when_it_i
     second = await webs.create("second", replicas=1)
 
     async def is_told() -> None:
-        condition = available_condition(await webs.get("second"))
+        condition = ready_condition(await webs.get("second"))
         assert (condition.status, condition.reason) == ("False", "NodePortTaken")
         assert f'node port 30010 is taken by Service "{webs.namespace}/first-service"' in condition.message
-        [event] = [each for each in await webs.client.list(Event, namespace=webs.namespace) if regards(each, "second")]
+        events = [each for each in await webs.client.list(Event, namespace=webs.namespace) if regards(each, "second")]
+        assert len(events) == 1
+        [event] = events
         assert (event.type, event.reason, event.note) == ("Warning", "NodePortTaken", condition.message)
         assert event.regarding is not None
         assert event.regarding.uid == second.metadata.uid

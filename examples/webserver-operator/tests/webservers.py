@@ -4,8 +4,10 @@ from kubewright import Condition, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, Service
 from kubewright.client import MergePatch
+from kubewright.client.client import Propagation
 from kubewright.testing import Cluster, eventually
-from webserver_operator.types import WebServer, WebServerSpec
+
+from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 
 OLD, NEW = "nginx:1.23.1", "nginx:1.23.0"
 
@@ -18,9 +20,6 @@ class WebServers:
         self.client = cluster.client
         self.namespace = namespace
 
-    async def install(self) -> None:
-        await self.cluster.install(WebServer)
-
     async def create(self, name: str = "web", *, replicas: int = 3, image: str = OLD) -> WebServer:
         metadata = ObjectMeta(name=name, namespace=self.namespace)
         spec = WebServerSpec(replicas=replicas, image=image)
@@ -29,8 +28,8 @@ class WebServers:
     async def change(self, name: str = "web", **spec: object) -> None:
         await self.client.patch(WebServer, MergePatch({"spec": spec}), name=name, namespace=self.namespace)
 
-    async def delete(self, name: str = "web") -> None:
-        await self.client.delete(WebServer, name, namespace=self.namespace)
+    async def delete(self, name: str = "web", *, propagation: Propagation = "Background") -> None:
+        await self.client.delete(WebServer, name, namespace=self.namespace, propagation=propagation)
 
     async def get(self, name: str = "web") -> WebServer:
         return await self.client.get(WebServer, name, namespace=self.namespace)
@@ -52,9 +51,9 @@ class WebServers:
 
         async def check() -> WebServer:
             web = await self.get(name)
-            available = available_condition(web)
-            assert (available.status, available.reason) == ("True", "AllReplicasAvailable")
-            assert available.observed_generation == web.metadata.generation
+            ready = ready_condition(web)
+            assert (ready.status, ready.reason) == ("True", "AllReplicasAvailable")
+            assert ready.observed_generation == web.status.observed_generation == web.metadata.generation
             assert web.status.available_replicas == replicas
             labels = {"webserver_cr": name}
             pods = await self.client.list(Pod, namespace=self.namespace, labels=labels)
@@ -75,7 +74,7 @@ class WebServers:
                     continue
 
 
-def available_condition(web: WebServer) -> Condition:
-    found = [each for each in web.status.conditions if each.type == "Available"]
+def ready_condition(web: WebServer) -> Condition:
+    found = [each for each in web.status.conditions if each.type == "Ready"]
     assert len(found) == 1, web.status.conditions
     return found[0]

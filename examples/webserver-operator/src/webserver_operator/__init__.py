@@ -1,1 +1,1 @@
-"""An operator that keeps web servers."""
+"""The operator webserver-operator."""

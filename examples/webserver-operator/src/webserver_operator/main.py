@@ -1,9 +1,15 @@
-"""The program: `python -m webserver_operator.main`, or `kubewright run`."""
+"""The operator: its controllers, and how they run. `kubewright run --help` lists its flags."""
 
 from kubewright import Manager
-from webserver_operator.controller import reconcile
 
-manager = Manager(controllers=[reconcile], name="webserver-operator")
+from webserver_operator.controller import webserver
+
+manager = Manager(
+    controllers=[
+        webserver.reconcile,
+    ],
+    name="webserver-operator",
+)
 
 if __name__ == "__main__":
     manager.main()

@@ -1,16 +1,19 @@
-"""The API of the operator: what a WebServer is."""
+"""The API: what a WebServer is, in version v1."""
 
 from typing import Annotated
 
 from kubewright import (
     Condition,
     CustomResource,
+    Int64,
     ListMapKey,
     ListType,
     Minimum,
     MinLength,
     Model,
+    Pattern,
     PrintColumn,
+    XValidation,
     field,
 )
 
@@ -20,17 +23,19 @@ class WebServerSpec(Model):
 
     replicas: Annotated[int, Minimum(0)] = 1
     """The number of replicas that the webserver should have"""
-    image: Annotated[str, MinLength(1)]
+    image: Annotated[str, MinLength(1), Pattern(r"^\S*$")]
     """The container image of the webserver"""
 
 
 class WebServerStatus(Model):
     """What a WebServer is."""
 
+    observed_generation: Int64 = 0
+    """The generation of the spec that this status is about"""
     available_replicas: int = 0
     """How many replicas serve at present"""
     conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
-    """`Available` says whether the webserver can be reached, and why not"""
+    """Ready says whether it is as its spec asks for, and why not."""
 
 
 class WebServer(
@@ -40,11 +45,18 @@ class WebServer(
     columns=[
         PrintColumn("Replicas", ".spec.replicas", type="integer"),
         PrintColumn("Image", ".spec.image"),
-        PrintColumn("Available", '.status.conditions[?(@.type=="Available")].status'),
+        PrintColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
         PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
     ],
+    markers=[
+        XValidation(
+            "self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$') && size(self.metadata.name) <= 55",
+            message="its Service is called <name>-service: the name has to be of lower-case letters, digits and '-', "
+            "to begin with a letter, and to have at most 55 characters",
+        ),
+    ],
 ):
-    """WebServer is the Schema for the webservers API"""
+    """WebServer is the Schema for the webservers API."""
 
     spec: WebServerSpec
     status: WebServerStatus = field(default_factory=WebServerStatus)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kubewright import LabelSelector, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import (
     Container,
@@ -12,10 +13,9 @@ from kubewright.apis.core.v1 import (
     ServicePort,
     ServiceSpec,
 )
-from kubewright.models.meta import LabelSelector, ObjectMeta
-from webserver_operator.types import WebServer
 
-CONTAINER: Final = "webserver"
+from webserver_operator.api.v1.webserver import WebServer
+
 PORT: Final = 80
 NODE_PORT: Final = 30010
 
@@ -25,11 +25,11 @@ def labels_for(web: WebServer) -> dict[str, str]:
 
 
 def deployment_for(web: WebServer) -> Deployment:
-    """As many pods with the image of the spec as the spec asks for."""
+    """As many Pods with the image of the spec as the spec asks for."""
     labels = labels_for(web)
-    container = Container(name=CONTAINER, image=web.spec.image, ports=[ContainerPort(container_port=PORT)])
+    container = Container(name="webserver", image=web.spec.image, ports=[ContainerPort(container_port=PORT)])
     return Deployment(
-        metadata=ObjectMeta(name=web.metadata.name, namespace=web.metadata.namespace, labels=labels),
+        metadata=ObjectMeta(name=web.metadata.name, labels=labels),
         spec=DeploymentSpec(
             replicas=web.spec.replicas,
             selector=LabelSelector(match_labels=labels),
@@ -39,10 +39,10 @@ def deployment_for(web: WebServer) -> Deployment:
 
 
 def service_for(web: WebServer) -> Service:
-    """The pods, on port 80 in the cluster and on port 30010 of every node."""
+    """The Pods, on port 80 in the cluster and on port 30010 of every node."""
     labels = labels_for(web)
     port = ServicePort(name="http", port=PORT, target_port=PORT, node_port=NODE_PORT, protocol="TCP")
     return Service(
-        metadata=ObjectMeta(name=f"{web.metadata.name}-service", namespace=web.metadata.namespace, labels=labels),
+        metadata=ObjectMeta(name=f"{web.metadata.name}-service", labels=labels),
         spec=ServiceSpec(type="NodePort", selector=labels, ports=[port]),
     )

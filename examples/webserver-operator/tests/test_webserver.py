@@ -1,17 +1,30 @@
-"""The Deployment and the Service of a WebServer: as documented, and always."""
+"""What a WebServer does, as its users see it: a Deployment and a Service, as documented, and always."""
+
+from pathlib import Path
 
 import pytest
-
 from kubewright import Object
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
+from kubewright.client.client import Propagation
+from kubewright.machinery import yaml
+from kubewright.models import codec
 from kubewright.testing import eventually, gone
-from webserver_operator.types import WebServer
+
+from webserver_operator.api.v1.webserver import WebServer
 from webservers import NEW, OLD, WebServers
 
 pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.xdist_group("node port 30010")]
 
+SAMPLE = Path(__file__).parents[1] / "config/samples/my_v1_webserver.yaml"
 LABELS = {"app": "webserver", "webserver_cr": "web"}
+
+
+async def test_the_sample_becomes_ready(webs: WebServers) -> None:
+    sample = codec.from_dict(WebServer, yaml.load(SAMPLE.read_text()))
+    sample.metadata.namespace = webs.namespace
+    await webs.client.create(sample, field_validation="Strict")
+    await webs.serves("webserver-sample", replicas=3, image="nginx:1.23.1")
 
 
 async def test_a_webserver_gets_its_deployment(webs: WebServers) -> None:
@@ -112,12 +125,14 @@ async def test_a_deployment_that_is_edited_by_hand_is_brought_back(webs: WebServ
     assert [port.container_port for port in container.ports] == [80]
 
 
-async def test_all_goes_with_the_webserver(webs: WebServers) -> None:
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_all_goes_with_the_webserver(webs: WebServers, propagation: Propagation) -> None:
     await webs.create()
     await webs.serves()
-    await webs.delete()
+    await webs.delete(propagation=propagation)
     await gone(webs.service)
     await gone(webs.deployment)
+    await gone(webs.get)
 
     async def nothing_is_left() -> None:
         assert not await webs.replica_sets()

@@ -1,0 +1,163 @@
+"""The controller of WebServer: brings about what its spec asks for, and says how it stands."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Final, Literal, TypeVar
+
+from kubewright import Context, Invalid, Lister, NotFound, Object, Request, Result, Watch, controller, set_condition
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import Service
+from kubewright.client import MergePatch
+from kubewright.controller.ownership import is_controlled_by
+from kubewright.models import codec
+
+from webserver_operator.api.v1.webserver import WebServer
+from webserver_operator.controller.children import NODE_PORT, deployment_for, service_for
+
+LOOK_AGAIN: Final = Result(requeue_after=timedelta(seconds=10))
+RETRY: Final = Result(requeue_after=timedelta(seconds=5))
+PORT_TAKEN: Final = "NodePortTaken"
+
+T = TypeVar("T", bound=Object)
+Fields = Mapping[str, Callable[[T], object]]
+
+DEPLOYMENT_FIELDS: Final[Fields[Deployment]] = {
+    "spec.replicas": lambda deployment: deployment.spec.replicas,
+    "spec.template.spec.containers[0].image": lambda deployment: deployment.spec.template.spec.containers[0].image,
+}
+SERVICE_FIELDS: Final[Fields[Service]] = {
+    "spec.type": lambda service: service.spec.type,
+    "spec.selector": lambda service: service.spec.selector,
+    "spec.ports": lambda service: [(port.port, port.target_port, port.node_port) for port in service.spec.ports],
+}
+"""What is told when it changes."""
+
+
+class Hindered(Exception):
+    """What the spec asks for cannot be as long as something else is there."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def reasons(web: WebServer) -> Iterable[str]:
+    return [condition.reason for condition in web.status.conditions]
+
+
+def waiting_for_port(service: Service, webs: Lister[WebServer]) -> Iterable[Request]:
+    """Those that wait for the port that this Service has, or had before it changed or went."""
+    return webs.keys_by_index("reason", PORT_TAKEN) if has_node_port(service) else []
+
+
+@controller(
+    WebServer,
+    owns=[Deployment, Service],
+    indexers={"reason": reasons},
+    watches=[Watch(Service, map=waiting_for_port)],
+)
+async def reconcile(ctx: Context[WebServer]) -> Result:
+    """Bring the Deployment and the Service about, and say in the status whether all replicas serve."""
+    try:
+        await apply_deployment(ctx)
+        await apply_service(ctx)
+    except Hindered as error:
+        await warn(ctx, error.reason, str(error))
+        return RETRY
+    except Invalid as error:
+        await warn(ctx, "Refused", str(error))
+        raise
+    wanted, available = ctx.object.spec.replicas, ctx.object.status.available_replicas
+    message = f"{available} of {wanted} replicas serve"
+    if available >= wanted:
+        await report(ctx, "True", "AllReplicasAvailable", message)
+    else:
+        await report(ctx, "False", "ReplicasMissing", message)
+    return LOOK_AGAIN
+
+
+async def apply_deployment(ctx: Context[WebServer]) -> None:
+    desired = deployment_for(ctx.object)
+    present = await find(ctx, desired)
+    applied = await ctx.apply(desired)
+    tell_changes(ctx, present, desired, DEPLOYMENT_FIELDS)
+    ctx.object.status.available_replicas = applied.status.available_replicas or 0
+
+
+async def apply_service(ctx: Context[WebServer]) -> None:
+    """Raises Hindered where another Service has the port, without a write where the cache knows that already."""
+    desired = service_for(ctx.object)
+    present = await find(ctx, desired)
+    for other in await ctx.list(Service, namespace=""):
+        if has_node_port(other) and not is_controlled_by(other, ctx.object):
+            raise port_taken(f'Service "{other.metadata.namespace}/{other.metadata.name}"')
+    try:
+        if present and keys_of_ports(present) != keys_of_ports(desired):
+            # An apply leaves alone what others added to a list; here nothing is theirs.
+            await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
+        await ctx.apply(desired)
+    except Invalid as error:
+        if any(cause.field == "spec.ports[0].nodePort" for cause in error.causes):
+            raise port_taken("another Service") from error
+        raise
+    tell_changes(ctx, present, desired, SERVICE_FIELDS)
+
+
+async def find(ctx: Context[WebServer], desired: T) -> T | None:
+    """What there is in the place of `desired`. Raises Hindered where that is somebody else's."""
+    kind, name = type(desired), desired.metadata.name
+    try:
+        present = await ctx.get(kind, name)
+    except NotFound:
+        return None
+    if not is_controlled_by(present, ctx.object):
+        raise Hindered("NameTaken", f'{kind.__api__.kind} "{name}" is there already, and not of this WebServer')
+    return present
+
+
+def has_node_port(service: Service) -> bool:
+    return any(port.node_port == NODE_PORT for port in service.spec.ports)
+
+
+def port_taken(by: str) -> Hindered:
+    return Hindered(PORT_TAKEN, f"node port {NODE_PORT} is taken by {by}; the webserver gets it as soon as it is free")
+
+
+def keys_of_ports(service: Service) -> list[tuple[int, str]]:
+    return [(port.port, port.protocol or "TCP") for port in service.spec.ports]
+
+
+def tell_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fields[T]) -> None:
+    """Say what was done: to which object, and from which value to which."""
+    kind, name = after.__api__.kind, after.metadata.name
+    if before is None:
+        ctx.log.info(f"{kind} created", object=name)
+        ctx.events.normal(ctx.object, "Created", f"Created {kind} {name}", action="Create")
+        return
+    for path, value in fields.items():
+        old, new = value(before), value(after)
+        if old != new:
+            ctx.log.info(f"{kind} {path} change", object=name, before=old, after=new)
+            ctx.events.normal(ctx.object, "Changed", f"{kind} {name}: {path} from {old} to {new}", action="Change")
+
+
+async def warn(ctx: Context[WebServer], reason: str, message: str) -> None:
+    """Say in the status, and once in an Event, what somebody has to do something about."""
+    if not any(condition.message == message for condition in ctx.object.status.conditions):
+        ctx.log.warning("Not as the spec asks for", reason=reason, why=message)
+        ctx.events.warning(ctx.object, reason, message, action="Apply")
+    await report(ctx, "False", reason, message)
+
+
+async def report(ctx: Context[WebServer], ready: Literal["True", "False"], reason: str, message: str) -> None:
+    web = ctx.object
+    web.status.observed_generation = web.metadata.generation or 0
+    set_condition(
+        web.status.conditions,
+        "Ready",
+        ready,
+        reason=reason,
+        message=message,
+        observed_generation=web.metadata.generation,
+    )
+    await ctx.update_status(web.status)
