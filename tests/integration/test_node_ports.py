@@ -15,7 +15,7 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Event, Pod, Service
 from kubewright.client.patch import MergePatch
 from kubewright.models import codec
-from kubewright.testing import STAND_INS, Cluster, eventually
+from kubewright.testing import STAND_INS, Cluster, Image, eventually
 
 PORT = 31311
 OTHER = 31312
@@ -26,6 +26,7 @@ class Web:
     """Services in front of Pods of nginx."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
         self.client = cluster.client
         self.namespace = namespace
 
@@ -78,6 +79,15 @@ async def page(port: int = PORT) -> str:
 
 async def shows(text: str, port: int = PORT) -> None:
     assert text in await page(port)
+
+
+async def opened(port: int = PORT) -> None:
+    """AssertionError when nothing listens there."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionRefusedError:
+        raise AssertionError(f"{port} is closed") from None
+    writer.close()
 
 
 async def closed(port: int = PORT) -> None:
@@ -165,6 +175,15 @@ async def test_nothing_listens_for_simulated_pods(web: Web) -> None:
     await web.expose({"port": 80, "nodePort": OTHER}, name="other", app="other")
     await eventually(page, OTHER)
     await closed(PORT)
+
+
+async def test_a_program_that_is_still_starting_is_waited_for(web: Web) -> None:
+    late = Image(("sh", "-c", f"sleep 0.5; exec {' '.join(STAND_INS['nginx:*'].command)}"), ports=(80,))
+    async with web.cluster.images({"registry.test/late": late}):
+        await web.deploy(image="registry.test/late", readinessProbe=None)
+        await web.expose()
+        await eventually(opened)
+        await shows("registry.test/late")
 
 
 async def test_a_port_that_another_program_has_is_told_of_and_taken_when_it_is_free(web: Web) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubewright.controlplane.nodes.proxy.relay import Connection, relay
+
+
+_PATIENCE: Final = 5.0
+_PAUSE: Final = 0.1
 
 
 class Target(NamedTuple):
@@ -19,8 +23,9 @@ class Target(NamedTuple):
 class Forwarder:
     """Listens, and carries each connection to one of its targets.
 
-    A target that refuses is passed over for the next; a client whom none takes is cut off. Connections that are there
-    stay when the targets change, and when it does not listen any more.
+    A target that refuses is passed over for the next. When all refuse, which a program may that has just been started,
+    they are asked again for `_PATIENCE` seconds before the client is cut off. Connections that are there stay when the
+    targets change, and when it does not listen any more.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -58,11 +63,18 @@ class Forwarder:
 
     async def _carry(self, client: Connection) -> None:
         try:
-            target = await self._connect()
+            target = await self._reach()
             if target is not None:
                 await relay(client, target)
         finally:
             client.cut()
+
+    async def _reach(self) -> Connection | None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _PATIENCE
+        while (found := await self._connect()) is None and self._targets and loop.time() < deadline:
+            await asyncio.sleep(_PAUSE)
+        return found
 
     async def _connect(self) -> Connection | None:
         """A connection to the target whose turn it is, or to the next that takes it."""
