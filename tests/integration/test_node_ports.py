@@ -51,6 +51,10 @@ class Web:
     async def pods(self) -> list[Pod]:
         return list(await self.client.list(Pod, namespace=self.namespace))
 
+    async def is_available(self) -> None:
+        deployment = await self.client.get(Deployment, "web", namespace=self.namespace)
+        assert deployment.status.available_replicas == 1
+
     async def event(self, text: str) -> None:
         async def check() -> None:
             found = [str(each.message) for each in await self.client.list(Event, namespace=self.namespace)]
@@ -165,12 +169,7 @@ async def test_a_port_can_be_handed_from_one_service_to_another(web: Web) -> Non
 async def test_nothing_listens_for_simulated_pods(web: Web) -> None:
     await web.deploy(image="registry.test/simulated")
     await web.expose()
-
-    async def ready() -> None:
-        deployment = await web.client.get(Deployment, "web", namespace=web.namespace)
-        assert deployment.status.available_replicas == 1
-
-    await eventually(ready)
+    await eventually(web.is_available)
     await web.deploy(name="other")
     await web.expose({"port": 80, "nodePort": OTHER}, name="other", app="other")
     await eventually(page, OTHER)
@@ -182,6 +181,7 @@ async def test_a_program_that_is_still_starting_is_waited_for(web: Web) -> None:
     async with web.cluster.images({"registry.test/late": late}):
         await web.deploy(image="registry.test/late", readinessProbe=None)
         await web.expose()
+        await eventually(web.is_available)
         await eventually(opened)
         await shows("registry.test/late")
 

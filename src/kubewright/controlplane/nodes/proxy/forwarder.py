@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from kubewright.controlplane.nodes.proxy.relay import Connection, relay
 
-
 _PATIENCE: Final = 5.0
 _PAUSE: Final = 0.1
 
@@ -23,9 +22,9 @@ class Target(NamedTuple):
 class Forwarder:
     """Listens, and carries each connection to one of its targets.
 
-    A target that refuses is passed over for the next. When all refuse, which a program may that has just been started,
-    they are asked again for `_PATIENCE` seconds before the client is cut off. Connections that are there stay when the
-    targets change, and when it does not listen any more.
+    A target that refuses is passed over for the next. When all refuse, or there are none, a program may just be
+    starting: it is tried for `_PATIENCE` seconds more before the client is cut off. Connections that are there stay when
+    the targets change, and when it does not listen any more.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -72,9 +71,11 @@ class Forwarder:
     async def _reach(self) -> Connection | None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _PATIENCE
-        while (found := await self._connect()) is None and self._targets and loop.time() < deadline:
+        while True:
+            found = await self._connect()
+            if found is not None or loop.time() >= deadline:
+                return found
             await asyncio.sleep(_PAUSE)
-        return found
 
     async def _connect(self) -> Connection | None:
         """A connection to the target whose turn it is, or to the next that takes it."""
