@@ -23,8 +23,8 @@ class Forwarder:
     """Listens, and carries each connection to one of its targets.
 
     A target that refuses is passed over for the next. When all refuse, or there are none, a program may just be
-    starting: it is tried for `_PATIENCE` seconds more before the client is cut off. Connections that are there stay when
-    the targets change, and when it does not listen any more.
+    starting: it is tried for `_PATIENCE` seconds more before the client is cut off. Connections that are there stay
+    when the targets change, and when it does not listen any more.
     """
 
     def __init__(self, host: str, port: int) -> None:
