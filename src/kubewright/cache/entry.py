@@ -95,6 +95,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
 
 
 EventType: TypeAlias = Literal["add", "update", "delete"]
+"""What became of the cached copy."""
 
 
 class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):

@@ -41,6 +41,7 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 
 Handler: TypeAlias = Callable[[Event[T]], None]
+"""Told of each event, on the event loop and in order; it must not block, and awaits nothing."""
 
 _log = get_logger("kubewright.cache")
 

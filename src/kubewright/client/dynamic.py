@@ -66,6 +66,7 @@ class Unstructured(Object):
         return iter(self.content)
 
     def get(self, key: str, default: Any = None) -> Any:
+        """The top-level field `key` of the document, or `default`."""
         return self.content.get(key, default)
 
 

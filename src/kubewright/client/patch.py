@@ -24,6 +24,7 @@ class MergePatch:
     document: Mapping[str, Any]
 
     def encode(self) -> bytes:
+        """The body of the request."""
         return msgspec.json.encode(self.document)
 
 
@@ -35,6 +36,7 @@ class StrategicPatch:
     document: Mapping[str, Any]
 
     def encode(self) -> bytes:
+        """The body of the request."""
         return msgspec.json.encode(self.document)
 
 
@@ -46,7 +48,9 @@ class JSONPatch:
     operations: Sequence[Mapping[str, Any]]
 
     def encode(self) -> bytes:
+        """The body of the request."""
         return msgspec.json.encode(list(self.operations))
 
 
 Patch: TypeAlias = MergePatch | StrategicPatch | JSONPatch
+"""Any of them."""

@@ -19,6 +19,7 @@ from kubewright.machinery.json import JSONObject
 T_co = TypeVar("T_co", covariant=True)
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+"""What happened to the object. To a watch with a selector, one that begins or ceases to match is added or deleted."""
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the last object of a streamed list."""

@@ -39,12 +39,15 @@ WORKERS: Final = 16
 """Reconciles at once, unless a controller says otherwise. More of them save next to nothing."""
 
 ReconcileFunction: TypeAlias = Callable[[Context[T]], Awaitable[Result | None]]
+"""One pass over one object; see `Reconciler.reconcile`."""
 
 
 class Reconciler(Protocol[T]):
     """A reconciler with state of its own. With a finalizer it has `finalize(ctx)` as well, of the same shape."""
 
-    async def reconcile(self, ctx: Context[T]) -> Result | None: ...
+    async def reconcile(self, ctx: Context[T]) -> Result | None:
+        """Bring the world in line with `ctx.object`. Called again whenever it may differ; an exception has it retried."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

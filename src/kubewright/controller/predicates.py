@@ -54,8 +54,10 @@ generation_changed = _of_updates(lambda old, new: old.generation != new.generati
 """The desired state changed, or deletion was asked for. Not for kinds without a generation: it sees no update there."""
 
 labels_changed = _of_updates(lambda old, new: old.labels != new.labels)
+"""A label was added, removed or got another value."""
 
 annotations_changed = _of_updates(lambda old, new: old.annotations != new.annotations)
+"""An annotation was added, removed or got another value."""
 
 resource_version_changed = _of_updates(lambda old, new: old.resource_version != new.resource_version)
 """Anything changed. False for what a relist found as it was."""

@@ -49,7 +49,7 @@ class Source(Protocol):
         ...
 
 
-class Channel:
+class Channel(Source):
     """Requests made by the program itself: `channel.send(Request("default", "web"))`.
 
     What is sent while no controller works is dropped: one that starts looks at every object anyway.
@@ -72,7 +72,7 @@ Choice: TypeAlias = Callable[[Lister[Any]], Iterable[Request]]
 """Of the cached objects of the controller's kind, those to reconcile."""
 
 
-class Every:
+class Every(Source):
     """A reconcile of every object each `interval`, or of those that `choose` names.
 
     For what changes without an event: time itself. They wait behind what happens meanwhile. When only some objects
@@ -100,7 +100,7 @@ Fetch: TypeAlias = Callable[[], Awaitable[Mapping[Request, object]]]
 """What the outside system says now, by the object that it concerns. Answers are compared with `==`."""
 
 
-class Polling:
+class Polling(Source):
     """Requests for objects of which an outside system says something new.
 
     `fetch` is called at once and each `interval` after it has returned. A request is made for each object that is new

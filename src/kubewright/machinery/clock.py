@@ -48,18 +48,21 @@ class SystemClock:
     """The system's time and the running event loop's timers."""
 
     def now(self) -> datetime:
+        """The system's time of day."""
         return datetime.now(UTC)
 
     monotonic = staticmethod(time.monotonic)
 
     async def sleep(self, seconds: float) -> None:
+        """Wait, as `asyncio.sleep` does."""
         await asyncio.sleep(seconds)
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Call `callback` from the event loop, `seconds` from now."""
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
-class VirtualClock:
+class VirtualClock(Clock):
     """A clock that moves only when it is told to.
 
     Guarantees

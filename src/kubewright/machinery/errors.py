@@ -72,6 +72,7 @@ class StatusCause:
     field: str = ""
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; what is empty is left out."""
         pairs = (("reason", self.reason), ("message", self.message), ("field", self.field))
         return {key: value for key, value in pairs if value}
 
@@ -88,6 +89,7 @@ class StatusDetails:
     retry_after_seconds: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; what is empty is left out."""
         pairs = (("name", self.name), ("group", self.group), ("kind", self.kind), ("uid", self.uid))
         out: dict[str, Any] = {key: value for key, value in pairs if value}
         if self.causes:
@@ -98,6 +100,7 @@ class StatusDetails:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> StatusDetails:
+        """Read it from JSON; what is missing is empty."""
         causes = tuple(
             StatusCause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
             for each in data.get("causes") or ()
@@ -124,6 +127,7 @@ class Status:
     status: str = "Failure"
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; what is empty is left out."""
         out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": self.status}
         if self.message:
             out["message"] = self.message
@@ -136,6 +140,7 @@ class Status:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Status:
+        """Read it from JSON; what is missing is empty."""
         details = data.get("details")
         return cls(
             code=data.get("code", 0),
@@ -166,6 +171,7 @@ class APIError(KubewrightError):
 
     @property
     def causes(self) -> tuple[StatusCause, ...]:
+        """What exactly was wrong, one for each field or reason. Empty when the server did not say."""
         return self.status.details.causes if self.status.details else ()
 
     @property
@@ -181,6 +187,8 @@ class APIError(KubewrightError):
 
 
 class BadRequest(APIError):
+    """The request itself makes no sense to the server: its body or its parameters. The message says which."""
+
     code, reason = 400, "BadRequest"
 
 
@@ -197,14 +205,20 @@ class Forbidden(APIError):
 
 
 class NotFound(APIError):
+    """There is no object of that name, or the server does not serve the kind: install its CRD."""
+
     code, reason = 404, "NotFound"
 
 
 class MethodNotAllowed(APIError):
+    """The resource does not have that verb."""
+
     code, reason = 405, "MethodNotAllowed"
 
 
 class NotAcceptable(APIError):
+    """The server cannot give the answer in a form that was asked for."""
+
     code, reason = 406, "NotAcceptable"
 
 
@@ -215,6 +229,8 @@ class Conflict(APIError):
 
 
 class AlreadyExists(APIError):
+    """An object of that name is there already. Read it, or `apply`, which does not mind."""
+
     code, reason = 409, "AlreadyExists"
 
 
@@ -225,10 +241,14 @@ class Gone(APIError):
 
 
 class RequestTooLarge(APIError):
+    """The body is larger than the server takes: 3 MiB, unless it is set up otherwise."""
+
     code, reason = 413, "RequestEntityTooLarge"
 
 
 class UnsupportedMediaType(APIError):
+    """The server does not read that form: a StrategicPatch of a custom resource, as a rule."""
+
     code, reason = 415, "UnsupportedMediaType"
 
 
@@ -255,10 +275,14 @@ class TooManyRequests(APIError):
 
 
 class InternalError(APIError):
+    """The server failed, or an admission webhook did. Whether a write took effect is not known."""
+
     code, reason = 500, "InternalError"
 
 
 class ServiceUnavailable(APIError):
+    """The server does not serve this now: it starts, stops, or is overloaded. Try again."""
+
     code, reason = 503, "ServiceUnavailable"
 
 

@@ -48,10 +48,12 @@ class GroupVersionKind:
 
     @property
     def group_version(self) -> GroupVersion:
+        """Group and version alone."""
         return GroupVersion(self.group, self.version)
 
     @property
     def api_version(self) -> str:
+        """As an object says it: `v1`, `apps/v1`."""
         return str(self.group_version)
 
     @property
@@ -73,6 +75,7 @@ class GroupVersionResource:
 
     @property
     def group_version(self) -> GroupVersion:
+        """Group and version alone."""
         return GroupVersion(self.group, self.version)
 
     @property

@@ -55,6 +55,7 @@ class StructuredLogger(_LoggerAdapter):
         return StructuredLogger(self.logger, {**self.fields, **fields})
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Called by `logging` for each line: makes keys of the keyword arguments that it does not know."""
         given = {key: value for key, value in kwargs.items() if key not in _OWN}
         passed = {key: value for key, value in kwargs.items() if key in _OWN}
         fields = {**self.fields, **given}

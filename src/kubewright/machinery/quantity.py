@@ -14,6 +14,7 @@ from functools import total_ordering
 from typing import Final, Literal, TypeAlias
 
 Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+"""A family of suffixes: `500m`, `2k`; `1Gi`; `1e3`."""
 
 _PATTERN: Final = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
 _EXPONENT: Final = re.compile(r"[eE]([-+]?\d{1,9})", re.ASCII)
@@ -67,10 +68,12 @@ class Quantity:
 
     @classmethod
     def from_int(cls, value: int, format: Format = "DecimalSI") -> Quantity:
+        """The amount `value`, written with the suffixes of `format`."""
         return cls(value * _NANO, format)
 
     @property
     def format(self) -> Format:
+        """The suffixes that it is written with."""
         return self._format
 
     @property
@@ -84,6 +87,7 @@ class Quantity:
         return _divide_up(self._nano, 10**6)
 
     def is_integer(self) -> bool:
+        """Whether it is a whole number."""
         return self._nano % _NANO == 0
 
     def __float__(self) -> float:

@@ -16,6 +16,7 @@ from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
 
 Operator: TypeAlias = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
+"""How a label is compared; `=` and `==` are one."""
 
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
 _OPERATORS: Final[dict[str, Operator]] = {
@@ -36,6 +37,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels meet it. A label that is missing meets `!=`, `notin` and `!`."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -115,6 +117,7 @@ class LabelSelector:
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
+        """Whether these labels meet all of it."""
         if self.nothing:
             return False
         given = labels or {}

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 Runnable: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""What runs beside the controllers: called once, cancelled at the stop."""
 
 _EVENTS_RULE: Final = PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"])
 

@@ -29,6 +29,7 @@ from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.manifests.reference import Reference
 
 WatchNamespaces: TypeAlias = Literal["all", "own"] | tuple[str, ...]
+"""Where a deployed operator works: everywhere, in its own namespace, or in those that are named."""
 
 RESERVED_LABELS: Final = frozenset({"app.kubernetes.io/name", "app.kubernetes.io/managed-by", "control-plane"})
 """The labels that every deployment has, with values of its own."""

@@ -17,13 +17,20 @@ import msgspec
 from kubewright.machinery.json import JSONObject
 
 JSONValue: TypeAlias = "str | int | float | bool | list[JSONValue] | Mapping[str, JSONValue] | None"
+"""A value as JSON has it."""
 Reason: TypeAlias = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
+"""Why a rule refuses a value, as a Status names it (`causes`)."""
 
 ANY: Final[frozenset[str]] = frozenset()
+"""A marker with these `types` stands on any JSON type."""
 NUMBERS: Final = frozenset({"integer", "number"})
+"""It stands on numbers."""
 STRINGS: Final = frozenset({"string"})
+"""It stands on strings."""
 ARRAYS: Final = frozenset({"array"})
+"""It stands on lists."""
 OBJECTS: Final = frozenset({"object"})
+"""It stands on Models and maps."""
 
 
 class Marker(msgspec.Struct, frozen=True, eq=False):
@@ -51,14 +58,17 @@ def Maximum(value: float, *, exclusive: bool = False) -> Marker:
 
 
 def MultipleOf(value: float) -> Marker:
+    """A number that is this one times a whole number."""
     return Marker("MultipleOf", {"multipleOf": value}, NUMBERS)
 
 
 def MinLength(value: int) -> Marker:
+    """The least number of characters of a string."""
     return Marker("MinLength", {"minLength": value}, STRINGS)
 
 
 def MaxLength(value: int) -> Marker:
+    """The greatest number of characters of a string. It also bounds what CEL rules on it may cost."""
     return Marker("MaxLength", {"maxLength": value}, STRINGS)
 
 
@@ -73,18 +83,22 @@ def Format(value: str) -> Marker:
 
 
 def MinItems(value: int) -> Marker:
+    """The least number of items of a list."""
     return Marker("MinItems", {"minItems": value}, ARRAYS)
 
 
 def MaxItems(value: int) -> Marker:
+    """The greatest number of items of a list. It also bounds what CEL rules on it may cost."""
     return Marker("MaxItems", {"maxItems": value}, ARRAYS)
 
 
 def MinProperties(value: int) -> Marker:
+    """The least number of keys of a map, or of fields that an object has set."""
     return Marker("MinProperties", {"minProperties": value}, OBJECTS)
 
 
 def MaxProperties(value: int) -> Marker:
+    """The greatest number of keys of a map, or of fields that an object has set."""
     return Marker("MaxProperties", {"maxProperties": value}, OBJECTS)
 
 
@@ -122,10 +136,12 @@ def Required() -> Marker:
 
 
 def Example(value: JSONValue) -> Marker:
+    """A value for readers of the schema; the API server makes nothing of it."""
     return Marker("Example", {"example": value})
 
 
 def Title(value: str) -> Marker:
+    """A short name for readers of the schema; the API server makes nothing of it."""
     return Marker("Title", {"title": value})
 
 
@@ -230,6 +246,7 @@ _QUANTITY_PATTERN: Final = (
 )
 
 REQUIRED: Final = Marker("Required", {})
+"""What `Required()` gives."""
 INT_OR_STRING: Final = Marker("IntOrString", _INT_OR_STRING, shape=True)
 """Makes `meta.IntOrString` what it is."""
 QUANTITY: Final = Marker("Quantity", {**_INT_OR_STRING, "pattern": _QUANTITY_PATTERN}, shape=True)

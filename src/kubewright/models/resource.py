@@ -32,14 +32,17 @@ class APIResource:
 
     @property
     def group_version(self) -> GroupVersion:
+        """The API that serves it."""
         return GroupVersion(self.group, self.version)
 
     @property
     def gvk(self) -> GroupVersionKind:
+        """What its objects are: group, version and kind."""
         return GroupVersionKind(self.group, self.version, self.kind)
 
     @property
     def gvr(self) -> GroupVersionResource:
+        """Where it is served: group, version and plural."""
         return GroupVersionResource(self.group, self.version, self.plural)
 
 
@@ -55,8 +58,10 @@ class Object(Struct, gc=True, dict=True):
 
     @property
     def api_version(self) -> str:
+        """The class's: `v1`, `apps/v1`."""
         return self.__api__.api_version
 
     @property
     def kind(self) -> str:
+        """The class's: `Pod`, `Deployment`."""
         return self.__api__.kind

@@ -39,6 +39,7 @@ class Cluster:
         self._folder = folder
 
     async def close(self) -> None:
+        """Close the client's connections. What was created stays."""
         await self.client.close()
 
     def kubeconfig(self, config: Config | None = None) -> Path:

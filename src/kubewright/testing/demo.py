@@ -27,6 +27,7 @@ from kubewright.testing.environment import Environment
 from kubewright.testing.walkthrough import Summary, Walkthrough
 
 Steps = Callable[[Cluster, Walkthrough], Awaitable[None]]
+"""What happens in a demo: uses the cluster, and tells of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class Demo:
     """Whose Pods run as processes of this machine: `STAND_INS`, or commands of your own. None: all are simulated."""
 
     def main(self) -> None:
+        """Run the demo and end the process; with `--keep`, leave control plane and operator up until it is interrupted."""
         parser = argparse.ArgumentParser(description=f"The walk-through of {self.manager.name}.")
         parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
         keep: bool = parser.parse_args().keep

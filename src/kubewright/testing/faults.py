@@ -39,7 +39,7 @@ def failure(code: int, reason: str, message: str = "made by a test", headers: di
     return Response(code, {"content-type": "application/json", **(headers or {})}, body)
 
 
-class Faults:
+class Faults(Transport):
     """A transport to the API server of a config, for one `Manager` or `Client`, with the faults that are asked for.
 
     Faults come above the retries of the client: what is answered here is what the operator sees.

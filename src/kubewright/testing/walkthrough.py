@@ -85,6 +85,7 @@ class Walkthrough:
         self.say(self._styled("32", f"   ✓ {state}, after {time.monotonic() - self._began:.3f} s"))
 
     def say(self, text: str) -> None:
+        """Print `text` as it is, at once."""
         print(text, file=self._out, flush=True)
 
     def happened(self, who: str, what: str) -> None:
