@@ -90,6 +90,11 @@ controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kw
 bench: .venv/.tools ## Measure Kubewright beside controller-runtime, kube-rs and Kopf, and the embedded server beside the real one. BENCH_ARGS=--quick
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
+.venv/.docs: .venv/.installed
+	@echo 'Installing what builds the site of the documentation (once)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@touch $@
+
 .PHONY: docs
-docs: .venv/.tools ## Check the documentation: every link resolves, every command and snippet in it runs.
-	@$(BIN)/python -m pytest tests/docs -q
+docs: .venv/.docs ## Build the documentation as a site, the API reference included: build/docs/site. A warning is an error.
+	@$(BIN)/python -m tools.site

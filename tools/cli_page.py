@@ -58,7 +58,7 @@ def _paragraph(text: str) -> str:
 def _row(option: click.Option, context: click.Context) -> str:
     record = option.get_help_record(context)
     assert record is not None
-    names, text = (re.sub(r"\s+", " ", each).replace("|", "\\|") for each in record)
+    names, text = (re.sub(r"\s+", " ", each).replace("|", "\\|").replace("] [", "; ") for each in record)
     return f"| `{names}` | {text} |\n"
 
 

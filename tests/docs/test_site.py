@@ -1,0 +1,115 @@
+"""The site: whose links lead somewhere, which asks no other host, and on which every page is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tools.site import check, navigation, pages, reference
+
+from docs.snippets import ROOT
+
+GOOD = '<html><body id="top"><a href="other.html#there">x</a><a href="https://kubernetes.io">y</a></body></html>'
+OTHER = '<html><head><script src="own.js"></script></head><body><h1 id="there">x</h1></body></html>'
+
+
+def problems_of(folder: Path, page: str) -> list[str]:
+    (folder / "index.html").write_text(page)
+    (folder / "other.html").write_text(OTHER)
+    (folder / "own.js").touch()
+    return check.problems(folder)
+
+
+def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
+    assert problems_of(tmp_path, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ('<a href="gone.html">x</a>', "index.html links to gone.html: there is no such file"),
+        ('<a href="other.html#gone">x</a>', "index.html links to other.html#gone: there is no such anchor"),
+        ('<a href="#gone">x</a>', "index.html links to #gone: there is no such anchor"),
+        ('<img src="gone.png">', "index.html links to gone.png: there is no such file"),
+        (
+            '<script src="https://cdn.example.com/x.js"></script>',
+            "index.html loads https://cdn.example.com/x.js: the site has to work offline",
+        ),
+        (
+            '<link rel="stylesheet" href="//fonts.example.com/x.css">',
+            "index.html loads //fonts.example.com/x.css: the site has to work offline",
+        ),
+        (
+            '<autoref identifier="kubewright.Gone">x</autoref>',
+            "index.html refers to kubewright.Gone, which is not in the reference",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_site_is_found(page: str, problem: str, tmp_path: Path) -> None:
+    assert problems_of(tmp_path, page) == [problem]
+
+
+def test_a_style_sheet_that_loads_a_font_from_elsewhere_is_found(tmp_path: Path) -> None:
+    (tmp_path / "site.css").write_text('@font-face { src: url("https://fonts.example.com/a.woff2") }')
+    assert problems_of(tmp_path, GOOD) == [
+        "site.css loads https://fonts.example.com/a.woff2: the site has to work offline"
+    ]
+
+
+def test_a_link_to_what_is_not_on_the_site_is_found_before_it_is_built(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "NOTES.md").touch()
+    (tmp_path / "README.md").write_text("[a](gone.py) [b](folder) [c](folder/NOTES.md)\n\n```\n[d](code)\n```\n")
+    assert pages.problems(tmp_path) == [
+        "README.md: the link to gone.py leads nowhere",
+        "README.md: the link to folder leads nowhere: that folder has no README.md",
+        "README.md: the link to folder/NOTES.md leads to a page that is not on the site; tools/site/pages.py says "
+        "which are",
+    ]
+
+
+def paths(entries: list[navigation.Entry]) -> list[str]:
+    found: list[str] = []
+    for entry in entries:
+        for each in [entry] if isinstance(entry, str) else entry.values():
+            found += [each] if isinstance(each, str) else paths(each)
+    return found
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = paths(navigation.entries(ROOT / "docs/README.md"))
+    expected = [str(page.relative_to(ROOT)) for page in pages.pages(ROOT)]
+    expected += [f"docs/api/{name}.md" for name in reference.PACKAGES]
+    assert sorted(listed) == sorted(expected)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages, to be changed."""
+    folder = tmp_path_factory.mktemp("source")
+    shutil.copytree(
+        ROOT / "src/kubewright", folder / "kubewright", ignore=shutil.ignore_patterns("__pycache__", "data")
+    )
+    return folder
+
+
+def test_every_public_name_is_described_and_refers_to_what_is_there() -> None:
+    assert reference.load(ROOT / "src").problems() == []
+
+
+def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(source: Path) -> None:
+    wait = source / "kubewright/client/wait.py"
+    text = wait.read_text()
+    start = text.index('    """', text.index("async def wait_until_gone"))
+    wait.write_text(text[:start] + text[text.index('"""', start + 7) + 3 :])
+    extract = source / "kubewright/client/extract.py"
+    extract.write_text(
+        extract.read_text().replace('"""Extraction', '"""See `Object.nothing`, `models.nowhere`. Extraction', 1)
+    )
+    found = [each.partition(": ")[2] for each in reference.load(source).problems()]
+    assert found == [
+        "kubewright.client.extract refers to `Object.nothing`, which is not there",
+        "kubewright.client.extract refers to `models.nowhere`, which is not there",
+        "kubewright.client.wait.wait_until_gone has no docstring",
+    ]

@@ -1,0 +1,60 @@
+"""The documentation as a site: `python -m tools.site`, or `make docs`.
+
+pages        what of the repository is on the site, as the generator reads it
+navigation   in which order: that of docs/README.md
+reference    the public names of the packages, and what is said of them; reference_pages: a page for each package
+docstrings   docstrings as Markdown; extension: so that mkdocstrings has them
+settings     the generator's settings
+check        the finished site: no link leads nowhere, nothing comes from another host
+
+Everything is made in `build/docs`; the site is `build/docs/site`. A warning of any part is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tools.site import check, navigation, pages, reference, reference_pages, settings
+
+ROOT: Final = Path(__file__).parents[2]
+BUILD: Final = ROOT / "build" / "docs"
+SITE: Final = BUILD / "site"
+
+
+def main() -> int:
+    found = _make()
+    for each in found:
+        print(f"error: {each}", file=sys.stderr)
+    if not found:
+        print(f"{len(list(SITE.rglob('*.html')))} pages: {(SITE / 'index.html').relative_to(ROOT)}")
+    return 1 if found else 0
+
+
+def _make() -> list[str]:
+    """Make the site. Gives what is wrong; the site is then not there, or not to be used."""
+    shutil.rmtree(BUILD, ignore_errors=True)
+    source = BUILD / "source"
+    api = reference.load(ROOT / "src")
+    if found := pages.problems(ROOT) + api.problems():
+        return found
+    pages.write(ROOT, source, api)
+    reference_pages.write(api, source / "docs" / "api")
+    return _generate(settings.write(BUILD, navigation.entries(ROOT / "docs" / "README.md"))) or check.problems(SITE)
+
+
+def _generate(file: Path) -> list[str]:
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--config-file", file]
+    environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}  # where it finds our extension's modules
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode == 0:
+        return []
+    return ["the generator refuses the pages:\n" + done.stdout + done.stderr.partition("Traceback")[0]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

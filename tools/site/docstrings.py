@@ -1,0 +1,141 @@
+"""Docstrings as Markdown.
+
+A docstring is plain text that follows a few habits of this project, and this gives each its form:
+
+    a line, then lines indented below it      a term, and a list of what holds for it
+    lines that each begin with a `name`       a list
+    columns that are two spaces apart         as they stand
+    a block that is indented                  code, or as it stands when it is no Python
+    `Name` in backticks                       a link, when that is in the reference
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+Link: TypeAlias = Callable[[str], str]
+"""From what stands in backticks to the path in the reference that it means, or to ""."""
+
+_CODE: Final = re.compile(r"`([^`]+)`")
+_COLUMNS: Final = re.compile(r"^\S.*?\S? {2,}\S")
+_URL: Final = re.compile(r"https?://[^\s`)]*[^\s`).,;:]")
+_SPECIAL: Final = re.compile(r"([\\*_<\[\]#|~])")
+
+
+def markdown(text: str, link: Link) -> str:
+    """A docstring, its indentation taken away already, as Markdown."""
+    blocks = [_block(each.splitlines(), link) for each in re.split(r"\n\s*\n", text.strip("\n"))]
+    return "\n\n".join(blocks)
+
+
+def names(text: str) -> Iterator[str]:
+    """What stands in backticks, code left out."""
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        if not block.startswith("    "):
+            yield from _CODE.findall(block)
+
+
+def is_columns(lines: list[str]) -> bool:
+    """Whether a block is a table of names and what they are for."""
+    return sum(1 for line in lines if _COLUMNS.match(line.strip())) * 2 > len(lines)
+
+
+def _block(lines: list[str], link: Link) -> str:
+    if all(line.startswith("    ") for line in lines):
+        return _verbatim(lines)
+    if is_columns(lines):
+        return _fenced(lines, "text")
+    parts = [_term(part, link) for part in _terms(lines)]
+    return "\n\n".join(parts)
+
+
+def _verbatim(lines: list[str]) -> str:
+    code = textwrap.dedent("\n".join(lines))
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        language = "text"
+    else:
+        language = "python"
+    return _fenced(code.splitlines(), language)
+
+
+def _fenced(lines: list[str], language: str) -> str:
+    return "\n".join([f"```{language}", *lines, "```"])
+
+
+def _terms(lines: list[str]) -> Iterator[list[str]]:
+    """The lines of a block, cut where indentation ends."""
+    part: list[str] = []
+    for line in lines:
+        if part and part[-1].startswith("    ") and not line.startswith("    "):
+            yield part
+            part = []
+        part.append(line)
+    yield part
+
+
+def _term(lines: list[str], link: Link) -> str:
+    body = [line for line in lines if line.startswith("    ")]
+    head = lines[: len(lines) - len(body)]
+    if not body:
+        return _paragraph(head, link)
+    items = _sentences(textwrap.dedent("\n".join(body)).splitlines())
+    return f"**{prose(' '.join(head), link)}**\n\n" + _list(items, link)
+
+
+def _paragraph(lines: list[str], link: Link) -> str:
+    """Prose; lines of it that begin with a name in backticks are a list of these."""
+    first = next((index for index, line in enumerate(lines) if line.startswith("`")), len(lines))
+    rest = lines[first:]
+    if sum(1 for line in rest if re.match(r"`[^`]+`(:|,| says|, `)", line)) < 2:
+        return prose("\n".join(lines), link)
+    items: list[str] = []
+    for line in rest:
+        if line.startswith("`") and (not items or items[-1].endswith((".", ":"))):
+            items.append(line)
+        else:
+            items[-1] += f" {line}"
+    lead = f"{prose(chr(10).join(lines[:first]), link)}\n\n" if first else ""
+    return lead + _list(items, link)
+
+
+def _sentences(lines: list[str]) -> list[str]:
+    """Lines, each with those that continue it."""
+    items: list[str] = []
+    for line in lines:
+        if items and (line.startswith(" ") or not items[-1].endswith((".", ":")) or line[0].islower()):
+            items[-1] += f" {line.strip()}"
+        else:
+            items.append(line)
+    return items
+
+
+def _list(items: list[str], link: Link) -> str:
+    return "\n".join(f"- {prose(each, link)}" for each in items)
+
+
+def prose(text: str, link: Link) -> str:
+    """Text within a paragraph."""
+    out: list[str] = []
+    for index, part in enumerate(_CODE.split(text)):
+        out.append(_code(part, link) if index % 2 else _escaped(part))
+    return "".join(out)
+
+
+def _code(text: str, link: Link) -> str:
+    path = link(text)
+    return f"[`{text}`][{path}]" if path else f"`{text}`"
+
+
+def _escaped(text: str) -> str:
+    out: list[str] = []
+    place = 0
+    for url in _URL.finditer(text):
+        out += [_SPECIAL.sub(r"\\\1", text[place : url.start()]), f"<{url[0]}>"]
+        place = url.end()
+    return "".join([*out, _SPECIAL.sub(r"\\\1", text[place:])])

@@ -1,0 +1,34 @@
+"""What mkdocstrings is given of the packages: their docstrings as Markdown, with links into the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import griffe
+from tools.site import docstrings, reference
+
+
+class Docstrings(griffe.Extension):
+    """Rewrites the docstrings of all that is in the reference."""
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        described = reference.Reference(pkg)
+        things = list(described.described())
+        texts = [_text(described, thing) for thing in things]  # before any is changed: links depend on them
+        for thing, text in zip(things, texts, strict=True):
+            thing.labels -= {"class-attribute", "instance-attribute"}
+            if thing.docstring is not None:
+                thing.docstring.value = text
+            if isinstance(thing, griffe.Class):
+                for name in [name for name, each in thing.members.items() if not _is_shown(each)]:
+                    thing.del_member(name)
+
+
+def _is_shown(member: griffe.Object | griffe.Alias) -> bool:
+    return isinstance(member, griffe.Alias) or member.name == "__init__" or reference.is_shown(member)
+
+
+def _text(described: reference.Reference, thing: griffe.Object) -> str:
+    """What is said of `thing`: of the first of its module in the reference, after what is said of that module."""
+    texts = [each.docstring.value for each in described.told_with(thing) if each.docstring is not None]
+    return docstrings.markdown("\n\n".join(texts), lambda name: described.link(name, thing))

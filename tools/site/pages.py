@@ -1,0 +1,116 @@
+"""The pages of the site: the Markdown of the repository, in its folders, so that their links hold there as they stand.
+
+What a page links to that is no page (a program, a dashboard) comes along as a file. A link to a folder leads to the
+README in it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tools.site.reference import Reference
+
+PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/*/README.md")
+_LINK: Final = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
+_NAME_OR_LINK: Final = re.compile(r"\[[^\]]*\]\([^)]*\)|``.*?``|`([^`]+)`")
+"""A name in backticks, which is the group, or what has to be left as it is."""
+_FENCE: Final = re.compile(r"^ *(```|~~~)")
+_ITEM: Final = re.compile(r"^ {0,3}([-*]|\d+\.) ")
+
+
+class Link(NamedTuple):
+    """A link of a page to a file or folder of the repository."""
+
+    page: Path
+    target: str
+
+    @property
+    def path(self) -> Path:
+        return (self.page.parent / self.target).resolve()
+
+
+def pages(root: Path) -> list[Path]:
+    """The pages of a repository."""
+    return sorted({page for pattern in PATTERNS for page in root.glob(pattern)})
+
+
+def links(page: Path) -> Iterator[Link]:
+    """The links of `page` to what is in the repository. Those to anchors and to elsewhere are left out."""
+    for found in _LINK.finditer(_prose(page.read_text())):
+        if "://" not in found[2] and not found[2].startswith("mailto:"):
+            yield Link(page, found[2])
+
+
+def problems(root: Path) -> list[str]:
+    """Links that lead nowhere, or to what is not on the site."""
+    known = set(pages(root))
+    return [message for page in sorted(known) for link in links(page) if (message := _problem(link, root, known))]
+
+
+def write(root: Path, folder: Path, api: Reference) -> None:
+    """Write all pages, and the files that they link to, into `folder`.
+
+    Of a name of `api` in backticks, the first on a page becomes a link to the reference.
+    """
+    for page in pages(root):
+        target = folder / page.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_as_read_by_the_generator(page, api))
+        for link in links(page):
+            if link.path.is_file() and link.path.suffix != ".md":
+                copy = folder / link.path.relative_to(root)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(link.path, copy)
+
+
+def _problem(link: Link, root: Path, known: set[Path]) -> str:
+    path = link.path / "README.md" if link.path.is_dir() else link.path
+    where = f"{link.page.relative_to(root)}: the link to {link.target}"
+    if not path.exists():
+        return f"{where} leads nowhere" + (": that folder has no README.md" if link.path.is_dir() else "")
+    if path.suffix == ".md" and path not in known:
+        return f"{where} leads to a page that is not on the site; tools/site/pages.py says which are"
+    return ""
+
+
+def _as_read_by_the_generator(page: Path, api: Reference) -> str:
+    """Folders as their README, and a blank line before a list: Python-Markdown takes it for prose without one."""
+    out: list[str] = []
+    linked: set[str] = set()
+    fenced = False
+    for line in page.read_text().splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        if not fenced:
+            if _ITEM.match(line) and out and out[-1] and not out[-1].startswith(" ") and not _ITEM.match(out[-1]):
+                out.append("")
+            line = _LINK.sub(lambda found: _to_a_page(found, page), line)
+            line = _with_names(line, api, linked)
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
+def _with_names(line: str, api: Reference, linked: set[str]) -> str:
+    def link(found: re.Match[str]) -> str:
+        path = api.named(found[1]) if found[1] else ""
+        if not path or path in linked:
+            return found[0]
+        linked.add(path)
+        return f"[`{found[1]}`][{path}]"
+
+    return line if line.startswith(("#", "    ")) else _NAME_OR_LINK.sub(link, line)
+
+
+def _to_a_page(found: re.Match[str], page: Path) -> str:
+    if "://" in found[2] or not (page.parent / found[2]).is_dir():
+        return found[0]
+    return f"{found[1]}{found[2].rstrip('/')}/README.md{found[3] or ''})"
+
+
+def _prose(text: str) -> str:
+    """Without fenced blocks, whose brackets are no links."""
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M)
