@@ -46,7 +46,7 @@ class Reconciler(Protocol[T]):
     """A reconciler with state of its own. With a finalizer it has `finalize(ctx)` as well, of the same shape."""
 
     async def reconcile(self, ctx: Context[T]) -> Result | None:
-        """Bring the world in line with `ctx.object`. Called again whenever it may differ; an exception has it retried."""
+        """Bring the world in line with `ctx.object`. Called whenever it may differ; what raises is tried again."""
         ...
 
 

@@ -49,7 +49,7 @@ class Demo:
     """Whose Pods run as processes of this machine: `STAND_INS`, or commands of your own. None: all are simulated."""
 
     def main(self) -> None:
-        """Run the demo and end the process; with `--keep`, leave control plane and operator up until it is interrupted."""
+        """Run the demo, as the command line says: with `--keep` the control plane and the operator stay up."""
         parser = argparse.ArgumentParser(description=f"The walk-through of {self.manager.name}.")
         parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
         keep: bool = parser.parse_args().keep
