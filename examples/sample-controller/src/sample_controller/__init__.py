@@ -1,0 +1,1 @@
+"""A controller that is made by hand, without a Manager."""

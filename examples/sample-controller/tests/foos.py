@@ -1,0 +1,157 @@
+"""What the tests do with Foos, and what they look at."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kubewright import Client, Condition, Config, LabelSelector, ObjectMeta, PolicyRule
+from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
+from kubewright.apis.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
+from kubewright.apis.events.v1 import Event
+from kubewright.apis.rbac.v1 import ClusterRole
+from kubewright.client import MergePatch
+from kubewright.client.transport import HTTPTransport, Transport
+from kubewright.http.message import Request, Response
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster, eventually
+
+from sample_controller.api.v1alpha1.foo import Foo, FooSpec
+from sample_controller.controller.foo import NAME, FooController
+
+PROJECT = Path(__file__).parent.parent
+
+
+def role() -> list[PolicyRule]:
+    """What config/rbac/role.yaml allows."""
+    written = codec.from_dict(ClusterRole, yaml.load((PROJECT / "config/rbac/role.yaml").read_text()))
+    return [
+        PolicyRule(api_groups=each.api_groups, resources=each.resources, verbs=each.verbs) for each in written.rules
+    ]
+
+
+@asynccontextmanager
+async def at_work(server: Config | Transport, *, workers: int = 2) -> AsyncGenerator[FooController]:
+    """The controller, for as long as the block lasts: as a process of its own would be, without memory of another."""
+    async with Client(server, field_manager=NAME) as client:
+        controller = FooController(client, workers=workers)
+        running = asyncio.create_task(controller.run())
+        try:
+            yield controller
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+        if not running.cancelled():
+            running.result()
+
+
+class Foos:
+    """The Foos of one namespace, as a user handles them."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.client = cluster.client
+        self.namespace = namespace
+
+    async def create(self, name: str = "foo", *, deployment: str = "web", replicas: int | None = 2) -> Foo:
+        metadata = ObjectMeta(name=name, namespace=self.namespace)
+        return await self.client.create(
+            Foo(metadata=metadata, spec=FooSpec(deployment_name=deployment, replicas=replicas))
+        )
+
+    async def change(self, name: str = "foo", **spec: object) -> None:
+        await self.client.patch(Foo, MergePatch({"spec": spec}), name=name, namespace=self.namespace)
+
+    async def delete(self, name: str = "foo") -> None:
+        await self.client.delete(Foo, name, namespace=self.namespace)
+
+    async def get(self, name: str = "foo") -> Foo:
+        return await self.client.get(Foo, name, namespace=self.namespace)
+
+    async def deployment(self, name: str = "web") -> Deployment:
+        return await self.client.get(Deployment, name, namespace=self.namespace)
+
+    async def all(self) -> list[Foo]:
+        return list(await self.client.list(Foo, namespace=self.namespace))
+
+    async def deployments(self) -> list[Deployment]:
+        return list(await self.client.list(Deployment, namespace=self.namespace))
+
+    async def is_synced(self, name: str = "foo", *, replicas: int = 2) -> Foo:
+        """The Foo, if it says of its present spec that it is so, and it is. Raises AssertionError, NotFound."""
+        foo = await self.get(name)
+        synced = condition_of(foo)
+        assert (synced.status, synced.reason) == ("True", "Synced")
+        assert foo.metadata.generation == synced.observed_generation == foo.status.observed_generation
+        deployment = await self.deployment(foo.spec.deployment_name)
+        assert is_controlled_by(deployment, foo)
+        assert deployment.spec.replicas == replicas
+        assert [each.image for each in deployment.spec.template.spec.containers] == ["nginx:latest"]
+        assert foo.status.available_replicas == deployment.status.available_replicas == replicas
+        assert deployment.status.observed_generation == deployment.metadata.generation
+        pods = await self.client.list(Pod, namespace=self.namespace, labels={"app": "nginx", "controller": name})
+        assert [each.status.phase for each in pods] == ["Running"] * replicas
+        return foo
+
+    async def settled(self) -> None:
+        """Wait until nobody writes any more: the cluster's own controllers write several times."""
+        seen: list[list[str]] = [[]]
+
+        async def nothing_changes() -> None:
+            pods = await self.client.list(Pod, namespace=self.namespace)
+            seen.append(
+                [each.metadata.resource_version for each in (*await self.all(), *await self.deployments(), *pods)]
+            )
+            assert seen[-1] == seen[-2]
+
+        await eventually(nothing_changes)
+
+    async def synced(self, name: str = "foo", *, replicas: int = 2) -> Foo:
+        """The Foo, once it is."""
+        return await eventually(self.is_synced, name, replicas=replicas)
+
+    async def event(self, reason: str, name: str = "foo") -> Event:
+        """The one Event about a Foo that has this reason. Raises AssertionError."""
+        events = await self.client.list(Event, namespace=self.namespace)
+        found = [each for each in events if each.reason == reason and each.regarding and each.regarding.name == name]
+        assert len(found) == 1, found
+        return found[0]
+
+    async def create_foreign_deployment(self) -> Deployment:
+        """One that is nobody's Foo's, with the name that Foos have here for theirs."""
+        labels = {"app": "theirs"}
+        pod = PodSpec(containers=[Container(name="c", image="busybox")])
+        template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod)
+        spec = DeploymentSpec(replicas=1, selector=LabelSelector(match_labels=labels), template=template)
+        return await self.client.create(
+            Deployment(metadata=ObjectMeta(name="web", namespace=self.namespace), spec=spec)
+        )
+
+
+def is_controlled_by(deployment: Deployment, foo: Foo) -> bool:
+    [owner] = deployment.metadata.owner_references
+    described = (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller)
+    return described == ("samplecontroller.k8s.io/v1alpha1", "Foo", foo.metadata.name, foo.metadata.uid, True)
+
+
+def condition_of(foo: Foo) -> Condition:
+    found = [each for each in foo.status.conditions if each.type == "Synced"]
+    assert len(found) == 1, foo.status.conditions
+    return found[0]
+
+
+class BeforeCreation:
+    """A transport through which something happens before a Deployment of a certain name is created."""
+
+    def __init__(self, server: Config | Transport, name: str, happens: Callable[[], Awaitable[None]]) -> None:
+        self._inner: Transport = HTTPTransport(server) if isinstance(server, Config) else server
+        self._name = f'"name":"{name}"'.encode()
+        self._happens = happens
+
+    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:  # noqa: ASYNC109 - as Transport has it
+        if request.method == "POST" and request.path.endswith("/deployments") and self._name in request.body:
+            await self._happens()
+        return await self._inner.send(request, timeout=timeout, stream=stream)
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -1,0 +1,32 @@
+"""What somebody writes wrong in a Foo is told at once, with the field."""
+
+import pytest
+from kubewright import Invalid, ObjectMeta, Unstructured
+
+from foos import Foos
+from sample_controller.api.v1alpha1.foo import Foo
+
+Loose = Unstructured.of(Foo.__api__)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param({"deploymentName": "web", "replicas": 0}, "greater than or equal to 1", id="too few"),
+        pytest.param({"deploymentName": "web", "replicas": 11}, "less than or equal to 10", id="too many"),
+        pytest.param({"deploymentName": "Web_1"}, "spec.deploymentName in body should match", id="no name"),
+        pytest.param({"deploymentName": ""}, "spec.deploymentName in body should be at least 1 chars", id="empty"),
+        pytest.param({"replicas": 1}, "spec.deploymentName: Required value", id="bare"),
+    ],
+)
+async def test_a_value_that_cannot_be_is_refused(foos: Foos, spec: dict[str, object], said: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        await foos.client.create(
+            Loose(metadata=ObjectMeta(name="foo", namespace=foos.namespace), content={"spec": spec})
+        )
+    assert said in str(refused.value)
+
+
+async def test_a_name_that_is_no_label_is_refused(foos: Foos) -> None:
+    with pytest.raises(Invalid, match="the name of a Foo is a label of its Pods: 63 at most"):
+        await foos.create("a" * 64)
