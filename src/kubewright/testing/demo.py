@@ -16,12 +16,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
 
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.machinery.errors import KubewrightError
-from kubewright.manager import Manager
 from kubewright.models import CustomResource
+from kubewright.models.rbac import PolicyRule
 from kubewright.testing.cluster import Cluster
 from kubewright.testing.environment import Environment
 from kubewright.testing.walkthrough import Summary, Walkthrough
@@ -29,14 +29,27 @@ from kubewright.testing.walkthrough import Summary, Walkthrough
 Steps = Callable[[Cluster, Walkthrough], Awaitable[None]]
 """What happens in a demo: uses the cluster, and tells of it."""
 
+_MANAGER_FLAGS: Final = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console")
+
+
+class Operator(Protocol):
+    """What a demo has to know of the program: a Manager, or what speaks for a program without one."""
+
+    @property
+    def name(self) -> str: ...
+
+    def rbac_rules(self) -> list[PolicyRule]: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
     """A demo. `main` runs it as a program: status 0 when every state was reached, 1 and one line when not."""
 
-    manager: Manager
+    manager: Operator
     module: str
     """The operator's program, as `python -m` takes it."""
+    flags: Sequence[str] = _MANAGER_FLAGS
+    """Of the program."""
     kinds: Sequence[type[CustomResource]]
     """Whose CRDs are installed."""
     shown: Mapping[type[Any], Summary]
@@ -84,8 +97,7 @@ class Demo:
                 await self._stay_up(cluster, walk)
 
     def _command(self) -> list[str]:
-        flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console"]
-        return [sys.executable, "-m", self.module, *flags]
+        return [sys.executable, "-m", self.module, *self.flags]
 
     async def _stay_up(self, cluster: Cluster, walk: Walkthrough) -> None:
         walk.say("\nThe control plane and the operator stay up until Ctrl-C. In another terminal:\n")
