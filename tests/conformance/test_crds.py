@@ -218,6 +218,23 @@ async def test_status_is_written_through_its_own_door(gizmos: Gizmos) -> None:
     assert through_spec["metadata"]["generation"] == 2
 
 
+async def test_a_write_of_the_status_is_held_to_a_uid_by_an_update_or_a_test_alone(gizmos: Gizmos) -> None:
+    made = (await gizmos.api.post(gizmos.path, gizmos.gizmo())).expect(201).json
+    status, other = f"{gizmos.path}/g/status", {"metadata": {"uid": "another"}, "status": {"phase": "Ready"}}
+    patched = (await gizmos.api.patch(status, other)).expect(200).json
+    assert (patched["metadata"]["uid"], patched["status"]) == (made["metadata"]["uid"], {"phase": "Ready"})
+
+    patched["metadata"]["uid"] = "another"
+    refused = (await gizmos.api.put(status, patched)).expect(409)
+    assert "Precondition failed: UID in precondition: another" in refused.message
+
+    test = {"op": "test", "path": "/metadata/uid", "value": "another"}
+    change = {"op": "add", "path": "/status/phase", "value": "Lost"}
+    refused = (await gizmos.api.patch(status, [test, change], "json")).expect(422)
+    assert refused.message == "the server rejected our request due to an error in our request"
+    assert (await gizmos.api.get(f"{gizmos.path}/g")).json["status"] == {"phase": "Ready"}
+
+
 async def test_an_update_needs_a_resource_version(gizmos: Gizmos) -> None:
     await gizmos.api.post(gizmos.path, gizmos.gizmo())
     answer = (await gizmos.api.put(f"{gizmos.path}/g", gizmos.gizmo(size=2))).expect(422)

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, reconcile
+from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, GizmoStatus, reconcile
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
 from kubewright.controller import Context, controller
 from kubewright.controller.outcome import Failure, Outcome
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
 from kubewright.models.meta import ObjectMeta
 from kubewright.testing import Cluster, eventually, gone, running
@@ -196,3 +196,34 @@ async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
     assert manager.metrics.controllers["gizmo"].failures[Failure.MISTAKE] == 0
     with pytest.raises(NotFound):
         await cluster.client.get(Gizmo, "g0", namespace=namespace)
+
+
+async def test_a_status_is_written_to_the_object_that_was_looked_at_and_to_no_namesake(
+    cluster: Cluster, namespace: str, gizmos: None
+) -> None:
+    seen: list[str] = []
+
+    @controller(Gizmo, name="late")
+    async def late(ctx: Context[Gizmo]) -> None:
+        """Counts in the status how many parts it was asked for; its first object is replaced while it does."""
+        seen.append(ctx.object.metadata.uid)
+        if len(seen) == 1:
+            await cluster.client.delete(ctx.object)
+            namesake = await cluster.client.create(gizmo(namespace, parts=2))
+            with pytest.raises(Conflict, match="or is another one by now"):
+                await ctx.update_status(GizmoStatus(parts=1))
+            untouched = await cluster.client.get(Gizmo, "g", namespace=namespace)
+            assert (untouched.metadata.uid, untouched.status) == (namesake.metadata.uid, None)
+            return
+        await ctx.update_status(GizmoStatus(parts=ctx.object.spec.parts))
+
+    async with running(Manager([late], config=cluster.config, namespace=namespace)):
+        first = await cluster.client.create(gizmo(namespace, parts=1))
+
+        async def is_counted() -> None:
+            now = await cluster.client.get(Gizmo, "g", namespace=namespace)
+            assert now.metadata.uid != first.metadata.uid
+            assert now.status is not None
+            assert now.status.parts == 2
+
+        await eventually(is_counted)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
-
-import msgspec
+from typing import Generic, TypeVar
 
 from kubewright.cache.client import CachedClient
 from kubewright.client.client import Propagation
 from kubewright.client.lists import Labels, ObjectList
-from kubewright.client.patch import MergePatch, Patch
+from kubewright.client.patch import JSONPatch, Patch
 from kubewright.controller.events import EventRecorder
 from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.reconcile import Request
-from kubewright.machinery.errors import ConfigError, NotFound
-from kubewright.machinery.json import JSONObject
+from kubewright.controller.statuspatch import status_patch
+from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound
+from kubewright.machinery.json import JSONArray
 from kubewright.machinery.log import StructuredLogger
-from kubewright.machinery.patch import create_merge_patch
 from kubewright.models import Object, Struct
 from kubewright.models.values import encode
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
-
-_decode: Final = msgspec.json.Decoder(JSONObject | None).decode
 
 
 class Context(Generic[T]):
@@ -134,10 +130,11 @@ class Context(Generic[T]):
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
         """Make `status` the object's status. Sends what differs, and nothing when nothing does.
 
-        The status as a whole is this controller's: a field that is left out of it is removed. With `if_unchanged` it
-        is not written over an object that anybody has written since it was read: for a status that records what is
-        done, which nobody may set back from an old view. Raises NotFound when the object went away, Conflict with
-        `if_unchanged`, Invalid, ConfigError for a kind that has no status subresource.
+        The status as a whole is this controller's: a field that is left out of it is removed. Written is that object's
+        status and no namesake's made since. With `if_unchanged` it is not written over an object that anybody has
+        written since it was read: for a status that records what is done, which nobody may set back from an old view.
+        Raises NotFound when the object went away, Conflict when there is a namesake now or something that was not seen
+        is in the way, Invalid, ConfigError for a kind that has no status subresource.
         """
         if "status" not in self._kind.__api__.subresources:
             raise ConfigError(
@@ -147,14 +144,21 @@ class Context(Generic[T]):
         wanted = encode(status)
         if wanted == self._status:
             return
-        difference = create_merge_patch(_decode(self._status) or {}, _decode(wanted) or {})
-        if difference:
-            change: JSONObject = {"status": difference}
-            if if_unchanged:
-                change["metadata"] = {"resourceVersion": self._version}
-            written = await self.client.patch(self.object, MergePatch(change), subresource="status")
-            self._version = written.metadata.resource_version
+        await self._patch_status(status_patch(self._kind, self._status, wanted), if_unchanged)
         self._status = wanted
+
+    async def _patch_status(self, changes: JSONArray, if_unchanged: bool) -> None:
+        tests = [{"op": "test", "path": "/metadata/uid", "value": self.object.metadata.uid}]
+        if if_unchanged:
+            tests.append({"op": "test", "path": "/metadata/resourceVersion", "value": self._version})
+        try:
+            written = await self.client.patch(self.object, JSONPatch((*tests, *changes)), subresource="status")
+        except Invalid as error:
+            if any(cause.field for cause in error.causes):
+                raise
+            kind, name = self._kind.__api__.kind, self.object.metadata.name
+            raise Conflict(f"{kind} {name!r}: it was written meanwhile, or is another one by now") from error
+        self._version = written.metadata.resource_version
 
     def _adopt(self, obj: Object) -> None:
         meta = obj.metadata

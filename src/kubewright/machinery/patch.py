@@ -55,6 +55,11 @@ def create_merge_patch(old: JSONObject, new: JSONObject) -> JSONObject:
     return patch
 
 
+def pointer(*path: str) -> str:
+    """A JSON pointer (RFC 6901) to what is at `path`."""
+    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
 def json_patch(doc: JSONObject, operations: object) -> JSONObject:
     """`doc` after each of `operations`, or an error and no change at all.
 
@@ -72,7 +77,7 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
     try:
         for operation in operations:
             if operation.get("op") == "copy":
-                copied += _size(_get(root, _pointer(operation, "from")))
+                copied += _size(_get(root, _parts(operation, "from")))
                 if copied > MAX_COPIED_BYTES:
                     raise _NotApplicable(f"{copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
             root = _apply(root, operation)
@@ -89,13 +94,13 @@ class _NotApplicable(ValueError):
 
 def _apply(root: Any, operation: JSONObject) -> Any:
     kind = operation.get("op")
-    path = _pointer(operation, "path")
+    path = _parts(operation, "path")
     value = operation.get("value")
     match kind:
         case "test":
             found = _get(root, path)
             if not equal(None if found is _ABSENT else found, value):
-                raise _NotApplicable(f"testing value {_shown(path)} failed")
+                raise _NotApplicable(f"testing value {pointer(*path)} failed")
             return root
         case "add":
             return _add(root, path, value)
@@ -104,25 +109,21 @@ def _apply(root: Any, operation: JSONObject) -> Any:
         case "replace":
             return _replace(root, path, value)
         case "move":
-            source = _pointer(operation, "from")
+            source = _parts(operation, "from")
             moved = _get(root, source)
             return _add(_remove(root, source), path, moved)
         case "copy":
-            copied = _get(root, _pointer(operation, "from"))
+            copied = _get(root, _parts(operation, "from"))
             return _add(root, path, None if copied is _ABSENT else copied)
         case _:
             raise _NotApplicable(f"Unexpected kind: {kind}")
 
 
-def _pointer(operation: JSONObject, name: str) -> list[str]:
+def _parts(operation: JSONObject, name: str) -> list[str]:
     text = operation.get(name)
     if not isinstance(text, str):
         raise _NotApplicable(f"{operation.get('op')} operation: missing {name} field")
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
-
-
-def _shown(path: Sequence[str]) -> str:
-    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
 def _get(root: Any, path: Sequence[str]) -> Any:
@@ -134,7 +135,7 @@ def _get(root: Any, path: Sequence[str]) -> Any:
         elif is_array(value):
             value = value[_index(value, part, path[: depth + 1])]
         else:
-            raise _NotApplicable(f"doc is missing path: {_shown(path)}")
+            raise _NotApplicable(f"doc is missing path: {pointer(*path)}")
     return value
 
 
@@ -159,7 +160,7 @@ def _remove(root: Any, path: Sequence[str]) -> Any:
         if isinstance(container, list):
             del container[_index(container, key, path)]
         elif container.pop(key, _ABSENT) is _ABSENT:
-            raise _NotApplicable(f"Unable to remove nonexistent key: {_shown(path)}")
+            raise _NotApplicable(f"Unable to remove nonexistent key: {pointer(*path)}")
 
     return _changed(root, path, drop)
 
@@ -187,7 +188,7 @@ def _changed(root: Any, path: Sequence[str], change: _Change) -> Any:
     for depth, part in enumerate(path[:-1]):
         key: Any = part if isinstance(parent, dict) else _index(parent, part, path[: depth + 1])
         if isinstance(parent, dict) and part not in parent:
-            raise _NotApplicable(f"doc is missing path: {_shown(path)}")
+            raise _NotApplicable(f"doc is missing path: {pointer(*path)}")
         child = _shallow(parent[key], path)
         parent[key] = child
         parent = child
@@ -200,7 +201,7 @@ def _shallow(value: Any, path: Sequence[str]) -> Any:
         return dict(value)
     if is_array(value):
         return list(value)
-    raise _NotApplicable(f"doc is missing path: {_shown(path)}")
+    raise _NotApplicable(f"doc is missing path: {pointer(*path)}")
 
 
 def _index(container: Sequence[Any], key: str, path: Sequence[str], room: int = 0) -> int:
@@ -209,7 +210,7 @@ def _index(container: Sequence[Any], key: str, path: Sequence[str], room: int = 
     try:
         index = int(key)
     except ValueError:
-        raise _NotApplicable(f"value was not a proper array index: '{_shown(path)}'") from None
+        raise _NotApplicable(f"value was not a proper array index: '{pointer(*path)}'") from None
     if not -size <= index < size:
-        raise _NotApplicable(f"Unable to access invalid index: {_shown(path)}")
+        raise _NotApplicable(f"Unable to access invalid index: {pointer(*path)}")
     return index + size if index < 0 else index

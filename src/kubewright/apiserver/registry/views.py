@@ -30,9 +30,7 @@ class StatusView(View):
         new = {key: value for key, value in old.items() if key != "status"}
         if attributes.resource.custom:
             new["metadata"] = old["metadata"] | {
-                key: view["metadata"][key]
-                for key in ("resourceVersion", "uid", "managedFields")
-                if key in view["metadata"]
+                key: view["metadata"][key] for key in ("resourceVersion", "managedFields") if key in view["metadata"]
             }
         else:
             new["metadata"] = view["metadata"]
