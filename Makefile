@@ -19,7 +19,7 @@ BENCH_ARGS ?=
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n\n"} \
 		/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak), PYTHON=<python>.\n'
+	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance; demo: the first two), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak), PYTHON=<python>.\n'
 
 # ---- environment -------------------------------------------------------------------------------------------------
 
@@ -47,8 +47,8 @@ clean: ## Remove .venv and all caches of this checkout.
 # ---- the main job --------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: .venv/.installed ## Run an example operator through its whole walk-through on the embedded control plane. KEEP=1 leaves it up.
-	@PYTHONPATH=examples/$(EXAMPLE)/src $(BIN)/python examples/$(EXAMPLE)/demo.py $(if $(KEEP),--keep)
+demo: .venv/.installed ## Run an example operator through its whole walk-through, on a control plane of its own. KEEP=1 leaves it up.
+	@PYTHONPATH=examples/$(EXAMPLE)/src $(BIN)/python examples/$(EXAMPLE)/demo.py --target=$(TARGET) $(if $(KEEP),--keep)
 
 # ---- tests and checks ----------------------------------------------------------------------------------------------
 

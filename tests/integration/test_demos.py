@@ -13,11 +13,12 @@ ROOT = Path(__file__).parents[2]
 DEMOS = sorted(ROOT.glob("examples/*/demo.py"))
 
 
-async def run(demo: Path, folder: Path) -> tuple[int | None, str]:
+async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
     environment = {**os.environ, "PYTHONPATH": str(demo.parent / "src"), "TMPDIR": str(folder)}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(demo),
+        f"--target={target}",
         env=environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -28,9 +29,9 @@ async def run(demo: Path, folder: Path) -> tuple[int | None, str]:
 
 @pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.parent.name)
 async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, target: str) -> None:
-    if target != "embedded":
+    if target == "kubeconfig":
         pytest.skip("a demo brings its own control plane")
-    status, output = await run(demo, tmp_path)
+    status, output = await run(demo, target, tmp_path)
     assert status == 0, output
     assert "All states were reached" in output
     assert os.listdir(tmp_path) == []

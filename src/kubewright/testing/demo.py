@@ -1,7 +1,7 @@
 """An operator's demo: what `make demo` runs for an example.
 
-The embedded control plane starts, the CRDs are installed, the operator runs as a process of its own, as a
-ServiceAccount with exactly the rights that its controllers declare; then the steps are gone through, and told as they
+A control plane starts (embedded, or a real one), the CRDs are installed, the operator runs as a process of its own, as
+a ServiceAccount with exactly the rights that its controllers declare; then the steps are gone through, and told as they
 happen.
 """
 
@@ -12,8 +12,10 @@ import asyncio
 import logging
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,6 +26,7 @@ from kubewright.models import CustomResource
 from kubewright.models.rbac import PolicyRule
 from kubewright.testing.cluster import Cluster
 from kubewright.testing.environment import Environment
+from kubewright.testing.realcontrolplane import RealControlPlane
 from kubewright.testing.walkthrough import Summary, Walkthrough
 
 Steps = Callable[[Cluster, Walkthrough], Awaitable[None]]
@@ -65,19 +68,25 @@ class Demo:
         """Run the demo, as the command line says: with `--keep` the control plane and the operator stay up."""
         parser = argparse.ArgumentParser(description=f"The walk-through of {self.manager.name}.")
         parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
-        keep: bool = parser.parse_args().keep
+        parser.add_argument(
+            "--target",
+            choices=("embedded", "real"),
+            default="embedded",
+            help="the control plane: embedded, or kube-apiserver, etcd and their controllers (`make controlplane`)",
+        )
+        given = parser.parse_args()
         logging.getLogger("kubewright").setLevel(logging.ERROR)  # of the control plane; the operator logs for itself
         try:
-            asyncio.run(self._run(keep))
+            asyncio.run(self._run(real=given.target == "real", keep=given.keep))
         except (KeyboardInterrupt, asyncio.CancelledError):
             _say("\nStopped.")
         except KubewrightError as error:
             sys.exit(f"The demo failed: {error}")
 
-    async def _run(self, keep: bool) -> None:
+    async def _run(self, *, real: bool, keep: bool) -> None:
         _cancel_on_sigterm()
         began = time.monotonic()
-        async with Environment(images=self.images) as cluster:
+        async with _real() if real else Environment(images=self.images) as cluster:
             _say(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
             await cluster.install(*self.kinds)
             served = ", ".join(f"{kind.__api__.plural}.{kind.__api__.group}" for kind in self.kinds)
@@ -104,6 +113,18 @@ class Demo:
         walk.say(f"  export KUBECONFIG={cluster.kubeconfig()}")
         walk.say(f"  kubectl apply -f {self.sample}\n")
         await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _real() -> AsyncGenerator[Cluster]:
+    """A real control plane. Raises ConfigError when it is not on this machine."""
+    with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
+        async with RealControlPlane() as real:
+            cluster = Cluster(real.config, Path(folder))
+            try:
+                yield cluster
+            finally:
+                await cluster.close()
 
 
 def _say(text: str) -> None:
