@@ -14,6 +14,7 @@ def link(name: str) -> str:
     ("text", "shown"),
     [
         ("A `Client` of `x`.", "A [`Client`][kubewright.Client] of `x`."),
+        ("Raises Client, ValueError.", "Raises [`Client`][kubewright.Client], ValueError."),
         ("Not <b>, *, _a_ or [c].", r"Not \<b>, \*, \_a\_ or \[c\]."),
         ("See https://kubernetes.io/a_b/.", "See <https://kubernetes.io/a_b/>."),
         (

@@ -63,10 +63,24 @@ def test_a_link_to_what_is_not_on_the_site_is_found_before_it_is_built(tmp_path:
     (tmp_path / "README.md").write_text("[a](gone.py) [b](folder) [c](folder/NOTES.md)\n\n```\n[d](code)\n```\n")
     assert pages.problems(tmp_path) == [
         "README.md: the link to gone.py leads nowhere",
-        "README.md: the link to folder leads nowhere: that folder has no README.md",
         "README.md: the link to folder/NOTES.md leads to a page that is not on the site; tools/site/pages.py says "
         "which are",
     ]
+
+
+def test_a_program_and_a_folder_that_a_page_links_to_are_on_the_site(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for file in ("src/main.py", "src/inner/role.yaml", "src/.hidden", "map.svg"):
+        (project / file).parent.mkdir(parents=True, exist_ok=True)
+        (project / file).write_text(f"# {file}\n")
+    (project / "README.md").write_text("[a](src) [b](src/main.py) ![c](map.svg) [d](https://kubernetes.io)\n")
+    site = tmp_path / "site"
+    pages.write(project, site, reference.load(ROOT / "src"))
+    made = {str(each.relative_to(site)): each.read_text() for each in site.rglob("*") if each.is_file()}
+    assert made["README.md"] == ("[a](src/README.md) [b](src/main.py.md) ![c](map.svg) [d](https://kubernetes.io)\n")
+    assert "- [inner/role.yaml](inner/role.yaml.md)\n- [main.py](main.py.md)" in made["src/README.md"]
+    assert "```python\n# src/main.py\n```" in made["src/main.py.md"]
+    assert sorted(made) == ["README.md", "map.svg", "src/README.md", "src/inner/role.yaml.md", "src/main.py.md"]
 
 
 def paths(entries: list[navigation.Entry]) -> list[str]:
@@ -105,10 +119,13 @@ def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(
     wait.write_text(text[:start] + text[text.index('"""', start + 7) + 3 :])
     extract = source / "kubewright/client/extract.py"
     extract.write_text(
-        extract.read_text().replace('"""Extraction', '"""See `Object.nothing`, `models.nowhere`. Extraction', 1)
+        extract.read_text().replace(
+            '"""Extraction', '"""See `Object.nothing`, `models.nowhere`. Raises NoSuch. Extraction', 1
+        )
     )
     found = [each.partition(": ")[2] for each in reference.load(source).problems()]
     assert found == [
+        "kubewright.client.extract refers to `NoSuch`, which is not there",
         "kubewright.client.extract refers to `Object.nothing`, which is not there",
         "kubewright.client.extract refers to `models.nowhere`, which is not there",
         "kubewright.client.wait.wait_until_gone has no docstring",

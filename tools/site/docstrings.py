@@ -7,6 +7,7 @@ A docstring is plain text that follows a few habits of this project, and this gi
     columns that are two spaces apart         as they stand
     a block that is indented                  code, or as it stands when it is no Python
     `Name` in backticks                       a link, when that is in the reference
+    Raises Name, Other                        links, too
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ Link: TypeAlias = Callable[[str], str]
 _CODE: Final = re.compile(r"`([^`]+)`")
 _COLUMNS: Final = re.compile(r"^\S.*?\S? {2,}\S")
 _URL: Final = re.compile(r"https?://[^\s`)]*[^\s`).,;:]")
+_RAISED: Final = re.compile(r"(?<=\bRaises[ \n])[A-Z]\w+(?:(?:,| and| or|, or)\s[A-Z]\w+)*")
+_ERROR: Final = re.compile(r"[A-Z]\w+")
 _SPECIAL: Final = re.compile(r"([\\*_<\[\]#|~])")
 
 
@@ -37,6 +40,12 @@ def names(text: str) -> Iterator[str]:
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         if not block.startswith("    "):
             yield from _CODE.findall(block)
+
+
+def raised(text: str) -> Iterator[str]:
+    """The errors that a docstring says are raised."""
+    for errors in _RAISED.findall(text):
+        yield from _ERROR.findall(errors)
 
 
 def is_columns(lines: list[str]) -> bool:
@@ -121,10 +130,13 @@ def _list(items: list[str], link: Link) -> str:
 
 def prose(text: str, link: Link) -> str:
     """Text within a paragraph."""
-    out: list[str] = []
-    for index, part in enumerate(_CODE.split(text)):
-        out.append(_code(part, link) if index % 2 else _escaped(part))
-    return "".join(out)
+
+    def as_code(name: re.Match[str]) -> str:
+        return f"`{name[0]}`" if link(name[0]) else name[0]
+
+    text = _RAISED.sub(lambda errors: _ERROR.sub(as_code, errors[0]), text)
+    parts = enumerate(_CODE.split(text))
+    return "".join(_code(part, link) if index % 2 else _escaped(part) for index, part in parts)
 
 
 def _code(text: str, link: Link) -> str:

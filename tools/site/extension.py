@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import griffe
-from tools.site import docstrings, reference
+from tools.site import docstrings, names, reference
 
 
 class Docstrings(griffe.Extension):
@@ -25,7 +25,7 @@ class Docstrings(griffe.Extension):
 
 
 def _is_shown(member: griffe.Object | griffe.Alias) -> bool:
-    return isinstance(member, griffe.Alias) or member.name == "__init__" or reference.is_shown(member)
+    return isinstance(member, griffe.Alias) or member.name == "__init__" or names.is_shown(member)
 
 
 def _text(described: reference.Reference, thing: griffe.Object) -> str:

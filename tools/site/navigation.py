@@ -10,35 +10,36 @@ from tools.site import reference
 
 Entry: TypeAlias = "str | dict[str, str | list[Entry]]"
 
-_PAGE: Final = re.compile(r"^\| *\[([^\]]+)\]\(([^)#]+\.md)\)|^\| *\[([^\]]+)\]\(([^)#]+/)\)")
+_ROW: Final = re.compile(r"^\| *\[([^\]]+)\]\(([^)#]+(?:\.md|/))\)", flags=re.M)
+"""The row of a page: its name and where it is."""
 
 
 def entries(index: Path) -> list[Entry]:
     """The entries for the pages that are rows of the tables of `index`.
 
-    A page is where it is named first. The page of the reference is followed by those of its packages.
+    A page is where it is named first. The page of the reference is followed by those of its packages, and the examples
+    that are named by those that are not.
     """
+    root = index.parent.parent
+    examples = {str(page.relative_to(root)): page.parent.name for page in sorted(root.glob("examples/*/README.md"))}
     seen: set[str] = set()
     found: list[Entry] = [{"Kubewright": "README.md"}, {"The guide": "docs/README.md"}]
     for section in index.read_text().split("\n## ")[1:]:
-        title, *lines = section.splitlines()
-        rows = [(match[1] or match[3], match[2] or match[4]) for line in lines if (match := _PAGE.match(line))]
-        listed: list[Entry] = []
-        for name, target in rows:
-            path = _path(index, target)
-            if path not in seen:
-                seen.add(path)
-                listed.append({name.replace("`", ""): [path, *_packages()] if path == "docs/api.md" else path})
+        title = section.splitlines()[0]
+        named = {_path(root, index.parent / target): name for name, target in _ROW.findall(section)}
+        pages = named | {path: name for path, name in examples.items() if title == "Examples" and path not in named}
+        listed = [_entry(path, name) for path, name in pages.items() if path not in seen]
+        seen |= pages.keys()
         if listed:
             found.append({title: listed})
     return found
 
 
-def _packages() -> list[Entry]:
-    return [{each.removeprefix("kubewright."): f"docs/api/{each}.md"} for each in reference.PACKAGES]
+def _entry(path: str, name: str) -> Entry:
+    packages: list[Entry] = [{each.removeprefix("kubewright."): f"docs/api/{each}.md"} for each in reference.PACKAGES]
+    return {name.replace("`", ""): [path, *packages] if path == "docs/api.md" else path}
 
 
-def _path(index: Path, target: str) -> str:
-    root = index.parent.parent
-    path = (index.parent / target).resolve()
+def _path(root: Path, target: Path) -> str:
+    path = target.resolve()
     return str((path / "README.md" if path.is_dir() else path).relative_to(root))

@@ -1,17 +1,16 @@
 """The pages of the site: the Markdown of the repository, in its folders, so that their links hold there as they stand.
 
-What a page links to that is no page (a program, a dashboard) comes along as a file. A link to a folder leads to the
-README in it.
+A link to a folder leads to the README in it; a folder without one, or a file, that a page links to is on the site too.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tools.site import files
 from tools.site.reference import Reference
 
 PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/*/README.md")
@@ -56,29 +55,29 @@ def write(root: Path, folder: Path, api: Reference) -> None:
 
     Of a name of `api` in backticks, the first on a page becomes a link to the reference.
     """
-    for page in pages(root):
+    known = pages(root)
+    for page in known:
         target = folder / page.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_as_read_by_the_generator(page, api))
-        for link in links(page):
-            if link.path.is_file() and link.path.suffix != ".md":
-                copy = folder / link.path.relative_to(root)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(link.path, copy)
+    for path in {link.path for page in known for link in links(page)}:
+        if path.suffix != ".md" and not (path / "README.md").exists():
+            files.write(path, root, folder)
 
 
 def _problem(link: Link, root: Path, known: set[Path]) -> str:
-    path = link.path / "README.md" if link.path.is_dir() else link.path
+    readme = link.path / "README.md"
+    path = readme if readme.exists() else link.path
     where = f"{link.page.relative_to(root)}: the link to {link.target}"
     if not path.exists():
-        return f"{where} leads nowhere" + (": that folder has no README.md" if link.path.is_dir() else "")
+        return f"{where} leads nowhere"
     if path.suffix == ".md" and path not in known:
         return f"{where} leads to a page that is not on the site; tools/site/pages.py says which are"
     return ""
 
 
 def _as_read_by_the_generator(page: Path, api: Reference) -> str:
-    """Folders as their README, and a blank line before a list: Python-Markdown takes it for prose without one."""
+    """Links to pages, and a blank line before a list: Python-Markdown takes it for prose without one."""
     out: list[str] = []
     linked: set[str] = set()
     fenced = False
@@ -106,9 +105,13 @@ def _with_names(line: str, api: Reference, linked: set[str]) -> str:
 
 
 def _to_a_page(found: re.Match[str], page: Path) -> str:
-    if "://" in found[2] or not (page.parent / found[2]).is_dir():
+    path = (page.parent / found[2]).resolve()
+    if "://" in found[2] or path.suffix == ".md":
         return found[0]
-    return f"{found[1]}{found[2].rstrip('/')}/README.md{found[3] or ''})"
+    target = Path(found[2]).parent / files.page_of(path)
+    if found[2].rstrip("/").endswith(".."):
+        target = Path(found[2]) / "README.md"
+    return f"{found[1]}{target.as_posix()}{found[3] or ''})"
 
 
 def _prose(text: str) -> str:

@@ -1,0 +1,106 @@
+"""What the names in a package stand for, and which of them are public."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import griffe
+
+
+def module(package: griffe.Module, name: str) -> griffe.Module:
+    """The module of that dotted name: `package` itself or one in it."""
+    found = package if name == package.path else package[name.removeprefix(f"{package.path}.")]
+    assert isinstance(found, griffe.Module)
+    return found
+
+
+def is_shown(member: griffe.Object) -> bool:
+    """Whether a member of a class is in the reference.
+
+    What `__init__` assigns and nobody describes is not: it is a parameter, as a rule, which the signature has already.
+    """
+    init = member.parent.members.get("__init__") if member.parent is not None else None
+    if member.name.startswith("_"):
+        return False
+    if member.has_docstring or not member.is_attribute or not isinstance(init, griffe.Function):
+        return True
+    return not (init.lineno or 0) <= (member.lineno or 0) <= (init.endlineno or 0)
+
+
+def public(module: griffe.Module) -> dict[str, griffe.Object]:
+    """What a package or module exports, by the names that it has there, in the order of its source."""
+    imported = {name for name, path in module.imports.items() if path.startswith("kubewright.")}
+    own = {name for name, each in module.members.items() if not each.is_alias and not each.is_module}
+    names = {str(each) for each in module.exports or ()} or (imported if module.is_init_module else own)
+    found = {name: _target(module.members[name]) for name in module.members if name in names and name[0] != "_"}
+    return {name: each for name, each in found.items() if each is not None and not is_type_variable(each)}
+
+
+def is_type_variable(each: griffe.Object) -> bool:
+    """Whether it is a parameter of generic types, which says nothing to users."""
+    return isinstance(each, griffe.Attribute) and bool(re.match(r"(TypeVar|ParamSpec)\b", str(each.value or "")))
+
+
+def members(thing: griffe.Object) -> Iterator[griffe.Object]:
+    """The members of a class that are its own and public."""
+    if isinstance(thing, griffe.Class):
+        for each in thing.members.values():
+            if isinstance(each, griffe.Object) and is_shown(each):
+                yield each
+
+
+def is_described(thing: griffe.Object) -> bool:
+    """Whether it has a docstring, or needs none: a field, or a method that a base class describes."""
+    if thing.docstring is not None:
+        return True
+    parent = thing.parent
+    if not isinstance(parent, griffe.Class):
+        return False
+    if isinstance(thing, griffe.Attribute) and "property" not in thing.labels:
+        return True
+    bases = (base.members.get(thing.name) for base in parent.mro())
+    return any(each is not None and each.docstring is not None for each in bases)
+
+
+def _target(each: griffe.Object | griffe.Alias | None) -> griffe.Object | None:
+    """What a name stands for. None for what another distribution defines, as msgspec does UNSET.
+
+    A function that a package imports from the module of the same name hides that module.
+    """
+    if isinstance(each, griffe.Alias):
+        try:
+            each = each.final_target
+        except griffe.AliasResolutionError:
+            return None
+    while isinstance(each, griffe.Module) and each.parent is not None and each.path in _imports(each.parent):
+        each = each.members[each.name]
+    return each if isinstance(each, griffe.Object) else None
+
+
+def _imports(package: griffe.Object) -> set[str]:
+    """The modules of `package` that it imports something of the same name from."""
+    return {path.rpartition(".")[0] for name, path in package.imports.items() if path.endswith(f".{name}.{name}")}
+
+
+def resolve(text: str, thing: griffe.Object) -> griffe.Object | None:
+    """What `text` means in a docstring of `thing`: a name of its class, of its module, or of the package."""
+    head, *rest = text.removesuffix("()").split(".")
+    scope: griffe.Object | None = thing
+    while scope is not None:
+        found = _target(scope.members.get(head)) if not isinstance(scope, griffe.Function) else None
+        for name in rest:
+            found = member_of(found, name)
+        if found is not None:
+            return found
+        scope = scope.parent
+    return None
+
+
+def member_of(thing: griffe.Object | None, name: str) -> griffe.Object | None:
+    if thing is None:
+        return None
+    found = _target(thing.members.get(name))
+    if found is None and isinstance(thing, griffe.Class):
+        found = next((_target(each) for base in thing.mro() if (each := base.members.get(name)) is not None), None)
+    return found
