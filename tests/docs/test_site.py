@@ -93,7 +93,8 @@ def paths(entries: list[navigation.Entry]) -> list[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = paths(navigation.entries(ROOT / "docs/README.md"))
-    expected = [str(page.relative_to(ROOT)) for page in pages.pages(ROOT)]
+    inner = set(ROOT.glob("examples/*/*/**/README.md"))  # of a folder of an example, whose own page leads there
+    expected = [str(page.relative_to(ROOT)) for page in pages.pages(ROOT) if page not in inner]
     expected += [f"docs/api/{name}.md" for name in reference.PACKAGES]
     assert sorted(listed) == sorted(expected)
 

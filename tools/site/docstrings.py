@@ -50,7 +50,7 @@ def raised(text: str) -> Iterator[str]:
 
 def is_columns(lines: list[str]) -> bool:
     """Whether a block is a table of names and what they are for."""
-    return sum(1 for line in lines if _COLUMNS.match(line.strip())) * 2 > len(lines)
+    return sum(1 for line in lines if _COLUMNS.match(line)) * 2 > len(lines)
 
 
 def _block(lines: list[str], link: Link) -> str:

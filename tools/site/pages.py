@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from tools.site import files
 from tools.site.reference import Reference
 
-PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/*/README.md")
+PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/**/README.md")
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 _NAME_OR_LINK: Final = re.compile(r"\[[^\]]*\]\([^)]*\)|``.*?``|`([^`]+)`")
 """A name in backticks, which is the group, or what has to be left as it is."""
@@ -34,7 +34,8 @@ class Link(NamedTuple):
 
 def pages(root: Path) -> list[Path]:
     """The pages of a repository."""
-    return sorted({page for pattern in PATTERNS for page in root.glob(pattern)})
+    found = {page for pattern in PATTERNS for page in root.glob(pattern)}
+    return sorted(page for page in found if not any(part.startswith(".") for part in page.relative_to(root).parts))
 
 
 def links(page: Path) -> Iterator[Link]:

@@ -52,8 +52,8 @@ def _sorted(reference: Reference, name: str) -> list[tuple[str, griffe.Object]]:
 def _kinds(module: griffe.Module) -> str:
     """Each group version and its kinds, which are many: named, not described."""
     rows: list[str] = []
-    for group in module.modules.values():
-        for version in group.modules.values():
+    for _, group in sorted(module.modules.items()):
+        for _, version in sorted(group.modules.items()):
             kinds = [f"`{each.name}`" for each in version.classes.values() if _is_kind(each)]
             rows.append(f"| `{version.path}` | {', '.join(kinds)} |")
     return "\n".join(["| module | kinds |", "|---|---|", *rows])

@@ -26,7 +26,6 @@ SETTINGS: Final[dict[str, Any]] = {
         "features": [
             "content.code.copy",
             "navigation.footer",
-            "navigation.indexes",
             "navigation.path",
             "navigation.sections",
             "navigation.top",

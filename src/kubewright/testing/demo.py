@@ -39,9 +39,13 @@ class Operator(Protocol):
     """What a demo has to know of the program: a Manager, or what speaks for a program without one."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the demo calls it."""
+        ...
 
-    def rbac_rules(self) -> list[PolicyRule]: ...
+    def rbac_rules(self) -> list[PolicyRule]:
+        """What it may do: the demo runs it with these rights and no others."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
