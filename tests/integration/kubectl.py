@@ -26,15 +26,16 @@ class Kubectl:
         self._kubeconfig = kubeconfig
         self.namespace = namespace
 
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: str, terminal: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
+        """A process of it, with a terminal's file descriptor for all that it reads and writes if one is given."""
         return await asyncio.create_subprocess_exec(
             str(KUBECTL),
             f"--kubeconfig={self._kubeconfig}",
             f"--namespace={self.namespace}",
             *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
             env={**os.environ, "KUBE_EDITOR": "sed -i s/nginx:1/nginx:2/"},
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -17,9 +18,9 @@ from kubewright.client.patch import MergePatch
 from kubewright.models import codec
 from kubewright.testing import STAND_INS, Cluster, Image, eventually
 
-PORT = 31311
-OTHER = 31312
-pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
+pytestmark = pytest.mark.xdist_group("node port 31311")
+PORTS = itertools.count(31311)
+"""One is not free at once when its Service goes."""
 
 
 class Web:
@@ -29,6 +30,8 @@ class Web:
         self.cluster = cluster
         self.client = cluster.client
         self.namespace = namespace
+        self.port = next(PORTS)
+        self.other = next(PORTS)
 
     async def deploy(
         self, replicas: int = 1, name: str = "web", volumes: Sequence[dict[str, Any]] = (), **container: Any
@@ -41,7 +44,7 @@ class Web:
         await self.client.create(deployment)
 
     async def expose(self, *ports: dict[str, Any], name: str = "web", app: str = "web", **spec: Any) -> Service:
-        given = [{"port": 80, "nodePort": PORT}] if not ports else list(ports)
+        given = [{"port": 80, "nodePort": self.port}] if not ports else list(ports)
         service = codec.from_dict(
             Service, {"spec": {"type": "NodePort", "selector": {"app": app}, "ports": given, **spec}}
         )
@@ -68,7 +71,7 @@ def web_server(more: dict[str, Any]) -> dict[str, Any]:
     return {"name": "web", "image": "nginx:1.23.1", "readinessProbe": probe, **more}
 
 
-async def page(port: int = PORT) -> str:
+async def page(port: int) -> str:
     """The page at a node port. AssertionError when nothing serves there."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -81,11 +84,11 @@ async def page(port: int = PORT) -> str:
     return answer
 
 
-async def shows(text: str, port: int = PORT) -> None:
+async def shows(text: str, port: int) -> None:
     assert text in await page(port)
 
 
-async def opened(port: int = PORT) -> None:
+async def opened(port: int) -> None:
     """AssertionError when nothing listens there."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -94,7 +97,7 @@ async def opened(port: int = PORT) -> None:
     writer.close()
 
 
-async def closed(port: int = PORT) -> None:
+async def closed(port: int) -> None:
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:
@@ -105,8 +108,8 @@ async def closed(port: int = PORT) -> None:
 
 @pytest_asyncio.fixture
 async def web(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Web]:
-    if target != "embedded":
-        pytest.skip("on other control planes images are images")
+    if target == "kubeconfig":
+        pytest.skip("somebody's cluster runs images")
     async with cluster.images(STAND_INS):
         yield Web(cluster, namespace)
 
@@ -116,7 +119,7 @@ async def test_a_browser_is_served_by_every_ready_replica_in_turn(web: Web) -> N
     await web.expose()
 
     async def both() -> None:
-        pages = {await page() for _ in range(4)}
+        pages = {await page(web.port) for _ in range(4)}
         names = {pod.metadata.name for pod in await web.pods()}
         assert len(names) == 2
         assert all(any(f"Pod {name}" in each for each in pages) for name in names), pages
@@ -130,40 +133,43 @@ async def test_a_mounted_config_map_is_what_is_served_and_its_changes_are(web: W
     mounts = [{"name": "page", "mountPath": "/usr/share/nginx/html"}]
     await web.deploy(volumes=[{"name": "page", "configMap": {"name": "page"}}], volumeMounts=mounts)
     await web.expose()
-    await eventually(shows, "<h1>One</h1>")
+    await eventually(shows, "<h1>One</h1>", web.port)
     await web.client.patch(
         ConfigMap, MergePatch({"data": {"index.html": "<h1>Two</h1>"}}), name="page", namespace=web.namespace
     )
-    await eventually(shows, "<h1>Two</h1>")
+    await eventually(shows, "<h1>Two</h1>", web.port)
 
 
 async def test_a_port_that_changes_moves_and_one_whose_service_goes_closes(web: Web) -> None:
     await web.deploy()
     service = await web.expose()
-    await eventually(page)
+    await eventually(page, web.port)
     await web.client.patch(
-        Service, MergePatch({"spec": {"ports": [{"port": 80, "nodePort": OTHER}]}}), name="web", namespace=web.namespace
+        Service,
+        MergePatch({"spec": {"ports": [{"port": 80, "nodePort": web.other}]}}),
+        name="web",
+        namespace=web.namespace,
     )
-    await eventually(page, OTHER)
-    await eventually(closed, PORT)
+    await eventually(page, web.other)
+    await eventually(closed, web.port)
     await web.client.delete(service)
-    await eventually(closed, OTHER)
+    await eventually(closed, web.other)
 
 
 async def test_a_target_port_may_be_meant_by_its_name(web: Web) -> None:
     await web.deploy(ports=[{"name": "http", "containerPort": 80}])
-    await web.expose({"name": "x", "port": 8080, "targetPort": "http", "nodePort": PORT}, type="LoadBalancer")
-    await eventually(page)
+    await web.expose({"name": "x", "port": 8080, "targetPort": "http", "nodePort": web.port}, type="LoadBalancer")
+    await eventually(page, web.port)
 
 
 async def test_a_port_can_be_handed_from_one_service_to_another(web: Web) -> None:
     await web.deploy()
     await web.deploy(name="other", image="nginx:1.23.2")
     first = await web.expose()
-    await eventually(shows, "nginx:1.23.1")
+    await eventually(shows, "nginx:1.23.1", web.port)
     await web.client.delete(first)
     await web.expose(name="second", app="other")
-    await eventually(shows, "nginx:1.23.2")
+    await eventually(shows, "nginx:1.23.2", web.port)
 
 
 async def test_nothing_listens_for_simulated_pods(web: Web) -> None:
@@ -171,9 +177,9 @@ async def test_nothing_listens_for_simulated_pods(web: Web) -> None:
     await web.expose()
     await eventually(web.is_available)
     await web.deploy(name="other")
-    await web.expose({"port": 80, "nodePort": OTHER}, name="other", app="other")
-    await eventually(page, OTHER)
-    await closed(PORT)
+    await web.expose({"port": 80, "nodePort": web.other}, name="other", app="other")
+    await eventually(page, web.other)
+    await closed(web.port)
 
 
 async def test_a_program_that_is_still_starting_is_waited_for(web: Web) -> None:
@@ -182,36 +188,36 @@ async def test_a_program_that_is_still_starting_is_waited_for(web: Web) -> None:
         await web.deploy(image="registry.test/late", readinessProbe=None)
         await web.expose()
         await eventually(web.is_available)
-        await eventually(opened)
-        await shows("registry.test/late")
+        await eventually(opened, web.port)
+        await shows("registry.test/late", web.port)
 
 
 async def test_a_port_that_another_program_has_is_told_of_and_taken_when_it_is_free(web: Web) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", PORT))
+        taken.bind(("127.0.0.1", web.port))
         taken.listen()
         await web.deploy()
         await web.expose()
-        await web.event(f"Node port {PORT} can't be opened at 127.0.0.1: address already in use")
-    await eventually(page)
+        await web.event(f"Node port {web.port} can't be opened at 127.0.0.1: address already in use")
+    await eventually(page, web.port)
 
 
 async def test_other_protocols_than_tcp_are_told_of(web: Web) -> None:
     await web.deploy()
-    await web.expose({"port": 80, "nodePort": PORT, "protocol": "UDP"})
-    await web.event(f"Node port {PORT}/UDP is not opened")
+    await web.expose({"port": 80, "nodePort": web.port, "protocol": "UDP"})
+    await web.event(f"Node port {web.port}/UDP is not opened")
 
 
 async def test_a_pod_that_goes_is_passed_over_while_its_replacement_starts(web: Web) -> None:
     await web.deploy(replicas=2)
     await web.expose()
-    await eventually(page)
+    await eventually(page, web.port)
     gone = (await web.pods())[0]
     await web.client.delete(gone)
 
     async def replaced() -> None:
-        await page()
+        await page(web.port)
         names = {pod.metadata.name for pod in await web.pods()}
         assert len(names) == 2
         assert gone.metadata.name not in names

@@ -21,8 +21,9 @@ from kubewright.controlplane.endpointslice import endpointslice_controller
 from kubewright.controlplane.garbage.watcher import GarbageCollector
 from kubewright.controlplane.job.controller import job_controller
 from kubewright.controlplane.namespace import namespace_controller
+from kubewright.controlplane.nodes.addresses import ProcessNetwork
 from kubewright.controlplane.nodes.kubelet import kubelet
-from kubewright.controlplane.nodes.node import node_controller, register
+from kubewright.controlplane.nodes.node import VERSION, node_controller, register
 from kubewright.controlplane.nodes.processes.environment import APIAddress
 from kubewright.controlplane.nodes.processes.kubelet import ProcessKubelet
 from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
@@ -78,7 +79,7 @@ class ControlPlaneOptions:
     """How many simulated nodes there are from the start."""
     ca: str = ""
     """The cluster's CA in PEM, published to every namespace."""
-    version: str = "v1.36.1"
+    version: str = VERSION
     """The version that nodes report."""
     processes: ProcessRuntime | None = None
     """Runs the Pods whose images have a command; None: all Pods are simulated."""
@@ -100,8 +101,9 @@ class ControlPlane:
         self._clock = clock or SystemClock()
         transport = Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
-        self._processes = self._process_kubelet()
-        self._node_ports = nodeports.NodePorts() if self._processes and self._runs(nodeports.NAME) else None
+        network = ProcessNetwork.embedded()
+        self._processes = self._process_kubelet(network)
+        self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
         self._manager = Manager(
             self._controllers(),
             name="kube-controller-manager",
@@ -133,11 +135,11 @@ class ControlPlane:
     def _runs(self, name: str) -> bool:
         return name not in self._options.disabled
 
-    def _process_kubelet(self) -> ProcessKubelet | None:
+    def _process_kubelet(self, network: ProcessNetwork) -> ProcessKubelet | None:
         runtime, api = self._options.processes, self._options.api
         if runtime is None or api is None or not self._runs(KUBELET):
             return None
-        return ProcessKubelet(runtime, self._client, api, self._clock)
+        return ProcessKubelet(runtime, self._client, api, network, self._clock)
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock

@@ -6,6 +6,7 @@ eventually, gone waiting
 running          a Manager at work inside a test
 Faults           what goes wrong between an operator and its API server
     killed_after_each_write  the lives of an operator that dies after its first write, its second, ...
+ProcessNode      a node that runs Pods as processes of this machine, in any cluster
 Image, STAND_INS images whose Pods run as processes of this machine
 Walkthrough      a test that tells what happens
     Demo             a walk-through as a program, for `make demo`
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kubewright.controlplane.nodes.processes.images import Image as Image
     from kubewright.controlplane.nodes.processes.standins import STAND_INS as STAND_INS
+    from kubewright.controlplane.nodes.processnode import ProcessNode as ProcessNode
     from kubewright.testing.cluster import Cluster as Cluster
     from kubewright.testing.demo import Demo as Demo
     from kubewright.testing.environment import Environment as Environment
@@ -39,6 +41,7 @@ _HOMES: Final = {
     "Faults": ".faults",
     "Image": "..controlplane.nodes.processes.images",
     "NotReached": ".walkthrough",
+    "ProcessNode": "..controlplane.nodes.processnode",
     "STAND_INS": "..controlplane.nodes.processes.standins",
     "Summary": ".walkthrough",
     "Walkthrough": ".walkthrough",
@@ -58,6 +61,7 @@ __all__ = [
     "Faults",
     "Image",
     "NotReached",
+    "ProcessNode",
     "Summary",
     "Walkthrough",
     "eventually",

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
-from kubewright.apis.core.v1 import Namespace, ServiceAccount
+from kubewright.apis.core.v1 import Namespace, Node, ServiceAccount
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.kubeconfig import write
+from kubewright.client.patch import MergePatch
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
+from kubewright.controlplane.nodes.processnode import LABEL as PROCESSES
+from kubewright.controlplane.nodes.processnode import ProcessNode
 from kubewright.deployment.crds import until_established
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import CustomResource, codec
@@ -24,7 +27,25 @@ from kubewright.models.crd import custom_resource_definitions
 from kubewright.models.kinds import kinds_of
 from kubewright.models.meta import ObjectMeta
 from kubewright.models.rbac import PolicyRule, cluster_role
+from kubewright.testing.realcontrolplane import SIMULATED
 from kubewright.testing.waiting import eventually
+
+
+def _is_ours(node: Node) -> bool:
+    labels = node.metadata.labels
+    return PROCESSES in labels or SIMULATED.items() <= labels.items()
+
+
+@contextmanager
+def _added(table: ImageTable, images: Mapping[str, Image]) -> Generator[None]:
+    for name, image in images.items():
+        table.put(name, image)
+    try:
+        yield
+    finally:
+        for name in images:
+            table.remove(name)
+
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 
@@ -73,21 +94,30 @@ class Cluster:
 
     @asynccontextmanager
     async def images(self, images: Mapping[str, Image]) -> AsyncGenerator[None]:
-        """As long as the block lasts, Pods of these images run as processes of this machine: `STAND_INS`, or your own.
+        """As long as the block lasts, new Pods of `images` run as processes of this machine: `STAND_INS`, or your own.
 
-        Pods that run by then go on. Raises ConfigError for a control plane that is not an embedded one.
+        On an embedded control plane, or on a real one of `RealControlPlane`: there a `ProcessNode` joins, to which all
+        new Pods go. Raises ConfigError for any other cluster.
         """
-        path = self.config.image_table
-        if path is None:
-            raise ConfigError(f"{self.config.server} is no embedded control plane: its nodes run images alone")
-        table = ImageTable(path)
-        for name, image in images.items():
-            table.put(name, image)
-        try:
-            yield
-        finally:
-            for name in images:
-                table.remove(name)
+        if self.config.image_table is not None:
+            with _added(ImageTable(self.config.image_table), images):
+                yield
+            return
+        nodes = await self.client.list(Node)
+        if not all(_is_ours(each) for each in nodes):
+            raise ConfigError(
+                f"{self.config.server} has nodes that run images; join a ProcessNode, and have Pods tolerate its taint"
+            )
+        async with ProcessNode(self.config, images, untainted=True):
+            await self._cordon(nodes, on=True)
+            try:
+                yield
+            finally:
+                await self._cordon(nodes, on=False)
+
+    async def _cordon(self, nodes: Iterable[Node], *, on: bool) -> None:
+        for node in nodes:
+            await self.client.patch(Node, MergePatch({"spec": {"unschedulable": on}}), name=node.metadata.name)
 
     @asynccontextmanager
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:

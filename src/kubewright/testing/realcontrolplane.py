@@ -28,11 +28,14 @@ from typing import Final
 from kubewright.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright.client import kubeconfig
 from kubewright.client.config import Config
+from kubewright.controlplane.nodes.processnode import LABEL as PROCESSES
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
 
+SIMULATED: Final = {"type": "kwok"}
+"""The label of the nodes that there are from the start."""
 _BARE: Final = ("etcd", "kube-apiserver")
 _CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler", "kwok")
 
@@ -161,6 +164,8 @@ class RealControlPlane:
         self._authority = CertificateAuthority.kept_in(self._folder)
         self._write_pair("serving", self._authority.issue_server(("kubernetes.default.svc", "localhost", "127.0.0.1")))
         self._write_pair("service-accounts", self._authority.issue_client("service-accounts"))
+        kubelet_client = self._authority.issue_client("kube-apiserver-kubelet-client", ("system:masters",))
+        self._write_pair("kubelet-client", kubelet_client)
         self._write("tokens.csv", f'{token},admin,admin,"system:masters"\n'.encode())
         self._config = Config(f"https://127.0.0.1:{port}", ca=self._authority.certificate, token=token)
         kubeconfig.write(self._config, self.kubeconfig)
@@ -179,6 +184,8 @@ class RealControlPlane:
             f"--service-account-key-file={self._folder / 'service-accounts.crt'}",
             f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
+            f"--kubelet-client-certificate={self._folder / 'kubelet-client.crt'}",
+            f"--kubelet-client-key={self._folder / 'kubelet-client.key'}",
             "--allow-privileged=true",
             *without,
             *self._api_server_arguments,
@@ -206,6 +213,7 @@ class RealControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             f"--config={self._folder / 'stages.yaml'}",
             "--manage-all-nodes=true",
+            f"--disregard-status-with-label-selector={PROCESSES}",
             "--node-lease-duration-seconds=40",
         )
         await self._create_nodes()
@@ -284,7 +292,10 @@ def _node(name: str) -> JSONObject:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **SIMULATED},
+        },
         "status": {"capacity": capacity, "allocatable": capacity},
     }
 

@@ -7,6 +7,7 @@ controller takes that off when the node is ready.
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Final
 
@@ -19,6 +20,8 @@ from kubewright.machinery.errors import AlreadyExists
 from kubewright.models.meta import ObjectMeta
 from kubewright.models.values import plain
 
+VERSION: Final = "v1.36.1"
+"""What nodes report, unless told otherwise."""
 NODE_NETWORK: Final = IPv4Network("10.0.0.0/16")
 _CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"}
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -51,6 +54,40 @@ def address_of(node: Node) -> str | None:
     return next((each.address for each in node.status.addresses if each.type == "InternalIP"), None)
 
 
+def ready_status(node: Node, address: str, version: str, now: datetime) -> NodeStatus:
+    """The status of a node that is well, at `address`."""
+    name = node.metadata.name
+    since = {(each.type, each.status): each.last_transition_time for each in node.status.conditions}
+    return NodeStatus(
+        capacity=node.status.capacity or dict(_CAPACITY),
+        allocatable=node.status.allocatable or dict(_CAPACITY),
+        addresses=[NodeAddress(type="InternalIP", address=address), NodeAddress(type="Hostname", address=name)],
+        conditions=[
+            NodeCondition(
+                type=kind,
+                status=status,
+                reason=reason,
+                message=message,
+                last_heartbeat_time=now,
+                last_transition_time=since.get((kind, status)) or now,
+            )
+            for kind, status, reason, message in _HEALTHY
+        ],
+        node_info=NodeSystemInfo(
+            architecture="amd64",
+            boot_id="",
+            container_runtime_version="simulated://1",
+            kernel_version="simulated",
+            kube_proxy_version="",
+            kubelet_version=version,
+            machine_id=name,
+            operating_system="linux",
+            os_image="simulated",
+            system_uuid=name,
+        ),
+    )
+
+
 class NodeReconciler:
     """Reports nodes ready."""
 
@@ -63,42 +100,11 @@ class NodeReconciler:
         if address_of(node) is None:
             taken = {each.address for other in await ctx.list(Node) for each in other.status.addresses}
             address = next(str(host) for host in NODE_NETWORK.hosts() if str(host) not in taken)
-            await ctx.update_status(self._ready(node, address))
+            await ctx.update_status(ready_status(node, address, self._version, self._clock.now()))
         taints = [each for each in node.spec.taints if each.key != _NOT_READY]
         if taints != node.spec.taints:
             version = {"resourceVersion": node.metadata.resource_version}
             await ctx.patch(node, MergePatch({"metadata": version, "spec": {"taints": plain(taints) or None}}))
-
-    def _ready(self, node: Node, address: str) -> NodeStatus:
-        name, now = node.metadata.name, self._clock.now()
-        return NodeStatus(
-            capacity=node.status.capacity or dict(_CAPACITY),
-            allocatable=node.status.allocatable or dict(_CAPACITY),
-            addresses=[NodeAddress(type="InternalIP", address=address), NodeAddress(type="Hostname", address=name)],
-            conditions=[
-                NodeCondition(
-                    type=kind,
-                    status=status,
-                    reason=reason,
-                    message=message,
-                    last_heartbeat_time=now,
-                    last_transition_time=now,
-                )
-                for kind, status, reason, message in _HEALTHY
-            ],
-            node_info=NodeSystemInfo(
-                architecture="amd64",
-                boot_id="",
-                container_runtime_version="simulated://1",
-                kernel_version="simulated",
-                kube_proxy_version="",
-                kubelet_version=self._version,
-                machine_id=name,
-                operating_system="linux",
-                os_image="simulated",
-                system_uuid=name,
-            ),
-        )
 
 
 def node_controller(version: str, clock: Clock) -> Controller[Node]:

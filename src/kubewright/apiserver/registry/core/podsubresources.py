@@ -5,9 +5,10 @@ Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/po
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlencode
 
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core import podspec
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
 """What a simulated Pod has logged; `simulation.kubewright.dev/log.<container>` for one container of several."""
 
+_CHANNELS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KIND: Final = GroupVersionKind("", "v1", "Binding")
 
 
@@ -177,7 +179,7 @@ class Entry(Connection):
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
         answer = Response(404)
         if self.kubelet is not None:
-            answer = await self.kubelet(replace(request, target=f"/{self.what}/{path}?{request.query}"))
+            answer = await self.kubelet(replace(request, target=f"/{self.what}/{path}?{_asked_of_kubelet(query)}"))
         if answer.status == 404:
             raise _not_run(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
         if answer.status == 400:
@@ -185,6 +187,12 @@ class Entry(Connection):
         if answer.status != 101:
             raise InternalError((await answer.read()).decode().strip())
         return answer
+
+
+def _asked_of_kubelet(query: Mapping[str, Sequence[str]]) -> str:
+    """The options of `exec` and `attach` in the words that kubelets know them by."""
+    wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
+    return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
 
 
 @dataclass(frozen=True, kw_only=True)

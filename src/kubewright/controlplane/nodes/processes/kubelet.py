@@ -7,14 +7,14 @@ import asyncio
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client.client import Client
 from kubewright.controller import Context, Result
-from kubewright.controlplane.nodes.addresses import LOOPBACK, PodAddresses
+from kubewright.controlplane.nodes.addresses import LOOPBACK, PodAddresses, ProcessNetwork
 from kubewright.controlplane.nodes.ended import confirm_ended
 from kubewright.controlplane.nodes.node import address_of
 from kubewright.controlplane.nodes.podstatus import Statuses, status_with
 from kubewright.controlplane.nodes.processes.downward import Placed
 from kubewright.controlplane.nodes.processes.environment import APIAddress
 from kubewright.controlplane.nodes.processes.pod import PodRunner
-from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime, address_network
+from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
 from kubewright.controlplane.pods import is_finished
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import ConfigError
@@ -23,7 +23,9 @@ from kubewright.machinery.errors import ConfigError
 class ProcessKubelet:
     """Runs those Pods of which the image table knows an image."""
 
-    def __init__(self, runtime: ProcessRuntime, client: Client, api: APIAddress, clock: Clock) -> None:
+    def __init__(
+        self, runtime: ProcessRuntime, client: Client, api: APIAddress, network: ProcessNetwork, clock: Clock
+    ) -> None:
         """`client` reads what Pods take from other objects, and may read all of it."""
         self.changed = runtime.changed
         """A source of the Pods of which there is something new to report."""
@@ -31,8 +33,8 @@ class ProcessKubelet:
         self._client = client
         self._api = api
         self._clock = clock
-        network = address_network()
-        self._addresses = PodAddresses(network) if network is not None else None
+        self._network = network
+        self._addresses = PodAddresses(network.told) if network.told is not None else None
         self._swept = False
 
     async def run(self) -> None:
@@ -71,7 +73,7 @@ class ProcessKubelet:
         address = self._address(ctx)
         runner = self._runtime.runner(pod)
         if runner is None:
-            placed = Placed(pod, address, host, node.status.allocatable)
+            placed = Placed(pod, self._network.process_of(address) or LOOPBACK, host, node.status.allocatable)
             runner = self._runtime.start(placed, self._runtime.images_of(pod), self._client, self._api)
         await runner.look_again(pod)
         if pod.metadata.deletion_timestamp is not None:

@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import shutil
-import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from ipaddress import IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
@@ -21,7 +18,6 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.client.client import Client
 from kubewright.controller import Channel
 from kubewright.controller import Request as Name
-from kubewright.controlplane.nodes.addresses import PROCESS_NETWORK
 from kubewright.controlplane.nodes.outcome import ANNOTATION
 from kubewright.controlplane.nodes.processes.container import SCHEME, NoLog
 from kubewright.controlplane.nodes.processes.downward import Placed
@@ -43,13 +39,6 @@ if TYPE_CHECKING:
 TABLE: Final = "images.json"
 _LAST_GRACE: Final = 5.0
 """Seconds that Pods have to end with the control plane."""
-
-
-def address_network() -> IPv4Network | None:
-    """A network of this machine for Pods, likely not that of another control plane; None where the system has none."""
-    if sys.platform != "linux":
-        return None
-    return secrets.choice(list(PROCESS_NETWORK.subnets(new_prefix=16)))
 
 
 class ProcessRuntime:

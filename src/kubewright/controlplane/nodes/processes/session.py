@@ -40,9 +40,9 @@ class Wishes:
 
     @classmethod
     def of(cls, query: Mapping[str, Sequence[str]]) -> Wishes:
-        """What a request's query says."""
-        names = ("stdin", "stdout", "stderr", "tty")
-        stdin, stdout, stderr, tty = (query.get(name, ["false"])[0] in ("true", "1") for name in names)
+        """What a request's query says, in the words that API servers use to kubelets."""
+        names = ("input", "output", "error", "tty")
+        stdin, stdout, stderr, tty = (query.get(name, ["0"])[0] == "1" for name in names)
         return cls(stdin, stdout, stderr and not tty, tty)
 
 

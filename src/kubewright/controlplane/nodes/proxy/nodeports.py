@@ -14,14 +14,13 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from ipaddress import IPv4Address
 from typing import Final, NamedTuple
 
 from kubewright.apis.core.v1 import Service, ServicePort
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.cache.lister import Lister
 from kubewright.controller import Context, Controller, Request, Result, Watch, controller
-from kubewright.controlplane.nodes.addresses import LOOPBACK, PROCESS_NETWORK
+from kubewright.controlplane.nodes.addresses import LOOPBACK, ProcessNetwork
 from kubewright.controlplane.nodes.processes.ports import port_of_process
 from kubewright.controlplane.nodes.proxy.forwarder import Forwarder, Target
 from kubewright.controlplane.selection import matching
@@ -44,7 +43,8 @@ class NodePort(NamedTuple):
 class NodePorts:
     """Keeps the node ports of all Services open, and leading to where they should."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: ProcessNetwork) -> None:
+        self._network = network
         self._forwarders: dict[int, Forwarder] = {}
         self._holders: dict[int, Request] = {}
         """Whose port it is."""
@@ -59,7 +59,7 @@ class NodePorts:
             await asyncio.gather(*(each.cut() for each in self._forwarders.values()))
 
     async def reconcile(self, ctx: Context[Service]) -> Result | None:
-        wanted: Mapping[NodePort, Sequence[Target]] = {} if ctx.gone else await _wanted(ctx)
+        wanted: Mapping[NodePort, Sequence[Target]] = {} if ctx.gone else await self._wanted(ctx)
         for number in [port for port, holder in self._holders.items() if holder == ctx.request]:
             if NodePort(number, "TCP") not in wanted:
                 self._forwarders.pop(number).close()
@@ -92,6 +92,30 @@ class NodePorts:
         forwarder.lead_to(targets)
         return None
 
+    async def _wanted(self, ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
+        """The node ports to be open, and where each leads."""
+        ports = {
+            NodePort(port.node_port, port.protocol or "TCP"): port
+            for port in ctx.object.spec.ports
+            if port.node_port is not None
+        }
+        if not ports:
+            return {}
+        slices = await matching(ctx, EndpointSlice, LabelSelector(match_labels={_SERVICE: ctx.request.name}))
+        found = {key: list(self._endpoints(port, slices)) for key, port in ports.items()}
+        return {key: _targets(endpoints) for key, endpoints in found.items() if endpoints}
+
+    def _endpoints(self, port: ServicePort, slices: Sequence[EndpointSlice]) -> Iterator[tuple[Target, Endpoint]]:
+        """The endpoints of a port that are processes of Pods, and where these are."""
+        for each in slices:
+            numbers = [found.port for found in each.ports if (found.name or "") == (port.name or "") and found.port]
+            if each.address_type != "IPv4" or not numbers:
+                continue
+            for endpoint in each.endpoints:
+                address = self._network.process_of(endpoint.addresses[0])
+                if address is not None:
+                    yield Target(address, port_of_process(numbers[0])), endpoint
+
     def _tell(self, ctx: Context[Service], faults: set[str]) -> None:
         for fault in sorted(faults - self._told.get(ctx.request, set())):
             ctx.events.warning(ctx.object, "NodePortNotOpened", fault, action="Proxy")
@@ -99,32 +123,6 @@ class NodePorts:
             self._told[ctx.request] = faults
         else:
             self._told.pop(ctx.request, None)
-
-
-async def _wanted(ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
-    """The node ports to be open, by number and protocol, and where each leads."""
-    ports = {
-        NodePort(port.node_port, port.protocol or "TCP"): port
-        for port in ctx.object.spec.ports
-        if port.node_port is not None
-    }
-    if not ports:
-        return {}
-    slices = await matching(ctx, EndpointSlice, LabelSelector(match_labels={_SERVICE: ctx.request.name}))
-    found = {key: list(_endpoints(port, slices)) for key, port in ports.items()}
-    return {key: _targets(endpoints) for key, endpoints in found.items() if endpoints}
-
-
-def _endpoints(port: ServicePort, slices: Sequence[EndpointSlice]) -> Iterator[tuple[Target, Endpoint]]:
-    """The endpoints of a port that are processes of Pods, and where these are."""
-    for each in slices:
-        numbers = [found.port for found in each.ports if (found.name or "") == (port.name or "") and found.port]
-        if each.address_type != "IPv4" or not numbers:
-            continue
-        for endpoint in each.endpoints:
-            address = endpoint.addresses[0]
-            if IPv4Address(address) in PROCESS_NETWORK:
-                yield Target(address, port_of_process(numbers[0])), endpoint
 
 
 def _targets(endpoints: Sequence[tuple[Target, Endpoint]]) -> list[Target]:

@@ -1,0 +1,157 @@
+"""Pods that run as processes, on whichever control plane: their logs, and people in them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from integration.kubectl import KUBECTL, Kubectl
+from kubewright import ObjectMeta
+from kubewright.apis.core.v1 import Node, Pod
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request
+from kubewright.machinery.errors import ConnectionFailed
+from kubewright.models import codec
+from kubewright.testing import STAND_INS, Cluster, ProcessNode, eventually
+
+SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": True}
+
+
+@pytest_asyncio.fixture
+async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
+    if target == "kubeconfig":
+        pytest.skip("somebody's cluster runs images")
+    if KUBECTL is None:
+        pytest.skip("there is no kubectl")
+    async with cluster.images(STAND_INS):
+        yield Kubectl(cluster.kubeconfig(), namespace)
+
+
+async def pod_of(cluster: Cluster, namespace: str, **container: object) -> None:
+    spec = {"containers": [{"name": "app", "image": "busybox", **container}]}
+    pod = codec.from_dict(Pod, {"spec": spec})
+    pod.metadata = ObjectMeta(name="p", namespace=namespace)
+    await cluster.client.create(pod)
+
+
+async def debug(kubectl: Kubectl) -> None:
+    """Add a shell to the Pod, and wait until it runs."""
+    patch = f'{{"spec": {{"ephemeralContainers": [{json.dumps(SHELL)}]}}}}'
+    await kubectl("patch", "pod", "p", "--subresource=ephemeralcontainers", f"--patch={patch}")
+    running = "jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}"
+
+    async def check() -> None:
+        assert await kubectl("get", "pod", "p", "-o", running)
+
+    await eventually(check)
+
+
+async def terminal(kubectl: Kubectl, *arguments: str) -> tuple[asyncio.subprocess.Process, int]:
+    """kubectl at a terminal, and the terminal's other side."""
+    ours, theirs = os.openpty()
+    process = await kubectl.start(*arguments, terminal=theirs)
+    os.close(theirs)
+    return process, ours
+
+
+async def until(terminal: int, text: str) -> str:
+    def read() -> str:
+        said = b""
+        while text.encode() not in said:
+            said += os.read(terminal, 1024)
+        return said.decode()
+
+    return await asyncio.to_thread(read)
+
+
+async def test_its_log_is_shown_and_followed(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    await pod_of(cluster, namespace, command=["sh", "-c", "echo one; sleep 1; echo two; sleep 1000"])
+    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+    process = await kubectl.start("logs", "-f", "p")
+    assert process.stdout is not None
+    assert [await process.stdout.readline() for _ in range(2)] == [b"one\n", b"two\n"]
+    process.kill()
+    await process.wait()
+
+
+async def test_a_command_runs_in_it_and_its_exit_status_is_that_of_kubectl(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    await pod_of(cluster, namespace, command=["sleep", "1000"])
+    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+    assert await kubectl("exec", "-i", "p", "--", "sh", "-c", "read it; echo $it in $HOSTNAME", given="hello\n") == (
+        "hello in p\n"
+    )
+    assert "exit code 3" in await kubectl("exec", "p", "--", "sh", "-c", "exit 3", fails=True)
+
+
+async def test_an_ephemeral_container_is_entered_at_a_terminal(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    await pod_of(cluster, namespace, image="nginx")
+    await debug(kubectl)
+    process, ours = await terminal(kubectl, "exec", "-it", "p", "-c", "ephemeral-busybox", "--", "sh")
+    os.write(ours, b"echo $((6 * 7)) in $HOSTNAME; exit 4\n")
+    await until(ours, "42 in p")
+    assert await process.wait() == 4
+    os.close(ours)
+
+
+async def test_an_ephemeral_container_is_attached_to(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    await pod_of(cluster, namespace, image="nginx")
+    await debug(kubectl)
+    process, ours = await terminal(kubectl, "attach", "-it", "p", "-c", "ephemeral-busybox")
+    os.write(ours, b"echo $((6 * 7))\n")
+    await until(ours, "42")
+    process.kill()
+    await process.wait()
+    os.close(ours)
+
+
+async def test_what_a_pod_of_it_asks_the_api_is_asked_as_its_service_account(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    await pod_of(cluster, namespace, command=["sleep", "1000"])
+    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+    folder = "$CONTAINER_SANDBOX_MOUNT_POINT/var/run/secrets/kubernetes.io/serviceaccount"
+    server = "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
+    command = f"{KUBECTL} --server={server} --token=$(cat {folder}/token) --certificate-authority={folder}/ca.crt"
+    said = await kubectl("exec", "p", "--", "sh", "-c", f"{command} auth whoami -o name -o yaml")
+    assert f"system:serviceaccount:{namespace}:default" in said
+
+
+async def test_only_pods_that_tolerate_it_come_to_such_a_node_and_nothing_is_left(
+    cluster: Cluster, namespace: str, target: str
+) -> None:
+    if target != "real":
+        pytest.skip("such a node joins the real control plane")
+    async with ProcessNode(cluster.config, STAND_INS) as name:
+        await pod_of(cluster, namespace, image="nginx")
+
+        async def placed() -> None:
+            pod = await cluster.client.get(Pod, "p", namespace=namespace)
+            assert pod.spec.node_name not in (None, name)
+
+        await eventually(placed)
+    assert name not in {node.metadata.name for node in await cluster.client.list(Node)}
+
+
+async def test_its_kubelet_answers_the_api_server_alone(cluster: Cluster, target: str) -> None:
+    if target != "real":
+        pytest.skip("such a node joins the real control plane")
+    async with ProcessNode(cluster.config, STAND_INS) as name:
+        node = await cluster.client.get(Node, name)
+        assert node.status.daemon_endpoints is not None
+        assert node.status.daemon_endpoints.kubelet_endpoint is not None
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        client = HTTPClient(f"https://127.0.0.1:{node.status.daemon_endpoints.kubelet_endpoint.port}", ssl=context)
+        with pytest.raises(ConnectionFailed):
+            await client.send(Request("GET", "/containerLogs/default/p/c"))
+        await client.close()
