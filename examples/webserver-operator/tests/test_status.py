@@ -8,7 +8,7 @@ from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
 from kubewright.testing import eventually, running
 
-from webservers import OLD, WebServers, ready_condition
+from webservers import WebServers, ready_condition, reconciles
 
 pytestmark = pytest.mark.xdist_group("node port 30010")
 
@@ -53,41 +53,40 @@ async def test_a_restart_changes_nothing(webs: WebServers, new_operator: Callabl
     assert await versions(webs) == before
 
 
-async def test_a_second_webserver_is_told_who_has_the_port_and_gets_it_when_it_is_free(
-    webs: WebServers, operator: Manager
+async def test_what_is_done_is_told_in_events(webs: WebServers, operator: Manager) -> None:
+    web = await webs.create(replicas=3)
+    await webs.serves(replicas=3)
+    await webs.change(replicas=4)
+    await webs.serves(replicas=4)
+
+    async def are_told() -> None:
+        events = await webs.client.list(Event, namespace=webs.namespace)
+        own = {each.note for each in events if each.regarding is not None and each.regarding.uid == web.metadata.uid}
+        assert own == {
+            "Created Deployment web",
+            "Created Service web-service",
+            "Deployment web: spec.replicas from 3 to 4",
+        }
+
+    await eventually(are_told)
+
+
+async def test_what_is_done_is_logged_with_the_object_and_both_values(
+    webs: WebServers, operator: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await webs.create("first")
-    await webs.serves("first")
-    second = await webs.create("second", replicas=1)
-
-    async def is_told() -> None:
-        condition = ready_condition(await webs.get("second"))
-        assert (condition.status, condition.reason) == ("False", "NodePortTaken")
-        assert f'node port 30010 is taken by Service "{webs.namespace}/first-service"' in condition.message
-        events = [each for each in await webs.client.list(Event, namespace=webs.namespace) if regards(each, "second")]
-        assert len(events) == 1
-        [event] = events
-        assert (event.type, event.reason, event.note) == ("Warning", "NodePortTaken", condition.message)
-        assert event.regarding is not None
-        assert event.regarding.uid == second.metadata.uid
-
-    await eventually(is_told)
-    assert (await webs.deployment("second")).spec.replicas == 1
-    await webs.delete("first")
-    await webs.serves("second", replicas=1, image=OLD)
-
-
-def regards(event: Event, name: str) -> bool:
-    return event.reason == "NodePortTaken" and event.regarding is not None and event.regarding.name == name
+    caplog.set_level("INFO", logger="kubewright")
+    await webs.create(replicas=3)
+    await webs.serves(replicas=3)
+    await webs.change(replicas=4)
+    await webs.serves(replicas=4)
+    [line] = [each.getMessage() for each in caplog.records if "spec.replicas change" in each.getMessage()]
+    assert line.startswith("Deployment spec.replicas change")
+    assert "name=web object=web before=3 after=4" in line
 
 
 def writes(operator: Manager) -> int:
     """How many there were; a POST is a question after rights, or an Event."""
     return sum(count for (_, method, _), count in operator.metrics.requests.items() if method not in ("GET", "POST"))
-
-
-def reconciles(operator: Manager) -> int:
-    return sum(operator.metrics.controllers["webserver"].outcomes.values())
 
 
 async def has_reconciled(operator: Manager, times: int) -> None:

@@ -1,6 +1,6 @@
 """What the tests do with WebServers, and what they look at."""
 
-from kubewright import Condition, NotFound, ObjectMeta
+from kubewright import Condition, Manager, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, Service
 from kubewright.client import MergePatch
@@ -66,15 +66,21 @@ class WebServers:
 
     async def clean_up(self) -> None:
         """Delete all of them, and what they own: the node port is the whole cluster's."""
-        for kind in (WebServer, Deployment, Service):
-            for each in await self.client.list(kind, namespace=self.namespace):
-                try:
-                    await self.client.delete(each)
-                except NotFound:  # its owner's deletion was faster
-                    continue
+        await self.client.delete_all_of(WebServer, namespace=self.namespace)
+        await self.client.delete_all_of(Deployment, namespace=self.namespace)
+        for service in await self.client.list(Service, namespace=self.namespace):
+            try:
+                await self.client.delete(service)
+            except NotFound:  # its owner's deletion was faster
+                continue
 
 
 def ready_condition(web: WebServer) -> Condition:
     found = [each for each in web.status.conditions if each.type == "Ready"]
     assert len(found) == 1, web.status.conditions
     return found[0]
+
+
+def reconciles(operator: Manager) -> int:
+    """How many there were."""
+    return sum(operator.metrics.controllers["webserver"].outcomes.values())

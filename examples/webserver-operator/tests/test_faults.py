@@ -1,0 +1,156 @@
+"""What may go wrong, and all is as the specs say in the end: kills, stale views, conflicts, restarts, many at once."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from kubewright import Config, Manager
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import Service
+from kubewright.testing import Faults, eventually, gone, killed_after_each_write, running
+from kubewright.testing.faults import failure
+
+from webserver_operator.api.v1.webserver import WebServer
+from webservers import NEW, OLD, WebServers, ready_condition, reconciles
+
+pytestmark = pytest.mark.xdist_group("node port 30010")
+
+NewOperator = Callable[..., Manager]
+MANY = 1000
+
+
+async def test_wherever_the_operator_dies_its_successor_carries_on(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    lives = 0
+    async for faults in killed_after_each_write(account):
+        name = f"web-{lives}"
+        await webs.create(name, replicas=2)
+        async with running(new_operator(faults)):
+            await faults.died_or(all_is_well, webs, name)
+        async with running(new_operator()):
+            await webs.serves(name, replicas=2)
+            await webs.delete(name)
+            await gone(webs.service, name)
+        lives += 1
+    assert lives > 3  # a Deployment, a Service and a status are written at least
+
+
+async def test_wherever_the_operator_dies_an_upgrade_ends_well(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    async with running(new_operator()):
+        await webs.create(replicas=2)
+        await webs.serves(replicas=2)
+    images = [NEW, OLD]
+    async for faults in killed_after_each_write(account):
+        image, replicas = images[0], len(images[0]) % 3 + 1
+        images.reverse()
+        await webs.change(image=image, replicas=replicas)
+        async with running(new_operator(faults)):
+            await faults.died_or(webs.serves, replicas=replicas, image=image)
+        async with running(new_operator()):
+            await webs.serves(replicas=replicas, image=image)
+
+
+async def test_with_an_old_view_of_the_cluster_it_gets_there_too(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    faults.lag = 0.5
+    async with running(new_operator(faults)):
+        made = await webs.create(replicas=1)
+        deployment = await eventually(webs.deployment)
+        for replicas in (4, 2, 3):
+            await webs.change(replicas=replicas)
+        await webs.client.delete(await eventually(webs.service))
+        web = await webs.serves(replicas=3)
+        assert web.metadata.uid == made.metadata.uid
+        assert (await webs.deployment()).metadata.uid == deployment.metadata.uid
+        await webs.delete()
+        await gone(webs.service)
+        await webs.create(replicas=2)  # of the same name, while it still sees the one before
+        await webs.serves(replicas=2)
+
+
+async def test_conflicts_and_failures_of_the_api_server_hold_nothing_up(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    async with running(new_operator(faults)):
+        faults.storm(random.Random(1))
+        await webs.create(replicas=1)
+        for replicas in (2, 5, 3):
+            await webs.change(replicas=replicas, image=NEW)
+            await webs.serves(replicas=replicas, image=NEW)
+
+
+async def test_what_the_api_server_refuses_is_told(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    faults.answer = lambda request: (
+        failure(422, "Invalid", 'Service "web-service" is invalid: not today')
+        if request.method == "PATCH" and request.path.endswith("/services/web-service")
+        else None
+    )
+    async with running(new_operator(faults)):
+        await webs.create()
+
+        async def is_told() -> None:
+            ready = ready_condition(await webs.get())
+            assert (ready.status, ready.reason) == ("False", "Refused")
+            assert ready.message == 'Service "web-service" is invalid: not today'
+
+        await eventually(is_told)
+        faults.calm()
+        await webs.serves()
+
+
+@pytest.mark.timeout(300)
+async def test_a_thousand_get_what_they_can_and_then_nothing_is_written(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    async with running(new_operator(faults)) as operator:
+        replicas = {f"web-{number}": int(number % 10 == 0) for number in range(MANY)}
+        await asyncio.gather(*(webs.create(name, replicas=number) for name, number in replicas.items()))
+        await eventually(all_are_deployed, webs, replicas)
+        await eventually(all_are_told, webs, replicas)
+        await eventually(a_round_without_writes, operator, faults)  # the last Events are on their way
+        await a_round_without_writes(operator, faults)
+
+
+async def a_round_without_writes(operator: Manager, faults: Faults) -> None:
+    """All are looked at again, and nothing is written."""
+    written, reconciled = faults.writes, reconciles(operator)
+
+    async def all_are_looked_at() -> None:
+        assert reconciles(operator) >= reconciled + MANY
+
+    await eventually(all_are_looked_at)
+    assert faults.writes == written
+
+
+async def all_is_well(webs: WebServers, name: str) -> None:
+    await webs.serves(name, replicas=2)
+
+
+async def all_are_deployed(webs: WebServers, replicas: dict[str, int]) -> None:
+    deployments = await webs.client.list(Deployment, namespace=webs.namespace)
+    assert {each.metadata.name: each.status.available_replicas or 0 for each in deployments} == replicas
+    assert {each.metadata.name: each.spec.replicas for each in deployments} == replicas
+
+
+async def all_are_told(webs: WebServers, replicas: dict[str, int]) -> None:
+    """One has the node port and the others say so; each says how many of its replicas serve."""
+    everything = await webs.client.list(WebServer, namespace=webs.namespace)
+    reasons = Counter(condition.reason for web in everything for condition in web.status.conditions)
+    assert reasons == {"AllReplicasAvailable": 1, "NodePortTaken": MANY - 1}
+    assert {web.metadata.name: web.status.available_replicas for web in everything} == replicas
+    assert {web.status.observed_generation for web in everything} == {1}
+    [service] = await webs.client.list(Service, namespace=webs.namespace)
+    who = f'Service "{webs.namespace}/{service.metadata.name}"'
+    assert sum(f"taken by {who};" in ready_condition(web).message for web in everything) == MANY - 1
