@@ -1,21 +1,35 @@
 """The walk-through of the WebServer operator, on an embedded control plane: `make demo`."""
 
+import asyncio
+import sys
+import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from kubewright import ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec, Service
 from kubewright.client.patch import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone
+from kubewright.testing import STAND_INS, Cluster, Demo, Summary, Walkthrough, gone
 
-from webserver_operator.api.v1.webserver import WebServer
+from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 from webserver_operator.main import manager
 
 NAMESPACE: Final = "default"
 SAMPLE: Final = Path(__file__).parent / "config" / "samples" / "my_v1_webserver.yaml"
+
+
+PAGE: Final = "http://127.0.0.1:30010/"
+SERVED: Final = sys.platform == "linux"
+"""Elsewhere no node port leads to Pods of the embedded control plane; see docs/controlplane.md."""
+
+
+def page() -> str:
+    with urllib.request.urlopen(PAGE, timeout=5) as answer:
+        return str(answer.read(), "utf-8")
 
 
 def image_of(pod: Pod | PodTemplateSpec | None) -> str:
@@ -46,13 +60,14 @@ class Steps:
         await self.scale()
         await self.upgrade()
         await self.lose_service()
+        await self.compete()
         await self.delete()
 
     async def create(self) -> None:
         spec = self.web.spec
         async with self.walk.step(f"Create a WebServer with {spec.replicas} replicas of {spec.image}"):
             await self.client.create(self.web)
-            await self.walk.reach("3 of 3 replicas serve on node port 30010", self.serves(3, "nginx:1.23.1"))
+            await self.walk.reach(f"3 of 3 replicas serve, at {PAGE}", self.serves(3, "nginx:1.23.1"))
 
     async def scale(self) -> None:
         async with self.walk.step("Scale it to 4"):
@@ -75,32 +90,60 @@ class Steps:
 
             await self.walk.reach("the Service is back", is_back)
 
+    async def compete(self) -> None:
+        second = WebServer(metadata=ObjectMeta(name="second", namespace=NAMESPACE), spec=WebServerSpec(image="nginx"))
+        async with self.walk.step("Create a second WebServer, which wants the same node port"):
+            await self.client.create(second)
+
+            async def is_told() -> None:
+                web = await self.client.get(WebServer, "second", namespace=NAMESPACE)
+                told = [each.message for each in web.status.conditions]
+                assert told, "it says nothing yet"
+                assert f'taken by Service "{NAMESPACE}/{self.name}-service"' in told[0], told[0]
+
+            await self.walk.reach("it says which Service has the node port", is_told)
+
     async def delete(self) -> None:
-        async with self.walk.step("Delete the WebServer"):
-            await self.client.delete(WebServer, self.name, namespace=NAMESPACE)
+        async with self.walk.step("Delete the first WebServer"):
+            await self.client.delete(self.web)
+            await self.walk.reach("the second one has the node port", self.serves(1, "nginx", name="second"))
+        async with self.walk.step("Delete the second WebServer"):
+            await self.client.delete(WebServer, "second", namespace=NAMESPACE)
 
             async def all_gone() -> None:
                 for kind in (WebServer, Deployment, ReplicaSet, Pod):
                     left = await self.client.list(kind, namespace=NAMESPACE)
                     assert not left, f"{len(left)} {kind.__name__} left"
-                await gone(self.client.get, Service, f"{self.name}-service", namespace=NAMESPACE)
+                await gone(self.client.get, Service, "second-service", namespace=NAMESPACE)
 
-            await self.walk.reach("all that belonged to it is gone", all_gone)
+            await self.walk.reach("all that belonged to them is gone", all_gone)
 
     async def change(self, spec: dict[str, object]) -> None:
         await self.client.patch(WebServer, MergePatch({"spec": spec}), name=self.name, namespace=NAMESPACE)
 
-    def serves(self, replicas: int, image: str) -> Callable[[], Awaitable[None]]:
+    def serves(self, replicas: int, image: str, *, name: str = "") -> Callable[[], Awaitable[None]]:
+        name = name or self.name
+
         async def check() -> None:
-            web = await self.client.get(WebServer, self.name, namespace=NAMESPACE)
+            web = await self.client.get(WebServer, name, namespace=NAMESPACE)
             assert web.status.available_replicas == replicas, f"{web.status.available_replicas} available"
-            pods = await self.client.list(Pod, namespace=NAMESPACE, labels={"webserver_cr": self.name})
+            pods = await self.client.list(Pod, namespace=NAMESPACE, labels={"webserver_cr": name})
             images = [image_of(pod) for pod in pods if pod.status.phase == "Running"]
             assert images == [image] * replicas, f"Pods run {images}"
-            service = await self.client.get(Service, f"{self.name}-service", namespace=NAMESPACE)
+            service = await self.client.get(Service, f"{name}-service", namespace=NAMESPACE)
             assert service.spec.ports[0].node_port == 30010
+            if SERVED:
+                served = await self.page()
+                assert f"<h1>{image}</h1>" in served, f"{PAGE} serves {served!r}"
 
         return check
+
+    async def page(self) -> str:
+        """What the node port serves."""
+        try:
+            return await asyncio.to_thread(page)
+        except OSError as error:
+            raise AssertionError(f"{PAGE}: {error}") from error
 
 
 async def steps(cluster: Cluster, walk: Walkthrough) -> None:
@@ -112,6 +155,7 @@ if __name__ == "__main__":
         manager=manager,
         module="webserver_operator.main",
         kinds=[WebServer],
+        images=STAND_INS if SERVED else None,
         shown=SHOWN,
         steps=steps,
         sample=SAMPLE,

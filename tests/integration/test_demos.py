@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from integration.nodeports import on_its_node_port
+
 ROOT = Path(__file__).parents[2]
 DEMOS = sorted(ROOT.glob("examples/*/demo.py"))
 
@@ -27,7 +29,9 @@ async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
     return process.returncode, output.decode()
 
 
-@pytest.mark.parametrize("demo", DEMOS, ids=lambda demo: demo.parent.name)
+@pytest.mark.parametrize(
+    "demo", [pytest.param(each, id=each.parent.name, marks=on_its_node_port(each)) for each in DEMOS]
+)
 async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, target: str) -> None:
     if target == "kubeconfig":
         pytest.skip("a demo brings its own control plane")

@@ -1,5 +1,8 @@
 """What a WebServer does, as its users see it: a Deployment and a Service, as documented, and always."""
 
+import asyncio
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -9,10 +12,10 @@ from kubewright.client import MergePatch
 from kubewright.client.client import Propagation
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import eventually, gone
+from kubewright.testing import STAND_INS, Cluster, eventually, gone
 
 from webserver_operator.api.v1.webserver import WebServer
-from webservers import NEW, OLD, WebServers
+from webservers import NEW, OLD, WebServers, ready_condition
 
 pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.xdist_group("node port 30010")]
 
@@ -69,6 +72,21 @@ async def test_another_image_is_rolled_out_by_a_second_replica_set(webs: WebServ
     assert sizes == {OLD: 0, NEW: 3}
 
 
+async def test_it_is_not_ready_before_all_replicas_have_the_new_image(webs: WebServers) -> None:
+    await webs.create(image=OLD)
+    await webs.serves(image=OLD)
+
+    async def is_ready_anew() -> set[str | None]:
+        """The images of its Pods, when it says of its present spec that it is Ready."""
+        web = await webs.get()
+        ready = ready_condition(web)
+        assert (ready.status, ready.observed_generation) == ("True", web.metadata.generation)
+        return {pod.spec.containers[0].image for pod in await webs.pods() if not pod.metadata.deletion_timestamp}
+
+    await webs.change(image=NEW)
+    assert await eventually(is_ready_anew) == {NEW}
+
+
 async def test_a_service_that_is_deleted_by_hand_comes_back(webs: WebServers) -> None:
     await webs.create()
     lost = await eventually(webs.service)
@@ -98,6 +116,8 @@ async def test_a_deployment_that_is_deleted_by_hand_comes_back(webs: WebServers)
         pytest.param(
             {"ports": [{"name": "http", "port": 80, "nodePort": 30010}, {"name": "https", "port": 443}]}, id="one-more"
         ),
+        pytest.param({"type": "ClusterIP", "ports": [{"port": 8080}]}, id="type-and-port"),
+        pytest.param({"ports": [{"name": "dns", "port": 80, "protocol": "UDP"}]}, id="protocol"),
     ],
 )
 async def test_a_service_that_is_edited_by_hand_is_brought_back(webs: WebServers, edit: dict[str, object]) -> None:
@@ -125,6 +145,32 @@ async def test_a_deployment_that_is_edited_by_hand_is_brought_back(webs: WebServ
     assert [port.container_port for port in container.ports] == [80]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no node port opens here, see docs/controlplane.md")
+async def test_the_node_port_serves_the_image(cluster: Cluster, webs: WebServers, target: str) -> None:
+    if target != "embedded":
+        pytest.skip("no Pod of the real one runs")
+
+    def page() -> str:
+        with urllib.request.urlopen("http://127.0.0.1:30010", timeout=5) as answer:
+            return str(answer.read(), "utf-8")
+
+    async def is_served(image: str) -> None:
+        try:
+            assert f"<h1>{image}</h1>" in await asyncio.to_thread(page)
+        except OSError as error:
+            raise AssertionError("nothing is served") from error
+
+    async with cluster.images(STAND_INS):
+        await webs.create(replicas=2, image=OLD)
+        await webs.serves(replicas=2, image=OLD)
+        await eventually(is_served, OLD)
+        await webs.change(image=NEW)
+        await webs.serves(replicas=2, image=NEW)
+        await eventually(is_served, NEW)
+        await webs.delete()
+        await eventually(no_pod_is_left, webs)
+
+
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 async def test_all_goes_with_the_webserver(webs: WebServers, propagation: Propagation) -> None:
     await webs.create()
@@ -139,6 +185,10 @@ async def test_all_goes_with_the_webserver(webs: WebServers, propagation: Propag
         assert not await webs.pods()
 
     await eventually(nothing_is_left)
+
+
+async def no_pod_is_left(webs: WebServers) -> None:
+    assert not await webs.pods()
 
 
 async def is_replaced(webs: WebServers, lost: Object) -> None:

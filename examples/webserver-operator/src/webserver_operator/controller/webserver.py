@@ -59,7 +59,7 @@ def waiting_for_port(service: Service, webs: Lister[WebServer]) -> Iterable[Requ
 async def reconcile(ctx: Context[WebServer]) -> Result:
     """Bring the Deployment and the Service about, and say in the status whether all replicas serve."""
     try:
-        await apply_deployment(ctx)
+        deployment = await apply_deployment(ctx)
         await apply_service(ctx)
     except Hindered as error:
         await warn(ctx, error.reason, str(error))
@@ -67,21 +67,17 @@ async def reconcile(ctx: Context[WebServer]) -> Result:
     except Invalid as error:
         await warn(ctx, "Refused", str(error))
         raise
-    wanted, available = ctx.object.spec.replicas, ctx.object.status.available_replicas
-    message = f"{available} of {wanted} replicas serve"
-    if available >= wanted:
-        await report(ctx, "True", "AllReplicasAvailable", message)
-    else:
-        await report(ctx, "False", "ReplicasMissing", message)
+    await report(ctx, *judge(deployment))
     return LOOK_AGAIN
 
 
-async def apply_deployment(ctx: Context[WebServer]) -> None:
+async def apply_deployment(ctx: Context[WebServer]) -> Deployment:
     desired = deployment_for(ctx.object)
     present = await find(ctx, desired)
     applied = await ctx.apply(desired)
     tell_changes(ctx, present, desired, DEPLOYMENT_FIELDS)
     ctx.object.status.available_replicas = applied.status.available_replicas or 0
+    return applied
 
 
 async def apply_service(ctx: Context[WebServer]) -> None:
@@ -94,10 +90,10 @@ async def apply_service(ctx: Context[WebServer]) -> None:
     try:
         if present and keys_of_ports(present) != keys_of_ports(desired):
             # An apply leaves alone what others added to a list; here nothing is theirs.
-            await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
+            await ctx.patch(present, MergePatch({"spec": codec.to_dict(desired)["spec"]}))
         await ctx.apply(desired)
     except Invalid as error:
-        if any(cause.field == "spec.ports[0].nodePort" for cause in error.causes):
+        if any("already allocated" in cause.message for cause in error.causes):
             raise port_taken("another Service") from error
         raise
     tell_changes(ctx, present, desired, SERVICE_FIELDS)
@@ -139,6 +135,21 @@ def tell_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fi
         if old != new:
             ctx.log.info(f"{kind} {path} change", object=name, before=old, after=new)
             ctx.events.normal(ctx.object, "Changed", f"{kind} {name}: {path} from {old} to {new}", action="Change")
+
+
+def judge(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
+    """Whether the WebServer is Ready, the reason, and a message.
+
+    Replicas of the spec before this one serve too, but that is not what was asked for.
+    """
+    status, wanted = deployment.status, deployment.spec.replicas or 0
+    total, updated, available = status.replicas or 0, status.updated_replicas or 0, status.available_replicas or 0
+    message = f"{available} of {wanted} replicas serve"
+    if status.observed_generation != deployment.metadata.generation or not total == updated == wanted:
+        return "False", "RollingOut", f"{message}; {updated} of {total} are as the spec asks for"
+    if available < wanted:
+        return "False", "ReplicasMissing", message
+    return "True", "AllReplicasAvailable", message
 
 
 async def warn(ctx: Context[WebServer], reason: str, message: str) -> None:
