@@ -1,0 +1,168 @@
+"""The controller of PodSet: as many Pods as are wanted, and never one more.
+
+A cache may be old, a create may have been carried out though its answer was lost, another process of this operator may
+still be at work. None of this leads to a Pod too many, because nothing is created or deleted before
+
+1. the PodSet and then its Pods have been read from the server itself, and
+2. the status has been written over that very PodSet (if it has changed, there is a Conflict and a new look), with the
+   name of every Pod that is about to be created: it is reserved.
+
+So who creates Pods knows of all others: they are in his list, or their names are reserved. A name is reserved until its
+Pod was seen; reserved names are used first. To create a Pod of a reserved name twice does nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from copy import deepcopy
+from datetime import timedelta
+from typing import Final
+
+from kubewright import AlreadyExists, APIError, Backoff, Conflict, Context, controller, set_condition
+from kubewright.apis.core.v1 import Pod
+from kubewright.controller.ownership import is_controlled_by
+from kubewright.machinery.names import generate_name
+
+from podset_operator.api.v1.podset import PodSet
+from podset_operator.pods import in_order_of_deletion, is_live, labels_for, name_prefix, pod_for, ready_since
+
+LARGEST_BATCH: Final = 16
+"""Requests of one PodSet that are under way at once: a large one does not hold up the others."""
+
+
+@controller(PodSet, owns=[Pod], backoff=Backoff(limit=timedelta(minutes=1)))
+async def reconcile(ctx: Context[PodSet]) -> None:
+    pods = await ctx.list(Pod, labels=labels_for(ctx.object), owned=True)
+    scaling = Scaling(ctx, ctx.object, pods)
+    if scaling.missing:
+        await scale(ctx)
+    else:
+        await scaling.report()
+
+
+async def scale(ctx: Context[PodSet]) -> None:
+    server, namespace = ctx.client.uncached, ctx.request.namespace
+    podset = await server.get(PodSet, ctx.request.name, namespace=namespace)
+    if podset.metadata.deletion_timestamp is not None:
+        return
+    scaling = Scaling(ctx, podset, await server.list(Pod, namespace=namespace, labels=labels_for(podset)))
+    try:
+        await scaling.grow()
+        await scaling.shrink()
+    except Refused as refused:
+        await scaling.report(refused)
+        raise refused.error from None
+    await scaling.report()
+
+
+class Refused(Exception):
+    """The API server does not create or delete a Pod."""
+
+    def __init__(self, reason: str, error: APIError) -> None:
+        super().__init__(str(error))
+        self.reason = reason
+        self.error = error
+
+
+class Scaling:
+    """What is known of a PodSet and its Pods, and what is done about it."""
+
+    def __init__(self, ctx: Context[PodSet], podset: PodSet, pods: Iterable[Pod]) -> None:
+        """Of `pods` those that have another controller, or none, do not matter."""
+        own = {pod.metadata.name: pod for pod in pods if is_controlled_by(pod, podset)}
+        self.ctx = ctx
+        self.podset = podset
+        """As it is on the server, but for what is new in the status."""
+        self.written = deepcopy(podset.status)
+        """The status on the server."""
+        self.pods = {name: pod for name, pod in own.items() if is_live(pod)}
+        self.reserved = [name for name in podset.status.reserved_pod_names if name not in own]
+        """Names of which no Pod has been seen."""
+
+    @property
+    def missing(self) -> int:
+        """How many Pods too few there are; below zero, too many."""
+        return self.podset.spec.replicas - len(self.pods)
+
+    async def grow(self) -> None:
+        """Create what is missing, in batches of 1, 2, 4, ..., so that a refusal costs few requests."""
+        size = 1
+        while self.missing > 0:
+            size = min(size, self.missing)
+            while len(self.reserved) < size:
+                self.reserved.append(generate_name(name_prefix(self.podset)))
+            await self.confirm()
+            await self.each("Create", self.create, self.reserved[:size])
+            size = min(2 * size, LARGEST_BATCH)
+
+    async def shrink(self) -> None:
+        """Delete what is too much."""
+        while self.missing < 0:
+            surplus = in_order_of_deletion(self.pods.values())[: min(-self.missing, LARGEST_BATCH)]
+            await self.confirm()
+            await self.each("Delete", self.delete, [pod.metadata.name for pod in surplus])
+
+    async def create(self, name: str) -> None:
+        try:
+            pod = await self.ctx.create(pod_for(self.podset, name))
+        except AlreadyExists:
+            pod = await self.ctx.client.uncached.get(Pod, name, namespace=self.ctx.request.namespace)
+        self.reserved.remove(name)
+        if is_controlled_by(pod, self.podset) and is_live(pod):
+            self.pods[name] = pod
+
+    async def delete(self, name: str) -> None:
+        await self.ctx.delete(self.pods[name])
+        del self.pods[name]
+
+    async def each(self, action: str, do: Callable[[str], Awaitable[None]], names: Sequence[str]) -> None:
+        """Do it to all of them at once. Raises Refused for an answer that is a no, or what else kept it from being."""
+        before = len(self.pods)
+        outcomes = await asyncio.gather(*map(do, names), return_exceptions=True)
+        done = [name for name, error in zip(names, outcomes, strict=True) if error is None]
+        if done:
+            self.ctx.log.info(
+                "PodSet Pods change", before=before, after=len(self.pods), wanted=self.podset.spec.replicas
+            )
+            self.ctx.events.normal(self.podset, f"{action}d", f"{action}d Pods {', '.join(done)}", action=action)
+        for error in outcomes:
+            if isinstance(error, APIError) and not isinstance(error, Conflict) and not error.namespace_is_ending:
+                self.ctx.events.warning(
+                    self.podset, f"Failed{action}", f"Cannot {action.lower()} Pods: {error}", action=action
+                )
+                raise Refused(f"Failed{action}", error)
+            if error is not None:
+                raise error
+
+    async def confirm(self) -> None:
+        """Write down which Pods there are, and the names that are reserved. Raises Conflict if the PodSet has changed."""
+        self.count()
+        await self.write()
+
+    async def report(self, refused: Refused | None = None) -> None:
+        """Say how it stands, if that is news."""
+        self.count()
+        status, wanted = self.podset.status, self.podset.spec.replicas
+        status.observed_generation = self.podset.metadata.generation or 0
+        status.selector = ",".join(f"{key}={value}" for key, value in labels_for(self.podset).items())
+        reason = "AllPodsReady" if status.ready_replicas == wanted else "PodsNotReady"
+        set_condition(
+            status.conditions,
+            "Ready",
+            "True" if refused is None and status.ready_replicas == wanted else "False",
+            reason=refused.reason if refused else reason,
+            message=str(refused) if refused else f"{status.ready_replicas} of {wanted} Pods are ready",
+            observed_generation=self.podset.metadata.generation,
+        )
+        if status != self.written:
+            await self.write()
+
+    def count(self) -> None:
+        status = self.podset.status
+        status.replicas = len(self.pods)
+        status.ready_replicas = sum(ready_since(pod) is not None for pod in self.pods.values())
+        status.pod_names = sorted(self.pods)
+        status.reserved_pod_names = list(self.reserved)
+
+    async def write(self) -> None:
+        self.podset = await self.ctx.client.update_status(self.podset)
+        self.written = deepcopy(self.podset.status)

@@ -1,0 +1,48 @@
+"""The operator at work on a control plane: the embedded one, or as `pytest --target` says.
+
+It works as a ServiceAccount with the rights that its controllers declare, and no others.
+"""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import pytest_asyncio
+from kubewright import Config, Manager
+from kubewright.client.transport import Transport
+from kubewright.testing import Cluster, running
+
+from podset_operator import api
+from podset_operator.main import manager
+from podsets import PodSets
+
+
+@pytest_asyncio.fixture
+async def podsets(cluster: Cluster, namespace: str) -> PodSets:
+    """The PodSets of the test's namespace."""
+    await cluster.install(api)
+    return PodSets(cluster, namespace)
+
+
+@pytest_asyncio.fixture
+async def account(cluster: Cluster, podsets: PodSets) -> AsyncIterator[Config]:
+    """The operator's own credentials."""
+    rules = manager.rbac_rules() + manager.leader_election_rules()
+    async with cluster.service_account(rules, namespace=podsets.namespace) as account:
+        yield account
+
+
+@pytest.fixture
+def new_operator(podsets: PodSets) -> Callable[[Config | Transport], Manager]:
+    """Makes an operator, as a new process would be."""
+
+    def make(config: Config | Transport) -> Manager:
+        return Manager(manager.controllers, name=manager.name, config=config, namespace=podsets.namespace)
+
+    return make
+
+
+@pytest_asyncio.fixture
+async def operator(new_operator: Callable[[Config | Transport], Manager], account: Config) -> AsyncIterator[Manager]:
+    """The operator, at work."""
+    async with running(new_operator(account)) as operator:
+        yield operator

@@ -1,0 +1,224 @@
+"""Never a Pod too many: whatever is old, lost, killed, or there twice. In each test an `Audit` looks at every event."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import pytest_asyncio
+from kubewright import Config, LeaderElection, Manager, NotFound
+from kubewright.client.transport import HTTPTransport, Transport
+from kubewright.http.message import Request, Response
+from kubewright.testing import Faults, killed_after_each_write, running
+
+from podsets import PodSets
+from podsets_audit import Audit
+
+pytestmark = pytest.mark.timeout(300)
+
+NewOperator = Callable[[Config | Transport], Manager]
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def audit(podsets: PodSets) -> AsyncIterator[Audit]:
+    async with Audit(podsets).kept() as audit:
+        yield audit
+
+
+class Held:
+    """A transport that keeps requests on their way until they are let go."""
+
+    def __init__(self, config: Config, which: Callable[[Request], bool]) -> None:
+        self._inner = HTTPTransport(config)
+        self._which = which
+        self.holding = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.arrived = asyncio.Event()
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - transports have it
+        stream: bool = False,
+    ) -> Response:
+        if not self._which(request):
+            return await self._inner.send(request, timeout=timeout, stream=stream)
+        self.holding.set()
+        await self.let_go.wait()
+        response = await self._inner.send(request, timeout=timeout, stream=stream)
+        self.arrived.set()
+        return response
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def changes(podsets: PodSets, chance: random.Random, *, count: int, seconds: float) -> None:
+    """Scale a PodSet so many times, and delete a Pod by hand now and then, all at any time."""
+
+    async def change() -> None:
+        await asyncio.sleep(chance.uniform(0, seconds))
+        await podsets.scale(replicas=chance.randrange(10))
+
+    async def damage() -> None:
+        await asyncio.sleep(chance.uniform(0, seconds))
+        await delete_some(podsets, chance, 1)
+
+    await asyncio.gather(*(change() for _ in range(count)), *(damage() for _ in range(count // 5)))
+
+
+async def delete_some(podsets: PodSets, chance: random.Random, count: int) -> None:
+    pods = await podsets.pods()
+    for pod in chance.sample(pods, min(count, len(pods))):
+        try:
+            await podsets.client.delete(pod, grace_period=0)
+        except NotFound:  # the operator was faster
+            continue
+
+
+async def test_not_by_100_changes_at_once_while_the_cache_is_old(
+    podsets: PodSets, account: Config, new_operator: NewOperator, audit: Audit
+) -> None:
+    faults = Faults(account)
+    faults.lag = 0.4
+    async with running(new_operator(faults)):
+        await podsets.create(replicas=5)
+        await changes(podsets, random.Random(1), count=100, seconds=5)
+        await podsets.scale(replicas=7)
+        await podsets.completes(replicas=7)
+
+
+async def test_not_when_answers_are_lost(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+    sent = Counter[str]()
+
+    def loses(request: Request) -> bool:
+        """Every other one."""
+        if request.method == "GET" or "/namespaces/" not in request.path:
+            return False
+        sent[request.method] += 1
+        return sent[request.method] % 2 == 1
+
+    faults = Faults(account)
+    faults.lag, faults.loses = 0.4, loses
+    async with running(new_operator(faults)):
+        await podsets.create(replicas=9)
+        await changes(podsets, random.Random(2), count=30, seconds=4)
+        for replicas in (7, 1, 3):
+            await podsets.scale(replicas=replicas)
+            await podsets.completes(replicas=replicas)
+    assert min(sent["POST"], sent["PUT"], sent["DELETE"]) > 3
+
+
+async def test_not_in_a_storm(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+    chance = random.Random(3)
+    faults = Faults(account)
+    faults.lag = 0.1
+    async with running(new_operator(faults)):
+        await podsets.create(replicas=9)
+        faults.storm(chance)
+        await changes(podsets, chance, count=50, seconds=6)
+        faults.calm()
+        await podsets.scale(replicas=7)
+        await podsets.completes(replicas=7)
+
+
+async def test_not_when_the_operator_is_killed_at_any_write_while_it_creates(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    async for faults in killed_after_each_write(account):
+        await podsets.create(replicas=3)
+        async with running(new_operator(faults)):
+            await faults.died_or(podsets.is_complete, replicas=3)
+        async with running(new_operator(account)):
+            await podsets.completes(replicas=3)
+        await podsets.delete()
+
+
+async def test_not_when_the_operator_is_killed_at_any_write_while_it_replaces_and_deletes(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    await podsets.create()
+    async for faults in killed_after_each_write(account):
+        await podsets.scale(replicas=6)
+        async with running(new_operator(account)):
+            await podsets.completes(replicas=6)
+        await delete_some(podsets, random.Random(4), 4)
+        await podsets.scale(replicas=1)
+        async with running(new_operator(faults)):
+            await faults.died_or(podsets.is_complete, replicas=1)
+        await podsets.scale(replicas=3)
+        async with running(new_operator(account)):
+            await podsets.completes(replicas=3)
+
+
+async def test_not_by_two_operators_at_once(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+    chance = random.Random(5)
+    quick, slow = Faults(account), Faults(account)
+    quick.lag, slow.lag = 0.05, 0.4
+    async with running(new_operator(quick)), running(new_operator(slow)):
+        await podsets.create(replicas=0)
+        for replicas in (3, 6, 9):
+            await podsets.scale(replicas=replicas)
+            for _ in range(8):
+                await asyncio.sleep(chance.uniform(0, 0.3))
+                await delete_some(podsets, chance, 2)
+        await podsets.completes(replicas=9)
+
+
+async def test_not_by_creates_that_are_still_on_their_way_when_another_operator_takes_over(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    late = Held(account, lambda request: request.method == "POST" and request.path.endswith("/pods"))
+    async with running(new_operator(late)):
+        await podsets.create(replicas=1)
+        await late.holding.wait()
+        async with running(new_operator(account)):
+            await podsets.completes(replicas=1)
+            late.let_go.set()
+            await late.arrived.wait()
+            await podsets.scale(replicas=2)
+            await podsets.completes(replicas=2)
+
+
+async def test_not_by_an_operator_that_has_looked_before_another_acts(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    late = Held(account, lambda request: request.method != "GET" and request.path.endswith("/podsets/x/status"))
+    async with running(new_operator(late)):
+        await podsets.create(replicas=3)
+        await late.holding.wait()
+        async with running(new_operator(account)):
+            await podsets.completes(replicas=3)
+            late.let_go.set()
+            await late.arrived.wait()
+            await podsets.scale(replicas=4)
+            await podsets.completes(replicas=4)
+
+
+async def test_not_by_a_new_leader_whose_cache_is_old(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    def candidate(config: Config | Transport) -> Manager:
+        manager = new_operator(config)
+        manager.leader_election = LeaderElection("podsets", podsets.namespace)
+        return manager
+
+    faults = Faults(account)
+    async with running(candidate(account)):
+        await podsets.create(replicas=5)
+        await podsets.completes(replicas=5)
+        standby = candidate(faults)
+        task = asyncio.create_task(standby.run())
+        await standby.wait_ready()
+        faults.lag = 3
+        await podsets.create("y", replicas=5)
+        await podsets.scale(replicas=9)
+        await podsets.completes("y", replicas=5)
+        await podsets.completes(replicas=9)
+    await podsets.scale(replicas=10)
+    await podsets.completes(replicas=10)
+    assert faults.writes > 0
+    standby.stop()
+    await task

@@ -1,0 +1,132 @@
+"""Many Pods, many PodSets, and a cluster that does not take them all."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec
+
+import pytest
+from kubewright import Config, Manager, MergePatch, ObjectMeta
+from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
+from kubewright.apis.events.v1 import Event
+from kubewright.client.transport import Transport
+from kubewright.controller.outcome import Outcome
+from kubewright.controller.ownership import is_controlled_by
+from kubewright.testing import Faults, eventually, running
+
+from podset_operator.api.v1.podset import PodSet
+from podsets import PodSets, ready_condition
+from podsets_audit import Audit
+
+pytestmark = pytest.mark.timeout(600)
+
+P = ParamSpec("P")
+NewOperator = Callable[[Config | Transport], Manager]
+MANY = 1000
+
+
+async def test_one_podset_of_500_pods(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+    faults = Faults(account)
+    async with Audit(podsets).kept(), running(new_operator(faults)):
+        await podsets.create(replicas=500)
+        await comes_true(podsets.is_complete, replicas=500)
+        await podsets.scale(replicas=20)
+        await comes_true(podsets.is_complete, replicas=20)
+        await rests(faults)
+
+
+async def test_a_thousand_podsets(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+    names = [f"x-{number}" for number in range(MANY)]
+    faults = Faults(account)
+    async with running(new_operator(faults)):
+        for start in range(0, MANY, 50):
+            await asyncio.gather(*(podsets.create(name, replicas=1) for name in names[start : start + 50]))
+        await comes_true(all_are_complete, podsets)
+        await rests(faults)
+
+
+async def test_a_large_podset_does_not_hold_up_a_small_one(podsets: PodSets, operator: Manager) -> None:
+    await podsets.create("large", replicas=400)
+
+    async def has_begun() -> None:
+        assert len(await podsets.pods("large")) > 10
+
+    await eventually(has_begun)
+    await podsets.create("small", replicas=3)
+    await podsets.completes("small", replicas=3)
+    assert len(await podsets.pods("large")) < 400
+    await podsets.scale("large", replicas=0)
+
+
+async def test_a_refusal_is_told_in_the_servers_words_and_costs_few_requests(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    metadata = ObjectMeta(name="few", namespace=podsets.namespace)
+    quota = await podsets.client.create(ResourceQuota(metadata=metadata, spec=ResourceQuotaSpec(hard={"pods": "2"})))
+
+    async def is_enforced() -> None:
+        found = await podsets.client.get(ResourceQuota, "few", namespace=podsets.namespace)
+        assert found.status.hard == {"pods": "2"}
+
+    async def is_told() -> str:
+        podset = await podsets.get()
+        ready = ready_condition(podset)
+        assert (ready.status, ready.reason) == ("False", "FailedCreate")
+        assert "exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2" in ready.message
+        assert podset.status.replicas == podset.status.ready_replicas == len(await podsets.pods()) == 2
+        events = await podsets.client.list(Event, namespace=podsets.namespace)
+        notes = [each.note for each in events if (each.type, each.reason) == ("Warning", "FailedCreate")]
+        assert f"Cannot create Pods: {ready.message}" in notes
+        return podset.metadata.resource_version
+
+    await eventually(is_enforced)
+    faults = Faults(account)
+    async with Audit(podsets).kept(), running(new_operator(faults)) as operator:
+        await podsets.create(replicas=300)
+        version = await eventually(is_told)
+        tries = operator.metrics.controllers["podset"].outcomes[Outcome.ERROR]
+
+        async def has_tried_twice_more() -> None:
+            assert operator.metrics.controllers["podset"].outcomes[Outcome.ERROR] >= tries + 2
+
+        before = faults.writes
+        await eventually(has_tried_twice_more)
+        assert await is_told() == version
+        assert faults.writes <= before + 3 * 3  # for each try the confirmation, one Pod, and an Event's count
+        await podsets.client.patch(quota, MergePatch({"spec": {"hard": {"pods": "1000"}}}))
+        await podsets.scale(replicas=30)
+        await comes_true(podsets.is_complete, replicas=30)
+        assert (await podsets.get()).status.reserved_pod_names == []
+
+
+async def all_are_complete(podsets: PodSets) -> None:
+    found = await podsets.client.list(PodSet, namespace=podsets.namespace)
+    pods = {pod.metadata.owner_references[0].uid: pod for pod in await podsets.all_pods()}
+    assert len(pods) == len(await podsets.all_pods()) == MANY
+    for podset in found:
+        pod = pods[podset.metadata.uid]
+        assert is_controlled_by(pod, podset)
+        assert podset.status.pod_names == [pod.metadata.name]
+        assert podset.status.ready_replicas == 1
+
+
+async def comes_true(check: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """As `eventually`, for what may take minutes on a busy machine, and is much to look at."""
+    deadline = time.monotonic() + 300
+    while True:
+        try:
+            await check(*args, **kwargs)
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(2)
+        else:
+            return
+
+
+async def rests(faults: Faults) -> None:
+    """The operator has nothing more to write."""
+    await asyncio.sleep(1)
+    before = faults.writes
+    await asyncio.sleep(2)
+    assert faults.writes == before
