@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -90,7 +90,7 @@ class Demo:
     async def _run(self, *, real: bool, keep: bool) -> None:
         _cancel_on_sigterm()
         began = time.monotonic()
-        async with _real() if real else Environment(images=self.images) as cluster:
+        async with _real() if real else Environment() as cluster:
             _say(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
             await cluster.install(*self.kinds)
             served = ", ".join(f"{kind.__api__.plural}.{kind.__api__.group}" for kind in self.kinds)
@@ -99,6 +99,7 @@ class Demo:
 
     async def _walk(self, cluster: Cluster, keep: bool, began: float) -> None:
         async with (
+            cluster.images(self.images) if self.images else nullcontext(),
             cluster.service_account(self.manager.rbac_rules(), namespace=self.namespace) as account,
             Walkthrough(cluster, self.namespace, shown=self.shown) as walk,
             walk.operator(self._command(), {"KUBECONFIG": str(cluster.kubeconfig(account))}) as pid,
