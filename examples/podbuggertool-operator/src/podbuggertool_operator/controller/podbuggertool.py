@@ -1,0 +1,128 @@
+"""The controller of Podbuggertool: each living, Ready Pod that matches has the tool as an ephemeral container."""
+
+import random
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from kubewright import (
+    Backoff,
+    Conflict,
+    Context,
+    Forbidden,
+    Invalid,
+    KubewrightError,
+    Lister,
+    NotFound,
+    PolicyRule,
+    Request,
+    Result,
+    StrategicPatch,
+    Watch,
+    controller,
+)
+from kubewright.apis.core.v1 import Pod
+from kubewright.controller.predicates import Predicate
+
+from podbuggertool_operator.api.v1beta1.podbuggertool import EARLIER, PendingPod, Podbuggertool
+from podbuggertool_operator.controller.pods import can_have, container_name, facts, has, why_not
+from podbuggertool_operator.controller.report import Report, tell, write_status
+
+LOOK_AGAIN: Final = timedelta(seconds=3)
+"""While a Pod that is not Ready is waited for, or one that was not as it was thought to be is to be tried again."""
+AT_ONCE: Final = 100
+"""Pods that get the tool in one reconcile. Before the next ones it looks whether the tool is still wanted."""
+
+
+def label_of(tool: Podbuggertool) -> Iterable[str]:
+    return [f"{tool.metadata.namespace}/{tool.spec.label}"]
+
+
+def tools_for(pod: Pod, tools: Lister[Podbuggertool]) -> Iterable[Request]:
+    for key, value in pod.metadata.labels.items():
+        yield from tools.keys_by_index("label", f"{pod.metadata.namespace}/{key}={value}")
+
+
+looks_different = Predicate(
+    lambda event: event.old is None or event.new is None or facts(event.old.decode()) != facts(event.new.decode())
+)
+"""To a tool. A Pod is written several times for each container that is added to it, and none of these asks for more."""
+
+
+@controller(
+    Podbuggertool,
+    indexers={"label": label_of},
+    watches=[Watch(Pod, map=tools_for, predicate=looks_different)],
+    rules=[PolicyRule(api_groups=[""], resources=["pods/ephemeralcontainers"], verbs=["patch"])],
+    backoff=Backoff(limit=timedelta(minutes=1)),
+)
+async def reconcile(ctx: Context[Podbuggertool]) -> Result | None:
+    await take_up_spec(ctx)
+    report = await survey(ctx)
+    ready = report.waiting("Adding")
+    # Tools of the same Pods go through them in different orders, or they would meet at each of them.
+    failures = [await add(ctx, name, report) for name in random.sample(ready, min(len(ready), AT_ONCE))]
+    tell(ctx, report)
+    await write_status(ctx, report)
+    for failure in filter(None, failures):
+        raise failure
+    if len(ready) > AT_ONCE:
+        return Result(requeue_after=timedelta(0))
+    return Result(requeue_after=LOOK_AGAIN) if report.waiting("NotReady", "Adding") else None
+
+
+async def take_up_spec(ctx: Context[Podbuggertool]) -> None:
+    """Write down the spec before anything is done for it: that can't be undone."""
+    tool, before = ctx.object, ctx.object.status.spec
+    if before == tool.spec:
+        return
+    if before is not None:
+        stays = f"what Pods with {before.label} got from {before.image} stays there: it cannot be removed"
+        ctx.events.normal(tool, "SpecChanged", stays)
+        ctx.log.info(
+            "Spec change", before=f"{before.label} {before.image}", after=f"{tool.spec.label} {tool.spec.image}"
+        )
+        tool.status.earlier.insert(0, before)
+    tool.status.earlier = [each for each in tool.status.earlier if each != tool.spec][:EARLIER]
+    tool.status.spec = tool.spec
+    await ctx.update_status(tool.status)
+
+
+async def survey(ctx: Context[Podbuggertool]) -> Report:
+    """How each Pod stands that should have the tool."""
+    tool, now, report = ctx.object, ctx.client.clock.now(), Report()
+    for pod in await ctx.list(Pod, labels=tool.spec.label):
+        if can_have(pod, tool):
+            report.pods[pod.metadata.name] = pod
+            if not has(pod, tool):
+                report.pending[pod.metadata.name] = why_not(pod, tool, now)
+    return report
+
+
+async def add(ctx: Context[Podbuggertool], name: str, report: Report) -> KubewrightError | None:
+    """Add the tool to a Pod. What goes wrong is given, and does not keep the other Pods from it.
+
+    It can't be undone, so it is done to the Pod as it was looked at or not at all: with its resource version. That also
+    makes sure that it is done once.
+    """
+    tool = ctx.object
+    container = {"name": container_name(tool.spec.image), "image": tool.spec.image, "stdin": True, "tty": True}
+    try:
+        pod = await ctx.get(Pod, name)
+        if not can_have(pod, tool) or has(pod, tool) or why_not(pod, tool, ctx.client.clock.now()).reason != "Adding":
+            return None  # it has changed since it was listed
+        seen = {"metadata": {"resourceVersion": pod.metadata.resource_version}}
+        patch = StrategicPatch({**seen, "spec": {"ephemeralContainers": [container]}})
+        await ctx.patch(pod, patch, subresource="ephemeralcontainers")
+    except (Conflict, NotFound):
+        return None  # it has changed, or went: it is looked at again
+    except KubewrightError as error:
+        refused = isinstance(error, (Forbidden, Invalid))  # anything else may be over at the next try
+        report.pending[name] = PendingPod(name=name, reason="Refused" if refused else "Adding", message=str(error))
+        return error
+    report.added.append(name)
+    del report.pending[name]
+    note = f'Podbuggertool "{tool.metadata.name}" added {container["name"]} with the image {tool.spec.image}'
+    ctx.events.normal(pod, "Added", note, related=tool)
+    ctx.log.info("Ephemeral container added", pod=name, container=container["name"], image=tool.spec.image)
+    return None

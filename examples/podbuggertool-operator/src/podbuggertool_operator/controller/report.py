@@ -1,0 +1,99 @@
+"""What is said of a tool: in its status, and in Events about it and about the Pods."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubewright import Context, set_condition
+from kubewright.apis.core.v1 import Pod
+
+from podbuggertool_operator.api.v1beta1.podbuggertool import LISTED, PendingPod, Podbuggertool, Reason
+from podbuggertool_operator.controller.pods import container_name
+
+SERIOUS: Final[Sequence[Reason]] = ("Refused", "NameTaken", "TimedOut", "NotReady", "Adding")
+"""Why a Pod has not got the tool, the worst first."""
+TOLD: Final[Collection[Reason]] = ("Refused", "NameTaken", "TimedOut")
+"""What is worth an Event."""
+NAMED: Final = 3
+
+
+@dataclass
+class Report:
+    """The Pods that should have a tool, by name, and what is known of them."""
+
+    pods: dict[str, Pod] = field(default_factory=dict[str, Pod])
+    pending: dict[str, PendingPod] = field(default_factory=dict[str, PendingPod])
+    added: list[str] = field(default_factory=list[str])
+
+    @property
+    def installed(self) -> list[str]:
+        return sorted(self.pods.keys() - self.pending.keys())
+
+    @property
+    def listed(self) -> list[PendingPod]:
+        """Those that are pending, the worst first, and no more than go into the status."""
+        return sorted(self.pending.values(), key=lambda each: (SERIOUS.index(each.reason), each.name))[:LISTED]
+
+    def waiting(self, *reasons: Reason) -> list[str]:
+        return [each.name for each in self.pending.values() if each.reason in reasons]
+
+
+def tell(ctx: Context[Podbuggertool], report: Report) -> None:
+    """Events: what was added, and what keeps Pods from the tool that the status does not say yet."""
+    tool = ctx.object
+    if report.added:
+        ctx.events.normal(tool, "Added", f"{container_name(tool.spec.image)} was added to {named(report.added)}")
+    known = {(each.name, each.reason) for each in tool.status.pending}
+    for each in report.listed:
+        if each.reason in TOLD and (each.name, each.reason) not in known:
+            ctx.log.warning("Pod has not got the tool", pod=each.name, reason=each.reason, why=each.message)
+            ctx.events.warning(tool, each.reason, f'Pod "{each.name}": {each.message}')
+            ctx.events.warning(
+                report.pods[each.name],
+                each.reason,
+                f'Podbuggertool "{tool.metadata.name}": {each.message}',
+                related=tool,
+            )
+
+
+async def write_status(ctx: Context[Podbuggertool], report: Report) -> None:
+    tool, status = ctx.object, ctx.object.status
+    status.observed_generation = tool.metadata.generation or 0
+    status.installed = bool(report.pods) and not report.pending
+    status.container = container_name(tool.spec.image)
+    status.installed_pods = len(report.installed)
+    status.pending_pods = len(report.pending)
+    status.pods = report.installed[:LISTED]
+    status.pending = report.listed
+    set_condition(
+        status.conditions,
+        "Installed",
+        "True" if status.installed else "False",
+        reason=reason_of(report),
+        message=message_of(tool, report),
+        observed_generation=tool.metadata.generation,
+    )
+    await ctx.update_status(status)
+
+
+def reason_of(report: Report) -> str:
+    if not report.pods:
+        return "NoPods"
+    return report.listed[0].reason if report.pending else "Installed"
+
+
+def message_of(tool: Podbuggertool, report: Report) -> str:
+    if not report.pods:
+        return f"no Pod with {tool.spec.label} lives in this namespace"
+    in_how_many = f"{len(report.installed)} of {len(report.pods)} Pods with {tool.spec.label} have it"
+    if not report.pending:
+        return in_how_many
+    worst = report.listed[0]
+    return f'{in_how_many}; Pod "{worst.name}": {worst.message}'
+
+
+def named(pods: Sequence[str]) -> str:
+    if len(pods) == 1:
+        return f'Pod "{pods[0]}"'
+    more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
+    return f"{len(pods)} Pods: {', '.join(sorted(pods)[:NAMED])}{more}"

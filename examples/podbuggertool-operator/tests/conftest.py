@@ -1,0 +1,55 @@
+"""The operator at work on a control plane: the embedded one, or as `pytest --target` says.
+
+It works as a ServiceAccount with the rights that its controllers declare, and no others.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from kubewright import Config, Manager
+from kubewright.machinery.clock import Clock
+from kubewright.testing import Cluster, Faults, running
+
+from podbuggertool_operator.main import manager
+from podbuggertools import NewOperator, Podbuggertools
+
+
+@pytest_asyncio.fixture
+async def tools(cluster: Cluster, namespace: str) -> Podbuggertools:
+    """The Podbuggertools of the test's namespace."""
+    tools = Podbuggertools(cluster, namespace)
+    await tools.install()
+    return tools
+
+
+@pytest_asyncio.fixture
+async def account(cluster: Cluster, tools: Podbuggertools) -> AsyncIterator[Config]:
+    """The operator's own credentials."""
+    async with cluster.service_account(manager.rbac_rules(), namespace=tools.namespace) as account:
+        yield account
+
+
+@pytest.fixture
+def new_operator(account: Config, namespace: str) -> NewOperator:
+    """Makes operators, each as a new process would be."""
+
+    def make(access: Config | Faults = account, clock: Clock | None = None) -> Manager:
+        return Manager(
+            manager.controllers,
+            name=manager.name,
+            namespace=namespace,
+            config=access,
+            clock=clock,
+            health_address="0",
+            metrics_address="0",
+        )
+
+    return make
+
+
+@pytest_asyncio.fixture
+async def operator(new_operator: NewOperator) -> AsyncIterator[Manager]:
+    """The operator, at work."""
+    async with running(new_operator()) as manager:
+        yield manager

@@ -1,0 +1,55 @@
+"""What all of it is for: a shell in a Pod that runs, by `kubectl exec`."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pytest
+from kubewright import Manager
+from kubewright.testing import STAND_INS, Cluster, eventually
+
+from podbuggertools import Podbuggertools
+
+BUILT: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright/controlplane/current/bin")
+KUBECTL: Final = shutil.which("kubectl", path=f"{BUILT}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
+async def test_the_container_can_be_entered(
+    cluster: Cluster, tools: Podbuggertools, operator: Manager, target: str
+) -> None:
+    if target != "embedded":
+        pytest.skip("the Pods of other control planes of tests run nothing")
+    async with cluster.images(STAND_INS):
+        await tools.create_pod()
+        await tools.create()
+        await tools.installed()
+        await eventually(runs, tools)
+        ours, theirs = os.openpty()
+        entered = await asyncio.create_subprocess_exec(
+            str(KUBECTL), f"--kubeconfig={cluster.kubeconfig()}", f"--namespace={tools.namespace}",
+            "exec", "-it", "pod", "-c", "ephemeral-busybox", "--", "sh", stdin=theirs, stdout=theirs, stderr=theirs,
+        )  # fmt: skip
+        os.close(theirs)
+        try:
+            os.write(ours, b'echo "in $HOSTNAME, $(test -t 0 && echo at a terminal)"; exit 3\n')
+            said = await asyncio.to_thread(until, ours, b"in pod, at a terminal")
+            assert await entered.wait() == 3, said
+        finally:
+            os.close(ours)
+        await runs(tools)
+
+
+async def runs(tools: Podbuggertools) -> None:
+    [status] = (await tools.pod()).status.ephemeral_container_statuses
+    assert status.state is not None
+    assert status.state.running is not None, status
+
+
+def until(terminal: int, text: bytes) -> bytes:
+    said = b""
+    while text not in said:
+        said += os.read(terminal, 1024)
+    return said
