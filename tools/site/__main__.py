@@ -7,7 +7,8 @@ docstrings   docstrings as Markdown; extension: so that mkdocstrings has them
 settings     the generator's settings
 check        the finished site: no link leads nowhere, nothing comes from another host
 
-Everything is made in `build/docs`; the site is `build/docs/site`. A warning of any part is an error.
+Everything is made in `build/docs`, or in the folder that is given; the site is `site` there. A warning of any part is
+an error.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ from typing import Final
 from tools.site import check, navigation, pages, reference, reference_pages, settings
 
 ROOT: Final = Path(__file__).parents[2]
-BUILD: Final = ROOT / "build" / "docs"
-SITE: Final = BUILD / "site"
 
 
 def main() -> int:
-    found = _make()
+    build = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs"
+    found = _make(build.resolve())
     for each in found:
         print(f"error: {each}", file=sys.stderr)
     if not found:
-        print(f"{len(list(SITE.rglob('*.html')))} pages: {(SITE / 'index.html').relative_to(ROOT)}")
+        print(f"{len(list((build / 'site').rglob('*.html')))} pages: {os.path.relpath(build / 'site' / 'index.html')}")
     return 1 if found else 0
 
 
-def _make() -> list[str]:
-    """Make the site. Gives what is wrong; the site is then not there, or not to be used."""
-    shutil.rmtree(BUILD, ignore_errors=True)
-    source = BUILD / "source"
+def _make(build: Path) -> list[str]:
+    """Make the site in that folder. Gives what is wrong; the site is then not there, or not to be used."""
+    shutil.rmtree(build, ignore_errors=True)
+    source = build / "source"
     api = reference.load(ROOT / "src")
     if found := pages.problems(ROOT) + api.problems():
         return found
     pages.write(ROOT, source, api)
     reference_pages.write(api, source / "docs" / "api")
-    return _generate(settings.write(BUILD, navigation.entries(ROOT / "docs" / "README.md"))) or check.problems(SITE)
+    file = settings.write(build, navigation.entries(ROOT / "docs" / "README.md"))
+    return _generate(file) or check.problems(build / "site")
 
 
 def _generate(file: Path) -> list[str]:

@@ -21,7 +21,7 @@ def entries(index: Path) -> list[Entry]:
     that are named by those that are not.
     """
     root = index.parent.parent
-    examples = {str(page.relative_to(root)): page.parent.name for page in sorted(root.glob("examples/*/README.md"))}
+    examples = {str(page.relative_to(root)): _title(page) for page in sorted(root.glob("examples/*/README.md"))}
     seen: set[str] = set()
     found: list[Entry] = [{"Kubewright": "README.md"}, {"The guide": "docs/README.md"}]
     for section in index.read_text().split("\n## ")[1:]:
@@ -38,6 +38,10 @@ def entries(index: Path) -> list[Entry]:
 def _entry(path: str, name: str) -> Entry:
     packages: list[Entry] = [{each.removeprefix("kubewright."): f"docs/api/{each}.md"} for each in reference.PACKAGES]
     return {name.replace("`", ""): [path, *packages] if path == "docs/api.md" else path}
+
+
+def _title(page: Path) -> str:
+    return page.read_text().partition("\n")[0].removeprefix("# ")
 
 
 def _path(root: Path, target: Path) -> str:
