@@ -2,6 +2,7 @@
 
 built-in kinds          src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
+the examples' clients   examples/*/client, by `kubewright generate client`
 golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`, `chart`
 golden modules          tests/golden/models, by `kubewright generate models`
 golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +35,10 @@ def main() -> int:
         folder = project.parent
         command = [kubewright, "generate", *arguments]
         status |= _run(f"manifests of {folder.name}", command, folder)
+    for client in sorted(ROOT.glob("examples/*/client/pyproject.toml")):
+        name = tomllib.loads(client.read_text())["project"]["name"]
+        command = [kubewright, "generate", "client", "--output", "client", "--name", name, *arguments]
+        status |= _run(f"client of {client.parts[-3]}", command, client.parents[1])
     for project in sorted((ROOT / "tests" / "golden" / "manifests").glob("*/pyproject.toml")):
         for what in ("manifests", "installer", "chart"):
             status |= _run(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)

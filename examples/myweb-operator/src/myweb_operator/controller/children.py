@@ -1,0 +1,78 @@
+"""The objects that a MyWeb stands for. All three have its name."""
+
+import hashlib
+from typing import Final
+
+from kubewright import LabelSelector, ObjectMeta
+from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
+from kubewright.apis.core.v1 import (
+    ConfigMap,
+    ConfigMapVolumeSource,
+    Container,
+    ContainerPort,
+    HTTPGetAction,
+    KeyToPath,
+    Lifecycle,
+    LifecycleHandler,
+    PodSpec,
+    PodTemplateSpec,
+    Probe,
+    Service,
+    ServicePort,
+    ServiceSpec,
+    SleepAction,
+    Volume,
+    VolumeMount,
+)
+
+from myweb_operator.api.v1.myweb import MyWeb
+
+PAGE: Final = "index.html"
+FOLDER: Final = "/usr/share/nginx/html"
+PORT: Final = 80
+NOTICE: Final = 3
+"""Seconds that an old Pod goes on serving, until every node sends its readers to the new one."""
+PAGE_HASH: Final = "operator.k8s-summit.org/page-sha256"
+"""Annotation of the Pods: which page they serve. Another page is another Pod template, and so a rollout."""
+
+
+def labels_for(web: MyWeb) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": web.metadata.name}
+
+
+def hash_of(page: str) -> str:
+    return hashlib.sha256(page.encode()).hexdigest()
+
+
+def config_map_for(web: MyWeb) -> ConfigMap:
+    """The page."""
+    return ConfigMap(metadata=_metadata(web), data={PAGE: web.spec.page_content_html})
+
+
+def deployment_for(web: MyWeb) -> Deployment:
+    """One web server with the page in the folder that it serves."""
+    container = Container(
+        name="web",
+        image=web.spec.image,
+        ports=[ContainerPort(name="http", container_port=PORT, protocol="TCP")],
+        readiness_probe=Probe(http_get=HTTPGetAction(path="/", port="http"), period_seconds=2),
+        lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=NOTICE))),
+        volume_mounts=[VolumeMount(name="page", mount_path=FOLDER, read_only=True)],
+    )
+    page = ConfigMapVolumeSource(name=web.metadata.name, items=[KeyToPath(key=PAGE, path=PAGE)])
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels=labels_for(web), annotations={PAGE_HASH: hash_of(web.spec.page_content_html)}),
+        spec=PodSpec(containers=[container], volumes=[Volume(name="page", config_map=page)]),
+    )
+    selector = LabelSelector(match_labels=labels_for(web))
+    return Deployment(metadata=_metadata(web), spec=DeploymentSpec(replicas=1, selector=selector, template=template))
+
+
+def service_for(web: MyWeb) -> Service:
+    """The web server, on the port of the spec of every node."""
+    port = ServicePort(name="http", port=PORT, target_port="http", node_port=web.spec.node_port_number, protocol="TCP")
+    return Service(metadata=_metadata(web), spec=ServiceSpec(type="NodePort", selector=labels_for(web), ports=[port]))
+
+
+def _metadata(web: MyWeb) -> ObjectMeta:
+    return ObjectMeta(name=web.metadata.name, namespace=web.metadata.namespace, labels=labels_for(web))

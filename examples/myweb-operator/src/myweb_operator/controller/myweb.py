@@ -1,0 +1,165 @@
+"""The controller of MyWeb: brings about what its spec asks for, and says how it stands."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from kubewright import (
+    APIError,
+    Context,
+    Forbidden,
+    Invalid,
+    MergePatch,
+    NotFound,
+    Object,
+    Result,
+    Watch,
+    controller,
+    set_condition,
+)
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import ConfigMap, Service
+from kubewright.models import codec
+
+from myweb_operator.api.v1.myweb import MyWeb
+from myweb_operator.controller.children import (
+    PAGE,
+    PAGE_HASH,
+    config_map_for,
+    deployment_for,
+    hash_of,
+    labels_for,
+    service_for,
+)
+from myweb_operator.controller.ports import is_about_node_port, node_ports_of, waiting_for_ports_of, wanted_port
+from myweb_operator.controller.standing import Blocked, Standing, standing_of
+
+RETRY: Final = Result(requeue_after=timedelta(seconds=5))
+
+T = TypeVar("T", bound=Object)
+Fields = Mapping[str, Callable[[T], object]]
+
+PAGE_FIELDS: Final[Fields[ConfigMap]] = {
+    f"data.{PAGE}": lambda it: hash_of(it.data.get(PAGE, ""))[:12],
+}
+SERVER_FIELDS: Final[Fields[Deployment]] = {
+    "spec.replicas": lambda it: it.spec.replicas,
+    "spec.template.spec.containers[0].image": lambda it: it.spec.template.spec.containers[0].image,
+    f"annotation {PAGE_HASH}": lambda it: it.spec.template.metadata.annotations.get(PAGE_HASH, "")[:12],
+}
+PORT_FIELDS: Final[Fields[Service]] = {
+    "spec.type": lambda it: it.spec.type,
+    "spec.selector": lambda it: it.spec.selector,
+    "spec.ports": lambda it: [(port.port, port.target_port, port.node_port) for port in it.spec.ports],
+}
+"""What is worth a line in the log when it changes."""
+
+
+@controller(
+    MyWeb,
+    owns=[ConfigMap, Deployment, Service],
+    watches=[Watch(Service, map=waiting_for_ports_of)],
+    indexers={"port": wanted_port},
+)
+async def reconcile(ctx: Context[MyWeb]) -> Result | None:
+    """Bring ConfigMap, Deployment and Service in line with `ctx.object`.
+
+    The page first, so that Pods which are started for it find it; the Service last, so that a port which can't be had
+    keeps nothing else from its place.
+    """
+    web = ctx.object
+    try:
+        await bring_about(ctx, config_map_for(web), PAGE_FIELDS)
+        deployment = await bring_about(ctx, deployment_for(web), SERVER_FIELDS)
+        await bring_about(ctx, service_for(web), PORT_FIELDS)
+    except Blocked as blocked:
+        await report(ctx, blocked.standing)
+        return RETRY
+    await report(ctx, standing_of(web, deployment))
+    return None
+
+
+async def bring_about(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
+    """Apply a child, and say what that changed.
+
+    Raises Blocked when an object of that name is somebody else's, or the API server won't have it as it is wanted.
+    """
+    kind, name = desired.__api__.kind, desired.metadata.name
+    present = await find(ctx, type(desired), name)
+    if present is not None and is_strangers(present, ctx.object):
+        raise Blocked("NameTaken", f"{kind} {name} is there already, and is not of this MyWeb; remove one or the other")
+    try:
+        if isinstance(present, Service) and isinstance(desired, Service):
+            await take_out_other_ports(ctx, present, desired)
+        applied = await ctx.apply(desired)
+    except (Invalid, Forbidden) as error:
+        if error.namespace_is_ending:
+            raise
+        raise await refusal(ctx, kind, error) from error
+    log_changes(ctx, present, desired, fields)
+    return applied
+
+
+async def take_out_other_ports(ctx: Context[MyWeb], present: Service, desired: Service) -> None:
+    """An apply leaves alone what others have added to a list."""
+    if [port.port for port in present.spec.ports] != [port.port for port in desired.spec.ports]:
+        await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
+
+
+async def refusal(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
+    if not is_about_node_port(error):
+        return Blocked(f"{kind}Refused", str(error))
+    port = ctx.object.spec.node_port_number
+    holder = next((each for each in await ctx.list(Service, namespace="") if port in node_ports_of(each)), None)
+    if holder is None:
+        return Blocked("NodePortRefused", str(error))
+    who = f'Service "{holder.metadata.namespace}/{holder.metadata.name}"'
+    return Blocked("NodePortTaken", f"node port {port} is taken by {who}; the page moves there as soon as it is free")
+
+
+async def find(ctx: Context[MyWeb], kind: type[T], name: str) -> T | None:
+    try:
+        return await ctx.get(kind, name)
+    except NotFound:
+        return None
+
+
+def is_strangers(child: Object, web: MyWeb) -> bool:
+    """Whether it is not ours to change. One that lost its owner is, as long as it has our labels."""
+    owner = next((each for each in child.metadata.owner_references if each.controller), None)
+    if owner is not None:
+        return owner.uid != web.metadata.uid
+    return not labels_for(web).items() <= child.metadata.labels.items()
+
+
+def log_changes(ctx: Context[MyWeb], before: T | None, after: T, fields: Fields[T]) -> None:
+    """Say what was done: to which object, and from which value to which."""
+    kind, name = after.__api__.kind, after.metadata.name
+    if before is None:
+        ctx.log.info(f"{kind} created", object=name)
+        return
+    for path, value in fields.items():
+        if value(before) != value(after):
+            ctx.log.info(f"{kind} {path} change", object=name, before=value(before), after=value(after))
+
+
+async def report(ctx: Context[MyWeb], standing: Standing) -> None:
+    """Write down how it stands, and tell of it in an Event."""
+    web, status = ctx.object, ctx.object.status
+    status.completed = standing.completed
+    status.observed_generation = web.metadata.generation or 0
+    is_new = set_condition(
+        status.conditions,
+        "Ready",
+        "True" if standing.completed else "False",
+        reason=standing.reason,
+        message=standing.message,
+        observed_generation=web.metadata.generation,
+    )
+    if is_new and standing.completed:
+        ctx.events.normal(web, standing.reason, standing.message)
+    if standing.needs_help:
+        ctx.events.warning(web, standing.reason, standing.message)
+    if is_new:
+        ctx.log.info("Status change", reason=standing.reason, message=standing.message)
+    await ctx.update_status(status)

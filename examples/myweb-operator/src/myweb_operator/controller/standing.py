@@ -1,0 +1,47 @@
+"""How a MyWeb stands: a word and a sentence for its status, and for an Event."""
+
+from dataclasses import dataclass
+
+from kubewright.apis.apps.v1 import Deployment, DeploymentCondition
+
+from myweb_operator.api.v1.myweb import MyWeb
+
+
+@dataclass(frozen=True)
+class Standing:
+    reason: str
+    message: str
+    completed: bool = False
+    needs_help: bool = False
+    """It will not get better by waiting alone."""
+
+
+class Blocked(Exception):
+    """Something stands in the way of what the spec asks for."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.standing = Standing(reason, message, needs_help=True)
+
+
+def standing_of(web: MyWeb, deployment: Deployment) -> Standing:
+    """Of a MyWeb whose children are all as they should be: how far the web server is.
+
+    Like `kubectl rollout status`: it is done when all Pods are new ones and serve, and no old one is left.
+    """
+    status, wanted = deployment.status, deployment.spec.replicas or 0
+    if (status.observed_generation or 0) < (deployment.metadata.generation or 0):
+        return Standing("RollingOut", "the Deployment has been changed, and its Pods not yet")
+    updated, available = status.updated_replicas or 0, status.available_replicas or 0
+    old = (status.replicas or 0) - updated
+    if (updated, available, old) == (wanted, wanted, 0):
+        return Standing("Completed", f"the page is served on port {web.spec.node_port_number} of every node", True)
+    message = f"{updated} new and {old} old Pods, {available} of them serve"
+    failure = next((each for each in status.conditions if is_failure(each)), None)
+    if failure is None:
+        return Standing("RollingOut", message)
+    return Standing("RolloutFailed", f"{message}: {failure.message}", needs_help=True)
+
+
+def is_failure(condition: DeploymentCondition) -> bool:
+    return (condition.type, condition.status) in (("Progressing", "False"), ("ReplicaFailure", "True"))

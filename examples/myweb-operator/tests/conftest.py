@@ -1,0 +1,46 @@
+"""The operator at work on a control plane, as its own ServiceAccount with the rights that its controller declares."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from kubewright import Config, Manager
+from kubewright.client.transport import Transport
+from kubewright.testing import Cluster, running
+
+from myweb_operator import api
+from myweb_operator.main import manager
+from mywebs import MyWebs, NewOperator
+
+
+@pytest_asyncio.fixture
+async def webs(cluster: Cluster, namespace: str) -> AsyncIterator[MyWebs]:
+    """The MyWebs of the test's namespace; their node ports are free again after it."""
+    await cluster.install(api)
+    webs = MyWebs(cluster, namespace)
+    yield webs
+    await webs.clean_up()
+
+
+@pytest_asyncio.fixture
+async def account(cluster: Cluster, namespace: str) -> AsyncIterator[Config]:
+    """The operator's own credentials."""
+    async with cluster.service_account(manager.rbac_rules(), namespace=namespace) as account:
+        yield account
+
+
+@pytest.fixture
+def new_operator() -> NewOperator:
+    """Makes an operator, as a new process would be."""
+
+    def make(config: Config | Transport) -> Manager:
+        return Manager(manager.controllers, name=manager.name, config=config, health_address="0", metrics_address="0")
+
+    return make
+
+
+@pytest_asyncio.fixture
+async def operator(new_operator: NewOperator, account: Config, webs: MyWebs) -> AsyncIterator[Manager]:
+    """The operator, at work."""
+    async with running(new_operator(account)) as operator:
+        yield operator

@@ -1,0 +1,28 @@
+"""kubectl, as tests run it: the one that was built for the real control plane, or the user's own."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from kubewright.testing import Cluster
+
+BUILT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright/controlplane/current/bin")
+KUBECTL = shutil.which("kubectl", path=BUILT) or shutil.which("kubectl")
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
+
+
+async def kubectl(cluster: Cluster, *arguments: str) -> str:
+    """What a command says; it has to succeed."""
+    assert KUBECTL is not None
+    process = await asyncio.create_subprocess_exec(
+        KUBECTL,
+        f"--kubeconfig={cluster.kubeconfig()}",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, said.decode()
+    return said.decode()

@@ -1,0 +1,96 @@
+"""The manifests that are written by hand: applied as they stand, they are all that the operator needs."""
+
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from kubewright import Config, PolicyRule
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
+from kubewright.apis.core.v1 import Pod, ServiceAccount
+from kubewright.apis.rbac.v1 import ClusterRole
+from kubewright.apis.rbac.v1 import PolicyRule as Granted
+from kubewright.machinery import yaml
+from kubewright.models import codec
+from kubewright.testing import Cluster, Image, eventually, running
+
+from myweb_operator.main import manager
+from mywebctl import kubectl, needs_kubectl
+from mywebs import PORT, MyWebs, NewOperator
+
+PROJECT = Path(__file__).parents[1]
+MANIFESTS = PROJECT / "manifests"
+PROGRAM = Image((sys.executable, "-m", "myweb_operator.main"), env={"PYTHONPATH": str(PROJECT / "src")})
+
+pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
+
+
+def test_the_role_grants_what_the_controller_declares_no_less_and_no_more() -> None:
+    documents = yaml.load_all((MANIFESTS / "operator.yaml").read_text())
+    [role] = [codec.from_dict(ClusterRole, each) for each in documents if each["kind"] == "ClusterRole"]
+    assert granted(role.rules) == granted(manager.rbac_rules())
+
+
+@needs_kubectl
+async def test_their_service_account_can_do_all_that_the_operator_does(
+    webs: MyWebs, by_hand: Config, new_operator: NewOperator
+) -> None:
+    async with running(new_operator(by_hand)):
+        await webs.create()
+        await webs.completes()
+        await webs.change(nodePortNumber=PORT + 1)
+        await webs.completes(port=PORT + 1)
+
+
+@needs_kubectl
+async def test_their_pod_runs_the_operator(webs: MyWebs, by_hand: Config, cluster: Cluster, target: str) -> None:
+    if target == "kubeconfig":
+        pytest.skip("that cluster does not have the image")
+    await webs.create()
+    await eventually(is_available, cluster)
+    await webs.completes()
+
+
+@pytest_asyncio.fixture
+async def by_hand(cluster: Cluster, webs: MyWebs, target: str) -> AsyncIterator[Config]:
+    """The manifests are applied; the credentials of their ServiceAccount."""
+    async with AsyncExitStack() as stack:
+        if target != "kubeconfig":
+            await stack.enter_async_context(cluster.images({"myweb-operator:latest": PROGRAM}))
+        await kubectl(cluster, "apply", f"--filename={MANIFESTS}")
+        yield await credentials(cluster)
+        await kubectl(cluster, "delete", f"--filename={MANIFESTS}", "--wait=false")
+        await eventually(no_pods, cluster)
+
+
+async def credentials(cluster: Cluster) -> Config:
+    """Of the ServiceAccount `operator`."""
+    tokens = cluster.client.subresource(ServiceAccount, "operator", "token", namespace="default")
+    answer = await tokens.create(TokenRequest(spec=TokenRequestSpec(audiences=[])))
+    assert answer is not None
+    return replace(cluster.config, token=answer.status.token, client_cert=None, client_key=None)
+
+
+async def is_available(cluster: Cluster) -> None:
+    deployment = await cluster.client.get(Deployment, "operator", namespace="default")
+    assert deployment.status.available_replicas == 1
+
+
+async def no_pods(cluster: Cluster) -> None:
+    assert not await cluster.client.list(Pod, namespace="default", labels={"app": "operator"})
+
+
+def granted(rules: Iterable[PolicyRule | Granted]) -> set[tuple[str, str, str]]:
+    """Each verb on each resource."""
+    assert not any(rule.resource_names or rule.non_resource_urls for rule in rules)
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule.api_groups
+        for resource in rule.resources
+        for verb in rule.verbs
+    }

@@ -1,0 +1,98 @@
+"""Whatever goes wrong between the operator and the API server, the MyWebs end as their specs say."""
+
+import random
+
+import pytest
+from kubewright import Config
+from kubewright.testing import Faults, eventually, gone, killed_after_each_write, running
+
+from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
+
+pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
+
+
+async def test_it_is_made_whenever_the_operator_dies(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
+    async for faults in killed_after_each_write(account):
+        await webs.create()
+        async with running(new_operator(faults)):
+            await faults.died_or(webs.is_complete)
+        async with running(new_operator(account)):
+            await webs.completes()
+        await webs.remove()
+
+
+async def test_it_is_changed_whenever_the_operator_dies(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
+    async for faults in killed_after_each_write(account):
+        await webs.create()
+        async with running(new_operator(account)):
+            await webs.completes()
+        await webs.change(image=OTHER_IMAGE, pageContentHtml=OTHER_PAGE, nodePortNumber=PORT + 1)
+        async with running(new_operator(faults)):
+            await faults.died_or(webs.is_complete, image=OTHER_IMAGE, page=OTHER_PAGE, port=PORT + 1)
+        async with running(new_operator(account)):
+            await webs.completes(image=OTHER_IMAGE, page=OTHER_PAGE, port=PORT + 1)
+        await webs.remove()
+
+
+async def test_it_says_nothing_wrong_out_of_a_cache_that_is_behind(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
+    faults = Faults(account)
+    faults.lag = 0.3
+    async with running(new_operator(faults)):
+        await webs.create()
+        for number in range(4):
+            page = f"<h1>{number}</h1>"
+            await webs.change(pageContentHtml=page)
+            await eventually(is_right_whenever_it_is_completed, webs, page)
+
+
+async def test_one_that_is_made_again_at_once_gets_children_of_its_own(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
+    faults = Faults(account)
+    faults.lag = 0.3
+    async with running(new_operator(faults)):
+        await webs.create()
+        await webs.completes()
+        await webs.delete()
+        await gone(webs.get)
+        web = await webs.create(page=OTHER_PAGE)
+        await webs.completes(page=OTHER_PAGE)
+        for child in (await webs.config_map(), await webs.deployment(), await webs.service()):
+            assert [owner.uid for owner in child.metadata.owner_references] == [web.metadata.uid]
+
+
+async def test_a_page_that_changes_again_and_again_ends_as_the_last_one(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
+    async with running(new_operator(account)):
+        await webs.create()
+        for number in range(50):
+            await webs.change(pageContentHtml=f"<h1>{number}</h1>")
+        await webs.completes(page="<h1>49</h1>")
+
+
+async def test_all_come_about_in_a_storm_of_errors(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
+    faults = Faults(account)
+    names = [f"web-{number}" for number in range(10)]
+    async with running(new_operator(faults)):
+        faults.storm(random.Random(4), share=0.2)
+        for number, name in enumerate(names):
+            await webs.create(name, port=PORT + number)
+        for number, name in enumerate(names):
+            await webs.change(name, pageContentHtml=f"<h1>{number}</h1>")
+        for number, name in enumerate(names):
+            await webs.completes(name, port=PORT + number, page=f"<h1>{number}</h1>")
+
+
+async def is_right_whenever_it_is_completed(webs: MyWebs, page: str) -> None:
+    web = await webs.get()
+    assert web.status.completed
+    assert web.status.observed_generation == web.metadata.generation
+    try:
+        await webs.is_complete(page=page)
+    except AssertionError as error:
+        raise RuntimeError("it says that it is completed, and is not") from error

@@ -1,0 +1,50 @@
+"""What somebody writes wrong in a MyWeb is told at once, with the field."""
+
+import pytest
+from kubewright import BadRequest, Invalid, ObjectMeta, Unstructured
+
+from myweb_operator.api.v1.myweb import MyWeb
+from mywebs import MyWebs
+
+RIGHT: dict[str, object] = {"image": "nginx", "nodePortNumber": 30080, "pageContentHtml": "<h1>Hello</h1>"}
+Loose = Unstructured.of(MyWeb.__api__)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param({"nodePortNumber": 29999}, "should be greater than or equal to 30000", id="low port"),
+        pytest.param({"nodePortNumber": 32768}, "should be less than or equal to 32767", id="high port"),
+        pytest.param({"nodePortNumber": "30080"}, 'must be of type integer: "string"', id="port in quotes"),
+        pytest.param({"image": ""}, r"spec.image in body should match '^\S+$'", id="no image"),
+        pytest.param({"image": "nginx "}, r"spec.image in body should match '^\S+$'", id="image with a space"),
+        pytest.param({"pageContentHtml": "é" * 262_145}, "spec.pageContentHtml: Too long", id="long page"),
+        pytest.param({"pageContentHtml": None}, "spec.pageContentHtml: Required value", id="no page"),
+    ],
+)
+async def test_a_value_that_cannot_be_is_refused(webs: MyWebs, spec: dict[str, object], said: str) -> None:
+    content = {"spec": {**RIGHT, **spec}}
+    with pytest.raises(Invalid) as refused:
+        await webs.client.create(Loose(metadata=ObjectMeta(name="web", namespace=webs.namespace), content=content))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["1st", "my.web", "w" * 64])
+async def test_a_name_that_no_service_can_have_is_refused(webs: MyWebs, name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        await webs.create(name)
+    assert "metadata.name is the Service's too" in str(refused.value)
+
+
+async def test_a_field_that_does_not_exist_is_refused(webs: MyWebs) -> None:
+    wrong = Loose(metadata=ObjectMeta(name="web", namespace=webs.namespace), content={"spec": {**RIGHT, "port": 80}})
+    with pytest.raises(BadRequest) as refused:
+        await webs.client.create(wrong, field_validation="Strict")
+    assert str(refused.value).endswith('strict decoding error: unknown field "spec.port"')
+
+
+@pytest.mark.usefixtures("operator")
+async def test_the_longest_page_that_is_taken_is_served_in_any_script(webs: MyWebs) -> None:
+    page = "\N{GRINNING FACE}" * 262_144
+    await webs.create(page=page)
+    await webs.completes(page=page)

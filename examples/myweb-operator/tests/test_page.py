@@ -1,0 +1,104 @@
+"""The page, as its readers get it: at the node port, by a plain HTTP client and in a browser."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+import pytest_asyncio
+from kubewright.testing import STAND_INS, Cluster, eventually
+
+from chromium import Chromium, needs_chromium
+from mywebs import OTHER_PAGE, PAGE, PORT, MyWebs
+
+pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator", "pods_that_run")]
+
+LOOKS = """<!doctype html>
+<title>{title}</title>
+<style>body {{ background: {colour}; }}</style>
+<h1>{title}</h1>
+<p id="script">no script has run</p>
+<script>document.getElementById("script").textContent = "6 times 7 is " + 6 * 7;</script>
+"""
+
+
+@pytest_asyncio.fixture
+async def pods_that_run(cluster: Cluster, target: str) -> AsyncIterator[None]:
+    if target == "kubeconfig":
+        pytest.skip("what its Pods run is that cluster's own")
+    async with cluster.images(STAND_INS):
+        yield
+
+
+async def test_the_page_is_at_the_node_port_and_follows_the_spec(webs: MyWebs) -> None:
+    await webs.create()
+    await eventually(shows, PAGE)
+    await webs.change(pageContentHtml=OTHER_PAGE)
+    await webs.completes(page=OTHER_PAGE)
+    await eventually(shows, OTHER_PAGE)
+    await webs.change(nodePortNumber=PORT + 1)
+    await eventually(shows, OTHER_PAGE, PORT + 1)
+    await eventually(is_closed, PORT)
+    await webs.delete()
+    await eventually(is_closed, PORT + 1)
+
+
+async def test_its_readers_notice_nothing_of_a_rollout_but_the_new_page(webs: MyWebs) -> None:
+    await webs.create()
+    await eventually(shows, PAGE)
+    await webs.change(pageContentHtml=OTHER_PAGE)
+    seen: str | None = PAGE
+    while seen != OTHER_PAGE:
+        seen = await asyncio.to_thread(fetch, PORT)
+        assert seen in (PAGE, OTHER_PAGE)
+
+
+@needs_chromium
+@pytest.mark.timeout(300)
+async def test_a_browser_shows_the_page_and_its_changes_and_finds_it_where_it_has_moved(
+    webs: MyWebs, tmp_path: Path
+) -> None:
+    browser = Chromium(tmp_path)
+    first, second = (
+        LOOKS.format(title=title, colour=colour) for title, colour in (("First", "gold"), ("Second", "teal"))
+    )
+    await webs.create(page=first)
+    await eventually(shows, first)
+    page = await browser.page(f"http://127.0.0.1:{PORT}/")
+    assert "<h1>First</h1>" in page
+    assert "6 times 7 is 42" in page
+    await browser.picture(f"http://127.0.0.1:{PORT}/", tmp_path / "first.png")
+
+    await webs.change(pageContentHtml=second)
+    await eventually(shows, second)
+    await webs.completes(page=second)
+    assert "<h1>Second</h1>" in await browser.page(f"http://127.0.0.1:{PORT}/")
+
+    await webs.change(nodePortNumber=PORT + 1)
+    await eventually(shows, second, PORT + 1)
+    await eventually(is_closed, PORT)
+    assert "<h1>Second</h1>" in await browser.page(f"http://127.0.0.1:{PORT + 1}/")
+    assert "Second" not in await browser.page(f"http://127.0.0.1:{PORT}/")
+    await browser.picture(f"http://127.0.0.1:{PORT + 1}/", tmp_path / "second.png")
+    assert (tmp_path / "first.png").read_bytes() != (tmp_path / "second.png").read_bytes()
+
+
+async def shows(page: str, port: int = PORT) -> None:
+    assert await asyncio.to_thread(fetch, port) == page
+
+
+async def is_closed(port: int) -> None:
+    assert await asyncio.to_thread(fetch, port) is None
+
+
+def fetch(port: int) -> str | None:
+    """The page at a node port of this machine; None where nothing listens."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            return str(answer.read().decode())
+    except URLError as error:
+        if not isinstance(error.reason, ConnectionRefusedError):
+            raise
+        return None

@@ -1,0 +1,73 @@
+"""A node port is one Service's: who has it, and what becomes of those who want it too."""
+
+import pytest
+from kubewright.apis.core.v1 import Service
+from kubewright.models import codec
+from kubewright.testing import eventually
+
+from myweb_operator.api.v1.myweb import MyWeb
+from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, node_ports, ready_condition
+
+pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator")]
+
+
+async def test_a_port_that_another_myweb_has_is_told_and_had_as_soon_as_it_is_free(webs: MyWebs) -> None:
+    await webs.create("first")
+    await webs.completes("first")
+    second = await webs.create("second")
+    told = f'node port {PORT} is taken by Service "{webs.namespace}/first"'
+    web = await eventually(webs.is_held_up, "NodePortTaken", told, "second")
+    await eventually(is_warned, webs, "second", second.metadata.uid, ready_condition(web).message)
+    await webs.delete("first")
+    await webs.completes("second")
+
+
+async def test_a_port_that_any_other_service_has_is_told_too(webs: MyWebs) -> None:
+    other = await webs.client.create(service("other", webs.namespace, {"port": 443, "nodePort": PORT}))
+    await webs.create()
+    await eventually(webs.is_held_up, "NodePortTaken", f'Service "{webs.namespace}/other"')
+    await webs.client.delete(other)
+    await webs.completes()
+
+
+async def test_a_move_to_a_port_that_is_taken_leaves_the_page_where_it_is(webs: MyWebs) -> None:
+    other = await webs.client.create(service("other", webs.namespace, {"port": 443, "nodePort": PORT + 1}))
+    await webs.create()
+    await webs.completes()
+    await webs.change(nodePortNumber=PORT + 1, pageContentHtml=OTHER_PAGE, image=OTHER_IMAGE)
+    await eventually(webs.is_held_up, "NodePortTaken", f'Service "{webs.namespace}/other"')
+    assert node_ports(await webs.service()) == [PORT]
+    assert (await webs.config_map()).data == {"index.html": OTHER_PAGE}
+    await webs.client.delete(other)
+    await webs.completes(port=PORT + 1, page=OTHER_PAGE, image=OTHER_IMAGE)
+
+
+async def test_of_two_that_want_a_port_each_gets_one_when_one_of_them_chooses_another(webs: MyWebs) -> None:
+    await webs.create("first")
+    await webs.create("second")
+
+    async def one_waits() -> str:
+        waiting = [each for each in ("first", "second") if is_waiting(await webs.get(each))]
+        assert len(waiting) == 1
+        return waiting[0]
+
+    loser = await eventually(one_waits)
+    await webs.change(loser, nodePortNumber=PORT + 1)
+    await webs.completes(loser, port=PORT + 1)
+    await webs.completes("first" if loser == "second" else "second")
+
+
+async def is_warned(webs: MyWebs, name: str, uid: str, note: str) -> None:
+    [event] = [each for each in await webs.events(name) if each.type == "Warning"]
+    assert (event.reason, event.note) == ("NodePortTaken", note)
+    assert event.regarding is not None
+    assert event.regarding.uid == uid
+
+
+def is_waiting(web: MyWeb) -> bool:
+    return any(each.reason == "NodePortTaken" for each in web.status.conditions)
+
+
+def service(name: str, namespace: str, port: dict[str, int]) -> Service:
+    metadata = {"name": name, "namespace": namespace}
+    return codec.from_dict(Service, {"metadata": metadata, "spec": {"type": "NodePort", "ports": [port]}})

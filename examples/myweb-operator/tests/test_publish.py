@@ -1,0 +1,94 @@
+"""The program beside the operator, as a user runs it: it has the generated client, and nothing of the operator."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kubewright import Manager
+from kubewright.testing import Cluster
+
+from mywebs import OTHER_PAGE, PAGE, PORT, MyWebs
+
+PROJECT = Path(__file__).parents[1]
+pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
+
+
+class Publisher:
+    """Somebody who publishes pages in one namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
+        self._environment = os.environ | {
+            "KUBECONFIG": str(cluster.kubeconfig()),
+            "PYTHONPATH": str(PROJECT / "client/src"),
+        }
+        self._namespace = namespace
+        self._file = folder / "page.html"
+
+    async def publish(self, page: str, *flags: str, name: str = "web", port: int = PORT) -> tuple[int, str, str]:
+        """The program's exit status, and what it says."""
+        self._file.write_text(page)
+        where = (f"--namespace={self._namespace}", f"--name={name}", f"--node-port={port}")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(PROJECT / "publish.py"),
+            str(self._file),
+            *where,
+            *flags,
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        said, complaint = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, said.decode(), complaint.decode()
+
+
+@pytest.fixture
+def publisher(cluster: Cluster, webs: MyWebs, tmp_path: Path) -> Publisher:
+    return Publisher(cluster, webs.namespace, tmp_path)
+
+
+async def test_a_page_is_published_and_published_anew(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
+    status, said, complaint = await publisher.publish(PAGE)
+    assert status == 0, complaint
+    assert said.startswith("web created\n")
+    assert f"web: the page is served on port {PORT} of every node\n" in said
+    await webs.is_complete()
+
+    status, said, complaint = await publisher.publish(OTHER_PAGE, port=PORT + 1)
+    assert status == 0, complaint
+    assert said.startswith("web updated\n")
+    assert said.endswith(f"web                  port {PORT + 1}  nginx:1.23.1         completed\n")
+    await webs.is_complete(page=OTHER_PAGE, port=PORT + 1)
+
+
+async def test_all_pages_are_listed(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
+    await webs.create("other", port=PORT + 1)
+    await webs.completes("other", port=PORT + 1)
+    _, said, _ = await publisher.publish(PAGE)
+    assert [line.split()[0] for line in said.splitlines()[-2:]] == ["other", "web"]
+
+
+async def test_why_a_page_is_not_served_is_told(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
+    await webs.create("other")
+    await webs.completes("other")
+    status, said, _ = await publisher.publish(PAGE, "--timeout=3")
+    assert status == 1
+    assert f'web: node port {PORT} is taken by Service "{webs.namespace}/other"' in said
+
+
+async def test_what_the_api_server_refuses_is_told_in_a_line(webs: MyWebs, publisher: Publisher) -> None:
+    status, _, complaint = await publisher.publish(PAGE, port=80)
+    assert status == 1
+    assert "spec.nodePortNumber in body should be greater than or equal to 30000" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_the_program_loads_nothing_of_the_operator() -> None:
+    program = "import sys, publish; sys.exit(any(name.startswith('myweb_operator') for name in sys.modules))"
+    environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'client/src'}"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert done.returncode == 0
