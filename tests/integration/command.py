@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,12 +19,12 @@ def environment(kubeconfig: Path | None) -> dict[str, str]:
 
 
 class Up:
-    """A control plane that was started by `kubewright up` in a folder."""
+    """A control plane that was started by `kubewright up` in a folder, by the program `by` if one is given."""
 
-    def __init__(self, folder: Path, *arguments: object) -> None:
+    def __init__(self, folder: Path, *arguments: object, by: Sequence[str] = ()) -> None:
         self.kubeconfig = folder / ".kubewright/kubeconfig"
         self._process = subprocess.Popen(
-            [COMMAND, "up", *map(str, arguments)],
+            [*by, COMMAND, "up", *map(str, arguments)],
             cwd=folder,
             env=environment(None) | {"TMPDIR": str(folder)},  # what one that is killed leaves goes with the test
             stdout=subprocess.PIPE,
@@ -54,8 +54,8 @@ class Up:
 
 
 @contextmanager
-def up(folder: Path, *arguments: object) -> Iterator[Up]:
-    started = Up(folder, *arguments)
+def up(folder: Path, *arguments: object, by: Sequence[str] = ()) -> Iterator[Up]:
+    started = Up(folder, *arguments, by=by)
     try:
         yield started
     finally:

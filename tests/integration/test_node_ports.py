@@ -2,108 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import socket
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
+from integration.web import Web, closed, opened, page, shows
 from kubewright import ObjectMeta
-from kubewright.apis.apps.v1 import Deployment
-from kubewright.apis.core.v1 import ConfigMap, Event, Pod, Service
+from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.client.patch import MergePatch
-from kubewright.models import codec
 from kubewright.testing import STAND_INS, Cluster, Image, eventually
 
 pytestmark = pytest.mark.xdist_group("node port 31311")
-PORTS = itertools.count(31311)
-"""One is not free at once when its Service goes."""
-
-
-class Web:
-    """Services in front of Pods of nginx."""
-
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self.cluster = cluster
-        self.client = cluster.client
-        self.namespace = namespace
-        self.port = next(PORTS)
-        self.other = next(PORTS)
-
-    async def deploy(
-        self, replicas: int = 1, name: str = "web", volumes: Sequence[dict[str, Any]] = (), **container: Any
-    ) -> None:
-        labels = {"app": name}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [web_server(container)], "volumes": volumes}}
-        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-        deployment = codec.from_dict(Deployment, {"spec": spec})
-        deployment.metadata = ObjectMeta(name=name, namespace=self.namespace)
-        await self.client.create(deployment)
-
-    async def expose(self, *ports: dict[str, Any], name: str = "web", app: str = "web", **spec: Any) -> Service:
-        given = [{"port": 80, "nodePort": self.port}] if not ports else list(ports)
-        service = codec.from_dict(
-            Service, {"spec": {"type": "NodePort", "selector": {"app": app}, "ports": given, **spec}}
-        )
-        service.metadata = ObjectMeta(name=name, namespace=self.namespace)
-        return await self.client.create(service)
-
-    async def pods(self) -> list[Pod]:
-        return list(await self.client.list(Pod, namespace=self.namespace))
-
-    async def is_available(self) -> None:
-        deployment = await self.client.get(Deployment, "web", namespace=self.namespace)
-        assert deployment.status.available_replicas == 1
-
-    async def event(self, text: str) -> None:
-        async def check() -> None:
-            found = [str(each.message) for each in await self.client.list(Event, namespace=self.namespace)]
-            assert any(text in each for each in found), found
-
-        await eventually(check)
-
-
-def web_server(more: dict[str, Any]) -> dict[str, Any]:
-    probe = {"httpGet": {"path": "/", "port": 80}, "periodSeconds": 1}
-    return {"name": "web", "image": "nginx:1.23.1", "readinessProbe": probe, **more}
-
-
-async def page(port: int) -> str:
-    """The page at a node port. AssertionError when nothing serves there."""
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.0\r\n\r\n")
-        answer = (await reader.read()).decode()
-        writer.close()
-    except OSError as error:
-        raise AssertionError(f"nothing serves at {port}: {error}") from error
-    assert answer.startswith("HTTP/1.0 200"), answer
-    return answer
-
-
-async def shows(text: str, port: int) -> None:
-    assert text in await page(port)
-
-
-async def opened(port: int) -> None:
-    """AssertionError when nothing listens there."""
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except ConnectionRefusedError:
-        raise AssertionError(f"{port} is closed") from None
-    writer.close()
-
-
-async def closed(port: int) -> None:
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except ConnectionRefusedError:
-        return
-    writer.close()
-    raise AssertionError(f"{port} is open")
 
 
 @pytest_asyncio.fixture

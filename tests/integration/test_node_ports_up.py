@@ -1,0 +1,75 @@
+"""Node ports of control planes that `kubewright up` started: beside each other, and without the rights of root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from integration.command import Up, up
+from integration.web import Web, page, shows
+from kubewright import Config
+from kubewright.apis.core.v1 import ServiceAccount
+from kubewright.testing import Cluster, eventually
+
+pytestmark = pytest.mark.xdist_group("node port 31311")
+
+
+@asynccontextmanager
+async def web_of(started: Up, folder: Path) -> AsyncIterator[Web]:
+    cluster = Cluster(Config.from_kubeconfig(started.kubeconfig), folder)
+    await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
+    yield Web(cluster, "default")
+    await cluster.close()
+
+
+async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_not_get(tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    with up(folders[0], "--stand-ins") as first, up(folders[1], "--stand-ins") as second:
+        async with web_of(first, folders[0]) as one, web_of(second, folders[1]) as other:
+            port = {"port": 80, "nodePort": one.port}
+            await one.deploy(image="nginx:1")
+            await one.expose(port)
+            await eventually(shows, "nginx:1", one.port)
+            await other.deploy(image="nginx:2")
+            await other.expose(port)
+            await other.event(f"Node port {one.port} can't be opened at 127.0.0.1: address already in use")
+            first.end(signal.SIGTERM)
+            await eventually(shows, "nginx:2", one.port)
+
+
+def bereft() -> list[str]:
+    """What runs a program that may not open port 80. Skips where there is nothing that does."""
+    if os.geteuid() != 0:
+        by: list[str] = []
+    elif shutil.which("setpriv"):
+        by = ["setpriv", "--bounding-set=-net_bind_service", "--inh-caps=-net_bind_service"]
+    else:
+        pytest.skip("root, and no setpriv to give up the right")
+    trial = "import socket; socket.socket().bind(('127.0.0.1', 80))"
+    tried = subprocess.run([*by, sys.executable, "-c", trial], capture_output=True, text=True, check=False)
+    if "PermissionError" not in tried.stderr:
+        pytest.skip("everybody may open port 80 here")
+    return by
+
+
+async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -> None:
+    with up(tmp_path, "--stand-ins", by=bereft()) as started:
+        async with web_of(started, tmp_path) as web:
+            await web.deploy(replicas=2)
+            await web.expose()
+            await eventually(page, web.port)
+            await web.event("This user may not open port 80: container web has to open 10080 in its place")
+            pod = (await web.pods())[0]
+            with socket.create_connection((pod.status.pod_ip or "", 10080)):
+                pass
