@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core import containers, podspec
 from kubewright.apiserver.registry.core.eviction import Eviction
-from kubewright.apiserver.registry.core.podsubresources import Binding, Entry, EphemeralContainers, Log, NotRun
+from kubewright.apiserver.registry.core.podsubresources import (
+    Binding,
+    Entry,
+    EphemeralContainers,
+    Log,
+    NotRun,
+    PortForward,
+)
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Subresource
 from kubewright.http.message import Handler
@@ -60,7 +67,7 @@ class PodStrategy(Strategy):
             "log": Log(resources=self._resources, kubelet=self._kubelet),
             "exec": Entry(what="exec", resources=self._resources, kubelet=self._kubelet),
             "attach": Entry(what="attach", resources=self._resources, kubelet=self._kubelet),
-            "portforward": NotRun(verbs=("create", "get"), what="port-forward"),
+            "portforward": PortForward(resources=self._resources, kubelet=self._kubelet),
             "proxy": NotRun(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
         }
 

@@ -177,9 +177,10 @@ class Entry(Connection):
         query = parse_qs(request.query)
         container = _container(pod, query.get("container", [""])[0])
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
-        answer = Response(404)
-        if self.kubelet is not None:
-            answer = await self.kubelet(replace(request, target=f"/{self.what}/{path}?{_asked_of_kubelet(query)}"))
+        return await self._ask(replace(request, target=f"/{self.what}/{path}?{_asked_of_kubelet(query)}"), attributes)
+
+    async def _ask(self, request: Request, attributes: Attributes) -> Response:
+        answer = await self.kubelet(request) if self.kubelet is not None else Response(404)
         if answer.status == 404:
             raise _not_run(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
         if answer.status == 400:
@@ -187,6 +188,18 @@ class Entry(Connection):
         if answer.status != 101:
             raise InternalError((await answer.read()).decode().strip())
         return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortForward(Entry):
+    """Takes a client to the ports of a Pod that runs."""
+
+    what: str = "port-forward"
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        existing(self.resources, "pods", attributes.name, attributes.namespace)
+        path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
+        return await self._ask(replace(request, target=f"/portForward/{path}"), attributes)
 
 
 def _asked_of_kubelet(query: Mapping[str, Sequence[str]]) -> str:

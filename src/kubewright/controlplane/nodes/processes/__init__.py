@@ -15,4 +15,7 @@ plane and sees that user's files. Resources, security contexts and network polic
     process      one process with what it writes; `launch` and `watch` are the programs that help with it
     logs         what it wrote
     session, terminal                            people in it
+    ports, portforward                           its ports, and people at them
+    server       a kubelet's door for API servers in other processes
+    standins     images that others run in: `webserver` is one of them
 """

@@ -54,6 +54,11 @@ class PodRunner:
         self._deadline(pod)
 
     @property
+    def address(self) -> str:
+        """Where its processes open their ports."""
+        return self._around.placed.address
+
+    @property
     def ended(self) -> bool:
         """Nothing of it runs any more, nor will."""
         return self._task.done()

@@ -25,6 +25,8 @@ from kubewright.controlplane.nodes.processes.environment import APIAddress
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.controlplane.nodes.processes.logs import ContainerLog, LogOptions
 from kubewright.controlplane.nodes.processes.pod import PodRunner
+from kubewright.controlplane.nodes.processes.portforward import PROTOCOLS as PORT_PROTOCOLS
+from kubewright.controlplane.nodes.processes.portforward import PortForward
 from kubewright.controlplane.nodes.processes.process import Watcher
 from kubewright.controlplane.nodes.processes.session import PROTOCOLS, Channels, Wishes, failure
 from kubewright.controlplane.nodes.processes.surroundings import Surroundings
@@ -129,8 +131,13 @@ class ProcessRuntime:
     # What a kubelet serves
 
     async def handle(self, request: Request) -> Response:
-        """`GET /{containerLogs|exec|attach}/{namespace}/{pod}/{container}`. 404 for what does not run here."""
+        """`GET /{containerLogs|exec|attach}/{namespace}/{pod}/{container}`, and `/portForward/{namespace}/{pod}`.
+
+        404 for what does not run here.
+        """
         what, *rest = [unquote(part) for part in request.path.strip("/").split("/")]
+        if what == "portForward" and len(rest) == 2:
+            return self._forward(Name(*rest), request)
         if len(rest) != 3:
             return _text(404, "404 page not found\n")
         namespace, pod, container = rest
@@ -170,6 +177,17 @@ class ProcessRuntime:
                 await channels.tell(ending)
 
         return accept(request, PROTOCOLS, speak)
+
+    def _forward(self, name: Name, request: Request) -> Response:
+        """Let somebody speak with the ports of a Pod."""
+        runner = self._pods.get(name)
+        if runner is None or runner.ended:
+            return _text(404, f"pod {name} does not run here\n")
+        if request.upgrade != "websocket":
+            return _text(400, "Upgrade request required: to WebSocket, which kubectl speaks from 1.31 on\n")
+        from kubewright.http.websocket import accept
+
+        return accept(request, PORT_PROTOCOLS, lambda socket: PortForward(socket, runner.address).serve())
 
     def _log(self, name: Name, container: str, query: Mapping[str, str]) -> Response:
         previous = query.get("previous") in ("true", "1")

@@ -1,0 +1,106 @@
+"""`kubectl port-forward` into Pods that run as processes, on whichever control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from integration.kubectl import KUBECTL, Kubectl
+from kubewright import ObjectMeta
+from kubewright.apis.core.v1 import Pod
+from kubewright.models import codec
+from kubewright.testing import STAND_INS, Cluster, Image, eventually
+
+ECHO = """
+import os, socketserver
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while data := self.rfile.read1():
+            self.wfile.write(data)
+        self.wfile.write(b'end')
+class Server(socketserver.ThreadingTCPServer):
+    request_queue_size = 64
+Server((os.environ['KUBEWRIGHT_BIND_HOST'], 7000), Handler).serve_forever()
+"""
+IMAGES = {**STAND_INS, "registry.test/echo": Image((sys.executable, "-S", "-c", ECHO))}
+
+
+@pytest_asyncio.fixture
+async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
+    if target == "kubeconfig":
+        pytest.skip("somebody's cluster runs images")
+    if KUBECTL is None:
+        pytest.skip("there is no kubectl")
+    async with cluster.images(IMAGES):
+        yield Kubectl(cluster.kubeconfig(), namespace)
+
+
+async def run(cluster: Cluster, namespace: str, image: str, port: int) -> None:
+    probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+    spec = {"containers": [{"name": "c", "image": image, "readinessProbe": probe}]}
+    pod = codec.from_dict(Pod, {"spec": spec})
+    pod.metadata = ObjectMeta(name="p", namespace=namespace)
+    await cluster.client.create(pod)
+
+    async def ready() -> None:
+        found = await cluster.client.get(Pod, "p", namespace=namespace)
+        assert any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
+
+    await eventually(ready)
+
+
+@asynccontextmanager
+async def forwarded(kubectl: Kubectl, port: int) -> AsyncIterator[int]:
+    """The port of this machine that kubectl leads to the Pod's, for as long as the block lasts."""
+    process = await kubectl.start("port-forward", "pod/p", f":{port}")
+    assert process.stdout is not None
+    said = (await process.stdout.readline()).decode()  # Forwarding from 127.0.0.1:40000 -> 80
+    try:
+        yield int(said.split(":")[1].split()[0])
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def exchange(port: int, given: bytes) -> bytes:
+    """What comes back for what is given, once that has ended."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(given)
+    writer.write_eof()
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def test_a_page_is_got_through_it(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    await run(cluster, namespace, "nginx:1.23.1", 80)
+    async with forwarded(kubectl, 80) as port:
+        for _ in range(3):
+            assert b"<h1>nginx:1.23.1</h1>" in await exchange(port, b"GET / HTTP/1.0\r\n\r\n")
+
+
+async def test_much_goes_both_ways_on_many_connections_at_once(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    await run(cluster, namespace, "registry.test/echo", 7000)
+    given = [bytes((number,)) * 300_000 for number in range(12)]
+    async with forwarded(kubectl, 7000) as port:
+        said = await asyncio.gather(*(exchange(port, each) for each in given))
+    assert said == [each + b"end" for each in given]
+
+
+async def test_a_port_that_nobody_opened_is_said_to_be_so(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    await run(cluster, namespace, "registry.test/echo", 7000)
+    process = await kubectl.start("port-forward", "pod/p", ":7001")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said = (await process.stdout.readline()).decode()
+    assert await exchange(int(said.split(":")[1].split()[0]), b"x") == b""
+    assert "failed to connect to port 7001 of the Pod" in (await process.stderr.readline()).decode()
+    await asyncio.wait_for(process.wait(), 30)
