@@ -90,7 +90,7 @@ class Reference:
     def named(self, text: str) -> str:
         """The path of what a page of the guide calls so: a dotted path, a name that `kubewright` has, `ctx.apply`."""
         text = text.removesuffix("()")
-        if text in self.modules or text in self._paths.values():
+        if self._is_path(text):
             return text
         head, _, member = text.partition(".")
         thing = self.pages["kubewright"].get("Context" if head == "ctx" else head)
@@ -98,6 +98,9 @@ class Reference:
             return ""
         found = names.member_of(thing, member) if member else thing if head != "ctx" else None
         return self.path(found) if found is not None else ""
+
+    def _is_path(self, text: str) -> bool:
+        return text in self.modules or text in self._paths.values()
 
     def told_with(self, thing: griffe.Object) -> list[griffe.Object]:
         """Whose docstrings are shown with `thing`: its own, after its module's where that has no page and it leads."""
@@ -108,6 +111,8 @@ class Reference:
 
     def link(self, text: str, thing: griffe.Object) -> str:
         """The path in the reference of what a docstring of `thing` has in backticks; "" when it is not in it."""
+        if self._is_path(text):
+            return text
         found = names.resolve(text, thing) if _NAME.fullmatch(text.removesuffix("()")) else None
         return self.path(found) if found is not None else self.raised(text)
 

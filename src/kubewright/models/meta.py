@@ -72,48 +72,74 @@ class OwnerReference(Struct):
     kind: str
     name: str
     uid: str
+    """A namesake that was made later is another owner."""
     controller: bool | None = None
+    """The owner that is responsible: at most one is, and its controller hears of changes."""
     block_owner_deletion: bool | None = None
+    """With a foreground deletion the owner waits until this object is gone."""
 
 
 class ManagedFieldsEntry(Struct):
     """The fields of an object that one manager owns, kept as JSON (`fields_v1`): they are many, and rarely read."""
 
     manager: str = ""
+    """Who wrote them: `kubectl`, an operator's name."""
     operation: str = ""
+    """`Apply`, or `Update` for every other write."""
     api_version: str = ""
     time: Time | None = None
+    """When they last changed."""
     fields_type: str = ""
+    """`FieldsV1`, so far."""
     fields_v1: msgspec.Raw = field(default=msgspec.Raw(), name="fieldsV1")
     subresource: str = ""
+    """Through which they were written: `status`, or none."""
 
 
 class ObjectMeta(Struct):
     """What every object has: its name, its labels, its owners, and what the system keeps about it."""
 
     name: str = ""
+    """Unique among objects of the kind, in the namespace; never changes."""
     generate_name: str = ""
+    """In a create without a name: the server appends five characters that make it one."""
     namespace: str = ""
+    """None for cluster-scoped kinds."""
     uid: str = ""
+    """One life of an object: a namesake that is made later has another."""
     resource_version: str = ""
+    """Changes with every write. To be compared for equality alone; an update that carries an old one is a Conflict."""
     generation: int | None = None
+    """Counts changes of the desired state, which a status says it has observed."""
     creation_timestamp: Time | None = None
+    """By the server's clock."""
     deletion_timestamp: Time | None = None
+    """Deletion was asked for; the object goes when no finalizer is left, and a Pod after its grace period."""
     deletion_grace_period_seconds: int | None = None
+    """What a Pod is given to end in good order."""
     labels: dict[str, str] = {}
+    """To select by; a value has at most 63 characters."""
     annotations: dict[str, str] = {}
+    """For tools and people; nothing selects by them."""
     owner_references: list[OwnerReference] = []
+    """With whom it goes."""
     finalizers: list[str] = []
+    """Who has something to do before it goes."""
     managed_fields: list[ManagedFieldsEntry] = []
+    """Which fields are whose, for server-side apply. Left out of caches where nothing looks at it."""
     self_link: str = ""
+    """Not set any more."""
 
 
 class ListMeta(Struct):
     """What every list has: the version it was read at, and where it goes on."""
 
     resource_version: str = ""
+    """Where a watch goes on from."""
     continue_: str = ""
+    """Where the next page begins; none when this is the last one."""
     remaining_item_count: int | None = None
+    """How many are still to come, where the server counted."""
     self_link: str = ""
 
 
@@ -192,16 +218,21 @@ class Preconditions(Struct):
     """What has to be true of an object for it to be deleted."""
 
     uid: str | None = None
+    """Only this life of it."""
     resource_version: str | None = None
+    """Only this state of it; else Conflict."""
 
 
 class DeleteOptions(Struct):
     """How an object is deleted."""
 
     grace_period_seconds: int | None = None
+    """Of a Pod; 0 is at once."""
     preconditions: Preconditions | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
+    """What becomes of what it owns: `Background`, `Foreground`, `Orphan`."""
     dry_run: list[str] = []
+    """`All`: check, and delete nothing."""
 
 
 def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference:
