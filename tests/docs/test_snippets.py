@@ -13,6 +13,8 @@ from types import ModuleType
 import pytest
 
 from docs.snippets import ROOT, Program, programs
+from kubewright.models.crd import custom_resource_definitions
+from kubewright.models.kinds import kinds_of
 from kubewright.testing import Cluster
 
 PROGRAMS = programs()
@@ -59,8 +61,8 @@ def loaded(program: Program, folder: Path) -> ModuleType:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_it_loads(program: Program, folder: Path) -> None:
-    loaded(program, folder)
+def test_it_loads_and_its_kinds_make_crds(program: Program, folder: Path) -> None:
+    custom_resource_definitions(kinds_of(loaded(program, folder)))
 
 
 @pytest.mark.parametrize(
