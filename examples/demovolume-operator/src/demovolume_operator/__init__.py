@@ -1,0 +1,1 @@
+"""An operator that keeps volumes, and carries out operations on them."""

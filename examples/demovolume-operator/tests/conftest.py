@@ -1,0 +1,52 @@
+"""The operator at work on a control plane: the embedded one, or as `pytest --target` says."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from kubewright import Config, Manager
+from kubewright.testing import Cluster, Faults, running
+
+from demovolume_operator import api
+from demovolume_operator.main import manager
+from demovolumes import NewOperator, Volumes
+
+
+@pytest_asyncio.fixture
+async def volumes(cluster: Cluster, namespace: str) -> AsyncIterator[Volumes]:
+    """The volumes of the test's namespace."""
+    await cluster.install(api)
+    volumes = Volumes(cluster, namespace)
+    yield volumes
+    await volumes.clean_up()
+
+
+@pytest_asyncio.fixture
+async def account(cluster: Cluster, volumes: Volumes) -> AsyncIterator[Config]:
+    """The operator's own credentials: the rights that its controllers declare and no others."""
+    async with cluster.service_account(manager.rbac_rules(), namespace=volumes.namespace) as account:
+        yield account
+
+
+@pytest.fixture
+def new_operator(volumes: Volumes) -> NewOperator:
+    """Makes an operator, as a new process would be."""
+
+    def make(access: Config | Faults) -> Manager:
+        return Manager(
+            manager.controllers,
+            name=manager.name,
+            config=access,
+            namespace=volumes.namespace,
+            health_address="0",
+            metrics_address="0",
+        )
+
+    return make
+
+
+@pytest_asyncio.fixture
+async def operator(account: Config, new_operator: NewOperator) -> AsyncIterator[Manager]:
+    """The operator, at work."""
+    async with running(new_operator(account)) as operator:
+        yield operator

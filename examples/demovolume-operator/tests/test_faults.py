@@ -1,0 +1,167 @@
+"""Whatever goes wrong between the operator and the API server: what is to be done is done, and done once."""
+
+import asyncio
+import random
+
+import pytest
+from kubewright import Config
+from kubewright.apis.core.v1 import PersistentVolumeClaim
+from kubewright.testing import Faults, eventually, killed_after_each_write, running
+
+from demovolume_operator.api.v1.demovolume import DemoVolume
+from demovolumes import NewOperator, Volumes
+
+MANY = 1000
+
+
+async def grown(volumes: Volumes, name: str) -> None:
+    """The volume has come from 1 to 2 GiB, with the storage's help where it needs that."""
+    volume = await volumes.get(name)
+    claim = await volumes.claim(name)
+    assert claim.spec.resources is not None
+    if volume.spec.size == 1:
+        assert claim.status.phase == "Bound"
+        await volumes.change(name, size=2)
+    if claim.spec.resources.requests == {"storage": "2Gi"} and claim.status.capacity == {"storage": "1Gi"}:
+        await volumes.expand(name, "2Gi")
+    volume = await volumes.get(name)
+    assert volume.status.capacity == "2Gi"
+    assert [each.reason for each in volume.status.conditions] == ["Bound"]
+    assert volume.status.observed_generation == volume.metadata.generation
+
+
+async def test_a_volume_comes_and_grows_wherever_the_operator_dies(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    await volumes.offer()
+    life = 0
+    async for faults in killed_after_each_write(account):
+        name = f"data-{(life := life + 1)}"
+        await volumes.add_storage("1Gi")
+        await volumes.create(name)
+        async with running(new_operator(faults)):
+            await faults.died_or(grown, volumes, name)
+        async with running(new_operator(account)):
+            await eventually(grown, volumes, name)
+    assert life > 4  # the claim made and grown, and what is said of both
+
+
+async def test_a_claim_is_replaced_once_wherever_the_operator_dies(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    life = 0
+    async for faults in killed_after_each_write(account):
+        name = f"data-{(life := life + 1)}"
+        async with running(new_operator(account)):
+            await volumes.create(name)
+            await volumes.reaches("ClaimPending", name)
+        async with volumes.claims_seen() as claims:
+            await volumes.rebuild(name, volume=name)
+            async with running(new_operator(faults)):
+                await faults.died_or(volumes.comes_to, "Succeeded", "Rebuilt", name)
+            async with running(new_operator(account)):
+                operation = await volumes.comes_to("Succeeded", "Rebuilt", name)
+                await volumes.reaches("ClaimPending", name)
+            assert claims[name] == [operation.status.replaced_claim_uid, operation.status.new_claim_uid]
+    assert life > 4  # recorded, deleted, made anew, recorded again
+
+
+async def test_a_claim_is_replaced_once_though_the_cache_is_stale(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    faults.lag = 0.3
+    async with volumes.claims_seen() as claims, running(new_operator(faults)):
+        await volumes.create()
+        await volumes.rebuild("one")
+        await volumes.rebuild("two")
+        one = await volumes.comes_to("Succeeded", "Rebuilt", "one")
+        two = await volumes.comes_to("Succeeded", "Rebuilt", "two")
+        assert len(claims["data"]) == 3
+        replaced = {one.status.replaced_claim_uid, two.status.replaced_claim_uid}
+        assert replaced == set(claims["data"][:2])
+
+
+async def test_two_operators_at_once_replace_a_claim_once(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    """Which leader election prevents; this is what is left where it fails."""
+    stale = Faults(account)
+    stale.lag = 0.2
+    async with volumes.claims_seen() as claims, running(new_operator(account)), running(new_operator(stale)):
+        await volumes.create()
+        await eventually(volumes.claim)
+        await volumes.rebuild()
+        operation = await volumes.comes_to("Succeeded", "Rebuilt")
+        await volumes.reaches("ClaimPending")
+        await asyncio.sleep(3 * stale.lag)  # the other one learns of it
+        assert claims["data"] == [operation.status.replaced_claim_uid, operation.status.new_claim_uid]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_each_claim_is_replaced_once_in_a_storm(
+    seed: int, volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    names = [f"data-{number}" for number in range(20)]
+    faults = Faults(account)
+    async with volumes.claims_seen() as claims, running(new_operator(faults)):
+        faults.storm(random.Random(seed), share=0.2)
+        for name in names:
+            await volumes.create(name)
+            await volumes.rebuild(name, volume=name)
+        await volumes.comes_to("Succeeded", "Rebuilt", names[0])
+        faults.calm()
+        for name in names:
+            operation = await volumes.comes_to("Succeeded", "Rebuilt", name)
+            assert claims[name] == [operation.status.replaced_claim_uid, operation.status.new_claim_uid]
+            await volumes.reaches("ClaimPending", name)
+
+
+async def settled(faults: Faults) -> None:
+    """Nothing has been written for a while."""
+    writes = -1
+    while writes != faults.writes:
+        writes = faults.writes
+        await asyncio.sleep(1)
+
+
+async def test_a_restart_changes_nothing(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
+    await volumes.offer("1Gi")
+    async with running(new_operator(account)):
+        await volumes.create()
+        await volumes.reaches("Bound")
+        await volumes.create("other")
+        await volumes.rebuild(volume="other")
+        await volumes.comes_to("Succeeded", "Rebuilt")
+        await volumes.reaches("ClaimPending", "other")
+    faults = Faults(account)
+    async with running(new_operator(faults)) as again:
+
+        async def all_seen() -> None:
+            seen = [sum(each.outcomes.values()) for each in again.metrics.controllers.values()]
+            assert seen == [2, 1]
+
+        await eventually(all_seen)
+        assert faults.writes == 0
+
+
+async def test_a_thousand_volumes_get_their_claims_and_then_nothing_is_written(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    async with running(new_operator(faults)):
+        for first in range(0, MANY, 50):
+            await asyncio.gather(*(volumes.create(f"data-{number}") for number in range(first, first + 50)))
+        client, namespace = volumes.client, volumes.namespace
+
+        async def all_have_said_so() -> None:
+            every = await client.list(DemoVolume, namespace=namespace)
+            assert [[said.reason for said in each.status.conditions] for each in every] == [["ClaimPending"]] * MANY
+
+        await eventually(all_have_said_so)
+        claims = await client.list(PersistentVolumeClaim, namespace=namespace)
+        assert len({claim.metadata.owner_references[0].uid for claim in claims}) == MANY
+        await settled(faults)
+        writes = faults.writes
+        await asyncio.sleep(2)
+        assert faults.writes == writes

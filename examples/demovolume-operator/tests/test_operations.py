@@ -1,0 +1,193 @@
+"""What a VolumeOperation does, as its users see it: once, and only what it is for."""
+
+import asyncio
+
+import pytest
+from kubewright import Config, Invalid, Manager, MergePatch
+from kubewright.testing import eventually, gone, running
+
+from demovolumes import NewOperator, Volumes, condition
+
+
+async def test_a_rebuild_puts_a_new_claim_in_the_place_of_the_old_one(volumes: Volumes, operator: Manager) -> None:
+    volume = await volumes.create(size=2)
+    old = await eventually(volumes.claim)
+    await volumes.rebuild()
+    operation = await volumes.comes_to("Succeeded", "Rebuilt")
+    new = await volumes.claim()
+    assert new.metadata.uid != old.metadata.uid
+    status = operation.status
+    assert (status.volume_uid, status.replaced_claim_uid, status.new_claim_uid) == (
+        volume.metadata.uid,
+        old.metadata.uid,
+        new.metadata.uid,
+    )
+    assert status.observed_generation == operation.metadata.generation
+    assert status.start_time is not None
+    assert status.completion_time is not None
+    said = condition(operation, "Succeeded")
+    assert (said.status, said.message) == ("True", 'PersistentVolumeClaim "data" is a new one')
+    [owner] = new.metadata.owner_references
+    assert owner.uid == volume.metadata.uid
+    assert new.spec.resources is not None
+    assert new.spec.resources.requests == {"storage": "2Gi"}
+    await volumes.has_told(operation, ("Normal", "Rebuilt"))
+
+
+async def test_what_is_over_is_never_done_again(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
+    async with volumes.claims_seen() as claims:
+        async with running(new_operator(account)):
+            await volumes.create()
+            await eventually(volumes.claim)
+            await volumes.rebuild()
+            over = await volumes.comes_to("Succeeded", "Rebuilt")
+        async with running(new_operator(account)) as again:
+            note = MergePatch({"metadata": {"labels": {"seen": "again"}}})
+            await volumes.client.patch(over, note)
+            await volumes.rebuild("other")
+            await volumes.comes_to("Succeeded", "Rebuilt", "other")
+            assert sum(again.metrics.controllers["volumeoperation"].outcomes.values()) > 1
+        assert (await volumes.operation()).status == over.status
+        assert len(claims["data"]) == 3
+
+
+async def test_an_operation_cannot_be_changed(volumes: Volumes) -> None:
+    operation = await volumes.rebuild()
+    with pytest.raises(Invalid) as refused:
+        await volumes.client.patch(operation, MergePatch({"spec": {"volume": "other"}}))
+    assert "an operation is carried out once, as it was made: make another one" in str(refused.value)
+
+
+async def test_a_claim_in_use_is_waited_for_and_who_uses_it_is_said(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    old = await eventually(volumes.claim)
+    await volumes.use(pod="web")
+    await volumes.rebuild()
+
+    said = condition(await volumes.comes_to("Running", "ClaimInUse"), "Succeeded")
+    assert said.status == "Unknown"
+    assert said.message == 'PersistentVolumeClaim "data" goes when Pod "web" no longer uses it'
+    await volumes.reaches("ClaimTerminating")
+    assert (await volumes.claim()).metadata.uid == old.metadata.uid
+    await volumes.stop_using("web")
+    await volumes.comes_to("Succeeded", "Rebuilt")
+
+
+async def test_two_operations_on_a_volume_come_one_after_the_other(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    first_claim = await eventually(volumes.claim)
+    await volumes.use()
+    async with volumes.claims_seen() as claims:
+        await volumes.rebuild("second")  # by its name it would come later
+        await volumes.comes_to("Running", "ClaimInUse", "second")
+        await volumes.rebuild("another")
+        waits = await volumes.comes_to("Pending", "WaitingForTurn", "another")
+        said = condition(waits, "Succeeded").message
+        assert said == 'VolumeOperation "second" on DemoVolume "data" comes first'
+        await volumes.stop_using()
+        one = await volumes.comes_to("Succeeded", "Rebuilt", "second")
+        other = await volumes.comes_to("Succeeded", "Rebuilt", "another")
+        assert one.status.replaced_claim_uid == first_claim.metadata.uid
+        assert other.status.replaced_claim_uid == one.status.new_claim_uid
+        assert claims["data"] == [first_claim.metadata.uid, one.status.new_claim_uid, other.status.new_claim_uid]
+
+
+async def test_operations_that_are_made_at_once_each_replace_a_claim(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    await eventually(volumes.claim)
+    async with volumes.claims_seen() as claims:
+        names = [f"op-{number}" for number in range(5)]
+        await asyncio.gather(*(volumes.rebuild(name) for name in names))
+        over = [await volumes.comes_to("Succeeded", "Rebuilt", name) for name in names]
+        assert {each.status.replaced_claim_uid for each in over} == set(claims["data"][:-1])
+        assert {each.status.new_claim_uid for each in over} == set(claims["data"][1:])
+
+
+async def test_a_volume_that_does_not_exist_is_waited_for(volumes: Volumes, operator: Manager) -> None:
+    await volumes.rebuild()
+    operation = await volumes.comes_to("Pending", "VolumeNotFound")
+    assert condition(operation, "Succeeded").message == 'there is no DemoVolume "data"'
+    await volumes.create()
+    await volumes.comes_to("Succeeded", "Rebuilt")
+
+
+async def test_a_volume_that_comes_too_late_is_left_alone(volumes: Volumes, operator: Manager) -> None:
+    await volumes.rebuild(deadline=1)
+    operation = await volumes.comes_to("Failed", "VolumeNotFound")
+    said = condition(operation, "Succeeded")
+    assert said.status == "False"
+    assert said.message == 'did not begin within 1 s, nothing was done: there is no DemoVolume "data"'
+    await volumes.has_told(operation, ("Warning", "VolumeNotFound"))
+    async with volumes.claims_seen() as claims:
+        await volumes.create()
+        await volumes.rebuild("later")
+        await volumes.comes_to("Succeeded", "Rebuilt", "later")
+        assert len(claims["data"]) == 2
+    assert (await volumes.operation()).status == operation.status
+
+
+async def test_an_operation_that_was_overlooked_is_not_carried_out_later(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    async with running(new_operator(account)):
+        await volumes.create()
+        kept = await eventually(volumes.claim)
+    await volumes.rebuild(deadline=1)
+    await asyncio.sleep(2.5)
+    async with running(new_operator(account)):
+        operation = await volumes.comes_to("Failed", "DeadlineExceeded")
+    assert condition(operation, "Succeeded").message == "did not begin within 1 s, nothing was done"
+    assert (await volumes.claim()).metadata.uid == kept.metadata.uid
+
+
+async def test_a_claim_of_somebody_else_is_never_deleted(volumes: Volumes, operator: Manager) -> None:
+    theirs = await volumes.somebodys_claim()
+    await volumes.create()
+    await volumes.rebuild(deadline=2)
+    operation = await volumes.comes_to("Failed", "ClaimNotOwned")
+    assert "was not made for this volume" in condition(operation, "Succeeded").message
+    assert (await volumes.claim()).metadata.uid == theirs.metadata.uid
+
+
+async def test_a_claim_that_somebody_else_makes_in_between_is_left_alone(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    async with running(new_operator(account)):
+        await volumes.create()
+        await eventually(volumes.claim)
+        await volumes.use()
+        await volumes.rebuild()
+        await volumes.reaches("ClaimTerminating")
+    await volumes.stop_using()
+    await gone(volumes.claim)
+    theirs = await volumes.somebodys_claim()
+    async with running(new_operator(account)):
+        await volumes.comes_to("Failed", "ClaimNotOwned")
+        await volumes.reaches("ClaimNotOwned")
+    assert (await volumes.claim()).metadata.uid == theirs.metadata.uid
+
+
+async def test_a_volume_that_is_deleted_while_an_operation_runs_ends_it(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    await eventually(volumes.claim)
+    await volumes.use()
+    await volumes.rebuild()
+    await volumes.comes_to("Running", "ClaimInUse")
+    await volumes.delete()
+    operation = await volumes.comes_to("Failed", "VolumeDeleted")
+    assert condition(operation, "Succeeded").message == 'DemoVolume "data" was deleted meanwhile'
+    await volumes.stop_using()
+    await gone(volumes.claim)
+
+
+async def test_a_volume_of_the_same_name_is_not_the_same_volume(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    await eventually(volumes.claim)
+    await volumes.use()
+    await volumes.rebuild()
+    await volumes.comes_to("Running", "ClaimInUse")
+    await volumes.delete()
+    await volumes.create()
+    await volumes.comes_to("Failed", "VolumeDeleted")
+    await volumes.stop_using()
+    await volumes.reaches("ClaimPending")

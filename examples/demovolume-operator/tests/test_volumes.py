@@ -1,0 +1,226 @@
+"""What a DemoVolume does, as its users see it."""
+
+import pytest
+from kubewright import Invalid, Manager, MergePatch, ObjectMeta
+from kubewright.apis.core.v1 import PersistentVolumeClaim, ResourceQuota, ResourceQuotaSpec
+from kubewright.apis.storage.v1 import StorageClass
+from kubewright.testing import eventually, gone
+
+from demovolumes import Volumes, condition
+
+
+async def asks_for(volumes: Volumes, size: str) -> None:
+    resources = (await volumes.claim()).spec.resources
+    assert resources is not None
+    assert resources.requests == {"storage": size}
+
+
+async def test_a_volume_gets_a_claim_of_its_name_and_size(volumes: Volumes, operator: Manager) -> None:
+    volume = await volumes.create(size=3)
+    claim = await eventually(volumes.claim)
+    await asks_for(volumes, "3Gi")
+    assert claim.spec.access_modes == ["ReadWriteOnce"]
+    [owner] = claim.metadata.owner_references
+    described = (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller)
+    assert described == ("demo.civo.com/v1", "DemoVolume", "data", volume.metadata.uid, True)
+
+
+async def test_a_claim_without_a_volume_is_waited_for_and_then_ready(volumes: Volumes, operator: Manager) -> None:
+    await volumes.offer()
+    await volumes.create(size=2)
+    volume = await volumes.reaches("ClaimPending")
+    assert volume.status.claim_phase == "Pending"
+    assert volume.status.capacity is None
+    assert condition(volume, "Ready").message == 'PersistentVolumeClaim "data" of 2Gi waits to be bound to a volume'
+    await volumes.add_storage("2Gi")
+    volume = await volumes.reaches("Bound")
+    assert (volume.status.claim_phase, volume.status.capacity) == ("Bound", "2Gi")
+    assert condition(volume, "Ready").status == "True"
+    await volumes.has_told(volume, ("Normal", "ClaimCreated"), ("Normal", "ClaimPending"), ("Normal", "Bound"))
+
+
+async def test_the_name_is_copied_to_the_status(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create(called="Shop")
+
+    async def is_called(name: str) -> None:
+        assert (await volumes.get()).status.name == name
+
+    await eventually(is_called, "Shop")
+    await volumes.change(name="Warehouse")
+    await eventually(is_called, "Warehouse")
+
+
+async def test_a_volume_that_grows_expands_its_claim(volumes: Volumes, operator: Manager) -> None:
+    await volumes.offer("1Gi")
+    await volumes.create(size=1)
+    before = (await volumes.reaches("Bound")).metadata.uid
+    claim = await volumes.claim()
+    await volumes.change(size=2)
+    volume = await volumes.reaches("Expanding")
+    assert condition(volume, "Ready").status == "False"
+    assert condition(volume, "Ready").message.startswith('PersistentVolumeClaim "data" has 1Gi and is growing to 2Gi')
+    await asks_for(volumes, "2Gi")
+    await volumes.expand("data", "2Gi")
+    volume = await volumes.reaches("Bound")
+    assert volume.status.capacity == "2Gi"
+    assert volume.metadata.uid == before
+    assert (await volumes.claim()).metadata.uid == claim.metadata.uid
+    await volumes.has_told(volume, ("Normal", "ExpansionAsked"), ("Normal", "Expanding"), ("Normal", "Bound"))
+
+
+async def test_a_claim_that_is_not_bound_grows_as_soon_as_it_is(volumes: Volumes, operator: Manager) -> None:
+    await volumes.offer()
+    await volumes.create(size=1)
+    await volumes.reaches("ClaimPending")
+    await volumes.change(size=2)
+
+    async def says_so() -> None:
+        said = condition(await volumes.get(), "Ready").message
+        assert said == 'PersistentVolumeClaim "data" of 1Gi waits to be bound to a volume, and then grows to 2Gi'
+
+    await eventually(says_so)
+    await asks_for(volumes, "1Gi")
+    await volumes.add_storage("1Gi")
+    await volumes.reaches("Expanding")
+    await asks_for(volumes, "2Gi")
+
+
+async def test_a_class_that_lets_no_claim_grow_is_told_in_plain_words(volumes: Volumes, operator: Manager) -> None:
+    await volumes.offer("1Gi", expandable=False)
+    await volumes.create(size=1)
+    await volumes.reaches("Bound")
+    await volumes.change(size=2)
+    volume = await volumes.reaches("ExpansionRefused")
+    said = condition(volume, "Ready")
+    assert said.status == "False"
+    assert said.message.startswith(
+        f'PersistentVolumeClaim "data" cannot grow from 1Gi to 2Gi. It has StorageClass "{volumes.storage_class}": only '
+        "a class with allowVolumeExpansion: true lets claims grow. The API server says: "
+    )
+
+    await volumes.has_told(volume, ("Warning", "ExpansionRefused"))
+    allow = MergePatch({"allowVolumeExpansion": True})
+    await volumes.client.patch(StorageClass, allow, name=volumes.storage_class)
+    await volumes.nudge()
+    await volumes.reaches("Expanding")
+    await asks_for(volumes, "2Gi")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            {"size": 1},
+            "spec.size: Forbidden: a volume cannot shrink: make a smaller one, and copy what is in this one",
+            id="shrink",
+        ),
+        pytest.param(
+            {"size": 0},
+            "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+            id="nothing",
+        ),
+        pytest.param(
+            {"storageClassName": "other"},
+            "spec.storageClassName: Invalid value: a volume stays in its storage class: make another volume",
+            id="class",
+        ),
+        pytest.param(
+            {"storageClassName": None},
+            "spec.storageClassName: Invalid value: a volume stays in its storage class: make another volume",
+            id="no class",
+        ),
+    ],
+)
+async def test_what_no_claim_can_do_is_refused_at_once(volumes: Volumes, change: dict[str, object], said: str) -> None:
+    await volumes.create(size=2)
+    with pytest.raises(Invalid) as refused:
+        await volumes.change(**change)
+    assert str(refused.value).startswith('DemoVolume.demo.civo.com "data" is invalid: ')
+    assert said in str(refused.value)
+
+
+async def test_a_claim_deleted_by_hand_is_made_anew(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    lost = await eventually(volumes.claim)
+    await volumes.client.delete(lost)
+
+    async def is_replaced() -> None:
+        assert (await volumes.claim()).metadata.uid != lost.metadata.uid
+
+    await eventually(is_replaced)
+
+
+async def test_a_claim_that_is_deleted_and_in_use_is_made_anew_when_it_is_free(
+    volumes: Volumes, operator: Manager
+) -> None:
+    await volumes.create()
+    held = await eventually(volumes.claim)
+    await volumes.use()
+    await volumes.client.delete(held)
+    volume = await volumes.reaches("ClaimTerminating")
+    assert volume.status.claim_phase == "Terminating"
+    assert (await volumes.claim()).metadata.uid == held.metadata.uid
+    await volumes.stop_using()
+    await volumes.reaches("ClaimPending")
+    assert (await volumes.claim()).metadata.uid != held.metadata.uid
+
+
+async def test_a_claim_of_somebody_else_is_left_alone(volumes: Volumes, operator: Manager) -> None:
+    theirs = await volumes.somebodys_claim()
+    await volumes.create(size=5)
+    volume = await volumes.reaches("ClaimNotOwned")
+    assert condition(volume, "Ready").message == (
+        'PersistentVolumeClaim "data" was not made for this volume (it belongs to nobody) and is left alone: delete it, '
+        "or give the volume another name"
+    )
+    assert volume.status.claim_phase == ""
+
+    await volumes.has_told(volume, ("Warning", "ClaimNotOwned"))
+    await asks_for(volumes, "1Gi")
+    assert (await volumes.claim()).metadata.owner_references == []
+    await volumes.client.delete(theirs)
+    await volumes.reaches("ClaimPending")
+    await asks_for(volumes, "5Gi")
+
+
+async def test_a_claim_that_a_quota_forbids_is_told_of_and_made_when_there_is_room(
+    volumes: Volumes, operator: Manager
+) -> None:
+    spec = ResourceQuotaSpec(hard={"persistentvolumeclaims": "0"})
+    quota = ResourceQuota(metadata=ObjectMeta(name="none", namespace=volumes.namespace), spec=spec)
+    quota = await volumes.client.create(quota)
+
+    async def is_in_force() -> None:
+        status = (await volumes.client.get(ResourceQuota, "none", namespace=volumes.namespace)).status
+        assert status.hard == {"persistentvolumeclaims": "0"}
+
+    await eventually(is_in_force)
+    await volumes.create()
+    said = condition(await volumes.reaches("ClaimRefused"), "Ready").message
+    assert said.startswith('PersistentVolumeClaim "data" of 1Gi cannot be made: ')
+    assert "exceeded quota: none" in said
+    await volumes.client.delete(quota)
+    await gone(volumes.client.get, ResourceQuota, "none", namespace=volumes.namespace)
+    await volumes.nudge()
+    await volumes.reaches("ClaimPending")
+
+
+async def test_the_claim_goes_with_the_volume(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    await eventually(volumes.claim)
+    await volumes.delete()
+    await gone(volumes.claim)
+
+
+async def test_a_new_volume_of_an_old_name_gets_a_claim_of_its_own(volumes: Volumes, operator: Manager) -> None:
+    await volumes.create()
+    old = await eventually(volumes.claim)
+    await volumes.delete()
+    volume = await volumes.create()
+
+    async def is_its_own() -> PersistentVolumeClaim:
+        claim = await volumes.claim()
+        assert [each.uid for each in claim.metadata.owner_references] == [volume.metadata.uid]
+        return claim
+
+    assert (await eventually(is_its_own)).metadata.uid != old.metadata.uid
