@@ -1,11 +1,12 @@
 """The walk-through of the DemoVolume operator, on an embedded control plane: `make demo EXAMPLE=demovolume-operator`."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kubewright import Invalid, MergePatch, ObjectMeta
+from kubewright import Invalid, Manager, MergePatch, ObjectMeta
 from kubewright.apis.core.v1 import (
     Container,
     PersistentVolumeClaim,
@@ -14,9 +15,11 @@ from kubewright.apis.core.v1 import (
     PodSpec,
     Volume,
 )
+from kubewright.apis.storage.v1 import StorageClass
+from kubewright.controlplane.storage.provisioner import provisioner, register_default_class
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone
+from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone, running
 
 from demovolume_operator.api.v1.demovolume import DemoVolume
 from demovolume_operator.api.v1.volumeoperation import VolumeOperation, VolumeOperationSpec
@@ -140,8 +143,20 @@ class Steps:
         assert (await self.claim()).metadata.uid == operation.status.new_claim_uid
 
 
+@asynccontextmanager
+async def storage(cluster: Cluster) -> AsyncGenerator[None]:
+    """A default class whose claims are bound. A real control plane has none: the simulated driver works there, too."""
+    if await cluster.client.list(StorageClass):
+        yield
+        return
+    await register_default_class(cluster.client)
+    async with running(Manager([provisioner()], config=cluster.config)):
+        yield
+
+
 async def steps(cluster: Cluster, walk: Walkthrough) -> None:
-    await Steps(cluster, walk).go()
+    async with storage(cluster):
+        await Steps(cluster, walk).go()
 
 
 if __name__ == "__main__":
