@@ -1,7 +1,7 @@
 """The operator as it is deployed, with its manifests and in a Pod: `make test-e2e`.
 
 On the embedded control plane the Pod runs this code as it is. On a cluster (`TARGET=kubeconfig`) it
-runs the image that pyproject.toml names, which has to be there. The nodes of `TARGET=real` run nothing.
+runs the image that pyproject.toml names, which has to be there.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ async def kubewright(cluster: Cluster, *arguments: str) -> None:
 async def deployed(cluster: Cluster, target: str) -> AsyncIterator[None]:
     """The operator is deployed, and goes after the test."""
     if target == "real":
-        pytest.skip("its nodes are simulated: no Pod runs there")
+        pytest.skip("its nodes are simulated: no Pod of a manager runs there")
     await kubewright(cluster, "deploy")
     yield
     await kubewright(cluster, "undeploy", "--yes")
