@@ -22,7 +22,7 @@ from kubewright.apis.core.v1 import (
 )
 from kubewright.apis.policy.v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubewright.client import Client, MergePatch, StrategicPatch, pod_logs
-from kubewright.machinery.errors import BadRequest, Conflict, TooManyRequests
+from kubewright.machinery.errors import BadRequest, Conflict, Invalid, TooManyRequests
 from kubewright.models.meta import DeleteOptions, LabelSelector, ObjectMeta
 from kubewright.testing import Cluster, eventually, gone
 
@@ -127,6 +127,16 @@ async def test_ephemeral_containers_are_added_to_a_pod(client: Client, namespace
     patched.spec.ephemeral_containers.append(EphemeralContainer(name="more", image="busybox"))
     updated = await client.update(patched, subresource="ephemeralcontainers")
     assert [each.name for each in updated.spec.ephemeral_containers] == ["debug", "more"]
+
+
+async def test_a_static_pod_gets_no_ephemeral_containers(client: Client, namespace: str) -> None:
+    static = pod(namespace, "c", annotations={"kubernetes.io/config.mirror": "its file"})
+    static.spec.node_name = (await client.list(Node)).items[0].metadata.name
+    made = await client.create(static)
+    patch = StrategicPatch({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}})
+    with pytest.raises(Invalid) as refused:
+        await client.patch(made, patch, subresource="ephemeralcontainers")
+    assert str(refused.value) == 'Pod "p" is invalid: []: Forbidden: static pods do not support ephemeral containers'
 
 
 async def test_the_log_of_which_container_has_to_be_said_where_there_are_several(

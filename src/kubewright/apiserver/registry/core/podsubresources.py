@@ -32,6 +32,8 @@ LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
 
 _CHANNELS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KIND: Final = GroupVersionKind("", "v1", "Binding")
+_MIRROR: Final = "kubernetes.io/config.mirror"
+"""The annotation of what stands for a static Pod, one that a node has from a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +110,8 @@ class EphemeralContainers(View):
         return {**old, "metadata": kept, "spec": spec}
 
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        if _MIRROR in (old["metadata"].get("annotations") or {}):
+            return [forbidden("[]", "static pods do not support ephemeral containers")]
         path = "spec.ephemeralContainers"
         faults = podspec.validate("spec", obj["spec"], pod_name=obj["metadata"]["name"])
         now = {each.get("name"): each for each in obj["spec"].get("ephemeralContainers") or ()}
