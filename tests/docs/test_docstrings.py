@@ -22,8 +22,8 @@ def link(name: str) -> str:
             "**Guarantees**\n\n- One thing.\n- Another, which goes on here.",
         ),
         (
-            "Takes:\n`a`: the first\none.\n`b`: the second.",
-            "Takes:\n\n- `a`: the first one.\n- `b`: the second.",
+            "Takes:\n`a`: the first\none.\n`b`: the second.\nRaises Client.",
+            "Takes:\n\n- `a`: the first one.\n- `b`: the second.\n\nRaises [`Client`][kubewright.Client].",
         ),
         ("So:\n\n    x = 1", "So:\n\n```python\nx = 1\n```"),
         ("So:\n\n    $ make it", "So:\n\n```text\n$ make it\n```"),

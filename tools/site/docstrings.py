@@ -98,19 +98,25 @@ def _term(lines: list[str], link: Link) -> str:
 
 
 def _paragraph(lines: list[str], link: Link) -> str:
-    """Prose; lines of it that begin with a name in backticks are a list of these."""
+    """Prose; lines of it that begin with a name in backticks are a list of these, up to what is raised."""
     first = next((index for index, line in enumerate(lines) if line.startswith("`")), len(lines))
-    rest = lines[first:]
-    if sum(1 for line in rest if re.match(r"`[^`]+`(:|,| says|, `)", line)) < 2:
+    last = next((index for index, line in enumerate(lines) if index > first and line.startswith("Raises ")), len(lines))
+    items = _items(lines[first:last])
+    if len([each for each in items if re.match(r"`[^`]+`(:|,| says|, `)", each)]) < 2:
         return prose("\n".join(lines), link)
+    around = [prose("\n".join(each), link) for each in (lines[:first], lines[last:])]
+    return "\n\n".join(each for each in (around[0], _list(items, link), around[1]) if each)
+
+
+def _items(lines: list[str]) -> list[str]:
+    """Lines that begin with a name, each with those that go on with it."""
     items: list[str] = []
-    for line in rest:
+    for line in lines:
         if line.startswith("`") and (not items or items[-1].endswith((".", ":"))):
             items.append(line)
         else:
             items[-1] += f" {line}"
-    lead = f"{prose(chr(10).join(lines[:first]), link)}\n\n" if first else ""
-    return lead + _list(items, link)
+    return items
 
 
 def _sentences(lines: list[str]) -> list[str]:

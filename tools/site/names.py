@@ -43,10 +43,10 @@ def is_type_variable(each: griffe.Object) -> bool:
 
 
 def members(thing: griffe.Object) -> Iterator[griffe.Object]:
-    """The members of a class that are its own and public."""
+    """The members of a class that are its own and public, and its `__init__` where something is said of it."""
     if isinstance(thing, griffe.Class):
         for each in thing.members.values():
-            if isinstance(each, griffe.Object) and is_shown(each):
+            if isinstance(each, griffe.Object) and (is_shown(each) or (each.name == "__init__" and each.has_docstring)):
                 yield each
 
 

@@ -173,19 +173,6 @@ def load(source: Path) -> Reference:
     return Reference(package)
 
 
-def is_shown(member: griffe.Object) -> bool:
-    """Whether a member of a class is in the reference.
-
-    What `__init__` assigns and nobody describes is not: it is a parameter, as a rule, which the signature has already.
-    """
-    init = member.parent.members.get("__init__") if member.parent is not None else None
-    if member.name.startswith("_"):
-        return False
-    if member.has_docstring or not member.is_attribute or not isinstance(init, griffe.Function):
-        return True
-    return not (init.lineno or 0) <= (member.lineno or 0) <= (init.endlineno or 0)
-
-
 def _leading(paths: Iterable[str]) -> set[str]:
     """Of each module, the first of the public names that it defines."""
     first: dict[str, str] = {}

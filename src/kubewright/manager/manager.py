@@ -72,8 +72,9 @@ class Manager:
 
         `config`: where the API server is; found as kubectl finds it (or in the cluster) when not given.
         `namespace`: work in this one, or in these alone; `scopes`: what part of a kind is cached.
-        Addresses are `host:port`; a port of 0 is one that is free, the address `"0"` turns the server off. None is
-        `:8081` for probes and `:8080` for metrics in a program that `main` runs, and no server within another program.
+        `health_address`, `metrics_address`: `host:port`; a port of 0 is one that is free, the address `"0"` turns the
+        server off. None is `:8081` for probes and `:8080` for metrics in a program that `main` runs, and no server
+        within another program.
         `metrics_secure`: metrics over HTTPS, for those alone who may get them (`kubewright.manager.gate`); with that
         certificate, or with True one made at the start.
         `wait_for_kinds`: a controller whose CustomResourceDefinitions are not installed waits for them, and `/readyz`
