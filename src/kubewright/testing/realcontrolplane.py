@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright.client import kubeconfig
 from kubewright.client.config import Config
@@ -183,7 +184,7 @@ class RealControlPlane:
             f"--service-account-issuer={self._config.server}",
             f"--service-account-key-file={self._folder / 'service-accounts.crt'}",
             f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",
-            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--service-cluster-ip-range={ServerOptions.service_cidr}",
             f"--kubelet-client-certificate={self._folder / 'kubelet-client.crt'}",
             f"--kubelet-client-key={self._folder / 'kubelet-client.key'}",
             "--allow-privileged=true",
