@@ -83,6 +83,7 @@ def api(
         namespaced=others[0].namespaced if namespaced is None and others else namespaced is not False,
         plural=_plural(plural, kind, others),
     )
+    _warn_of_built_in(added)
     record.refuse_clash(added, again=force)
     _write(plan.api(root, record, added), force=force)
     console.say("\nNext: write down what it is and does, then\n\n  make manifests\n  make test")
@@ -122,18 +123,35 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
+    found = _built_in(group, version, kind)
     group = group or "core"
-    path = f"kubewright.apis.{group.partition('.')[0]}.{version}"
-    try:
-        found = getattr(importlib.import_module(path), kind, None)
-    except ModuleNotFoundError:
-        found = None
-    if not (isinstance(found, type) and issubclass(found, Object)):
+    if found is None:
         raise ConfigError(
             f"there is no {kind} in {group}/{version}, neither in this project nor "
             "in Kubernetes; `kubewright create api` makes it a kind of this project"
         )
-    return Resource(group, "", version, kind, path, api=False, namespaced=found.__api__.namespaced)
+    return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
+
+
+def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
+    """Kubernetes' own kind."""
+    try:
+        module = importlib.import_module(f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}")
+    except ModuleNotFoundError:
+        return None
+    found = getattr(module, kind, None)
+    return found if isinstance(found, type) and issubclass(found, Object) else None
+
+
+def _warn_of_built_in(added: Resource) -> None:
+    """Who names a kind of Kubernetes wants a controller for it, more often than a kind that has its name."""
+    if _built_in(added.group, added.version, added.kind) is None:
+        return
+    group = f"--group {added.group} " if added.group else ""
+    console.warn(
+        f"{added.kind} is a kind of Kubernetes, and this is another one, of {added.api_version}; for a controller of "
+        f"Kubernetes' own: kubewright create controller {group}--version {added.version} --kind {added.kind}"
+    )
 
 
 def _plural(given: str | None, kind: str, others: list[Resource]) -> str:
