@@ -78,8 +78,8 @@ generate: .venv/.tools ## Generate everything that is generated: built-in kinds,
 	@$(BIN)/python tools/generate.py
 
 .PHONY: transcripts
-transcripts: .venv/.tools ## Run the commands in the examples' READMEs, and write down what they say now.
-	@$(BIN)/python -m tools.transcripts $(wildcard examples/*/README.md)
+transcripts: .venv/.tools ## Run the commands in the tutorial and the examples' READMEs, and write down what they say now.
+	@$(BIN)/python -m tools.transcripts docs/tutorial.md $(wildcard examples/*/README.md)
 
 .PHONY: controlplane
 controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kwok, ...) from Go modules into a cache. Needs Go 1.26.

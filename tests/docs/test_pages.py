@@ -20,7 +20,8 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
 def test_every_link_to_a_file_and_a_heading_resolves(page: Path) -> None:
-    links = re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)", page.read_text())
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+    links = re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)", prose)
     local = [(page.parent / target if target else page, anchor) for target, anchor in links if "://" not in target]
     assert [target for target, _ in local if not target.exists()] == []
     assert [(target, anchor) for target, anchor in local if anchor and anchor not in anchors(target)] == []

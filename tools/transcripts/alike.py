@@ -26,8 +26,8 @@ _VARYING: Final = [
         (r"[ \t]+", " "),
     ]
 ]
-_PROGRESS: Final = re.compile(r"Waiting for .*\.\.\.$")
-"""What `kubectl rollout status` says on its way, or does not, if it is late."""
+_PROGRESS: Final = re.compile(r"\S.*\.\.\.$")
+"""What `kubectl rollout status` and `kubewright deploy` say on their way, or don't, if they are late."""
 
 
 def alike(one: str, other: str) -> bool:

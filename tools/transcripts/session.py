@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 """Seconds that a command may take."""
 
 
@@ -113,6 +113,7 @@ def _environment(home: Path, temporary: Path) -> dict[str, str]:
         "PATH": os.pathsep.join(path),
         "HOME": str(home),
         "TMPDIR": str(temporary),
+        "XDG_CACHE_HOME": str(cache),
         "VIRTUAL_ENV": str(binaries.parent),
         "LC_ALL": "C.UTF-8",
         "COLUMNS": "100",
