@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = (ROOT / "src", ROOT / "examples/webserver-operator/src", ROOT / "tests")
+SOURCES = (ROOT / "src", *sorted(ROOT.glob("examples/*/src")), ROOT / "tests")
 QUIET = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 
@@ -23,12 +23,12 @@ class OperatorProcess:
         self._log = log
 
     @classmethod
-    async def start(cls, module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = ()) -> OperatorProcess:
+    async def start(cls, module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = QUIET) -> OperatorProcess:
         """Its log is added to the file `log`."""
         path = os.pathsep.join(map(str, SOURCES))
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", module, *QUIET, *arguments,
+                sys.executable, "-m", module, *arguments,
                 env={**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONPATH": path},
                 stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
@@ -80,7 +80,7 @@ async def operator(
     module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = ()
 ) -> AsyncIterator[OperatorProcess]:
     """An operator for as long as the block lasts; killed at its end, if it is still there."""
-    process = await OperatorProcess.start(module, kubeconfig, log, arguments)
+    process = await OperatorProcess.start(module, kubeconfig, log, (*QUIET, *arguments))
     try:
         yield process
     finally:

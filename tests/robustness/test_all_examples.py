@@ -1,0 +1,259 @@
+"""All example operators at once, in one namespace, while everything goes wrong that can.
+
+Each is a process of its own, as its own ServiceAccount with its own rights, and is started again when it ends, as a
+kubelet would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubewright import Client, JSONPatch, MergePatch, NotFound, Object, ObjectMeta
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Service
+from kubewright.http.message import Request, Response
+from kubewright.testing import Cluster
+from robustness.examples import EXAMPLES, Example, World
+from robustness.faults import READS, WRITES, Gate, Line, between, failing
+from robustness.processes import QUIET, OperatorProcess
+
+pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(600)]
+
+OBJECTS = 100
+DELETED = 10
+"""Objects of each kind beyond these, which are deleted while things go wrong."""
+CHANGES = 100
+DAMAGES = 20
+"""Of five children each."""
+KILLS = 8
+SHARE = 0.1
+"""Of all requests fail so many, half of them after they have been carried out."""
+PATIENCE = 240.0
+SILENCE = 11.0
+"""Seconds in which an operator would write what it still had to write: WebServer's looks every ten."""
+SEED = 20261122
+
+NOT_COUNTED = ("/events", "/selfsubjectaccessreviews")
+"""An Event that has happened often is written once a minute."""
+
+
+async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_in_the_end(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    chance = random.Random(SEED)
+    crowd = Crowd(cluster.client, namespace, chance)
+    await cluster.install(*(kind for example in EXAMPLES for kind in example.kinds))
+    try:
+        async with at_work(cluster, namespace, tmp_path) as (operators, line, gate):
+            storm(gate, chance)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(crowd.comes_and_suffers())
+                tasks.create_task(kill_at_random(operators, line, chance))
+            writes = calm(gate, line)
+            await until_right(cluster.client, namespace)
+            writes.clear()
+            await asyncio.sleep(SILENCE)
+            assert writes == []
+            is_right(await World.of(cluster.client, namespace))
+            for each in operators:
+                assert "Traceback" not in each.log, each.log
+    finally:
+        await crowd.goes()
+
+
+class Crowd:
+    """The objects of all examples, and what people do to them and to what belongs to them."""
+
+    def __init__(self, client: Client, namespace: str, chance: random.Random) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._chance = chance
+        self._deleted = 0
+
+    async def comes_and_suffers(self) -> None:
+        for start in range(0, OBJECTS + DELETED, 10):
+            await asyncio.gather(*(self._create(number) for number in range(start, start + 10)))
+        steps = [self._change] * CHANGES + [self._damage] * DAMAGES + [self._delete] * DELETED
+        self._chance.shuffle(steps)
+        for step in steps:
+            await step()
+
+    async def goes(self) -> None:
+        """Node ports are the whole cluster's."""
+        for example in EXAMPLES:
+            for kind in example.kinds:
+                await self._client.delete_all_of(kind, namespace=self._namespace)
+        await self._client.delete_all_of(Deployment, namespace=self._namespace)
+        await self._client.delete_all_of(Service, namespace=self._namespace)
+
+    async def _create(self, number: int) -> None:
+        for example in EXAMPLES:
+            for kind, spec_of in example.kinds.items():
+                metadata = ObjectMeta(name=name_of(kind, number), namespace=self._namespace)
+                await self._client.create(kind(metadata=metadata, spec=spec_of(number)))
+
+    async def _change(self) -> None:
+        example = self._chance.choice([each for each in EXAMPLES if each.change is not None])
+        assert example.change is not None
+        kind, number = next(iter(example.kinds)), self._chance.randrange(OBJECTS)
+        change = MergePatch({"spec": example.change(self._chance.randrange(100))})
+        await self._client.patch(kind, change, name=name_of(kind, number), namespace=self._namespace)
+
+    async def _delete(self) -> None:
+        """One of each kind."""
+        number = OBJECTS + self._deleted
+        self._deleted += 1
+        for example in EXAMPLES:
+            for kind in example.kinds:
+                await self._client.delete(kind, name_of(kind, number), namespace=self._namespace)
+
+    async def _damage(self) -> None:
+        """Delete children, or change them."""
+        kind = self._chance.choice([Deployment, Service, ConfigMap, PersistentVolumeClaim, Pod])
+        children = [each for each in await self._client.list(kind, namespace=self._namespace) if is_child(each)]
+        for child in self._chance.sample(children, min(5, len(children))):
+            with suppress(NotFound):  # it went by itself
+                if kind in EDITS and self._chance.random() < 0.5:
+                    await self._client.patch(child, EDITS[kind])
+                else:
+                    await self._client.delete(child)
+
+
+EDITS: dict[type[Object], JSONPatch | MergePatch] = {
+    Deployment: JSONPatch(
+        [
+            {"op": "replace", "path": "/spec/replicas", "value": 4},
+            {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "wrong"},
+        ]
+    ),
+    Service: MergePatch({"spec": {"selector": {"app": "wrong"}}}),
+    ConfigMap: MergePatch({"data": {"index.html": "wrong"}}),
+}
+
+
+def is_child(obj: Object) -> bool:
+    return bool(obj.metadata.owner_references) and obj.metadata.deletion_timestamp is None
+
+
+def name_of(kind: type[Object], number: int) -> str:
+    return f"{kind.__api__.singular}-{number}"
+
+
+class Supervised:
+    """The process of an operator, started again whenever it ends."""
+
+    def __init__(self, example: Example, kubeconfig: Path, log: Path) -> None:
+        self._example = example
+        self._kubeconfig = kubeconfig
+        self._log = log
+        self._process: OperatorProcess | None = None
+
+    async def run(self) -> None:
+        try:
+            while True:
+                flags = QUIET if self._example.has_manager else ()
+                self._process = await OperatorProcess.start(self._example.module, self._kubeconfig, self._log, flags)
+                await self._process.ended()
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        if self._process is not None and self._process.status is None:
+            await self._process.kill()
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+
+@asynccontextmanager
+async def at_work(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[tuple[list[Supervised], Line, Gate]]:
+    """All operators, behind one line and one gate."""
+    async with AsyncExitStack() as stack:
+        far, line, gate = await stack.enter_async_context(between(cluster.config))
+        operators: list[Supervised] = []
+        for example in EXAMPLES:
+            account = await stack.enter_async_context(cluster.service_account(example.rules, namespace=namespace))
+            kubeconfig = cluster.kubeconfig(replace(account, server=far.server, ca=None))
+            operators.append(Supervised(example, kubeconfig, folder / f"{example.module}.log"))
+        running = [asyncio.create_task(each.run()) for each in operators]
+        try:
+            yield operators, line, gate
+            assert not any(task.done() for task in running), running
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+
+
+def storm(gate: Gate, chance: random.Random) -> None:
+    """Requests fail or are answered by nobody, watches are late."""
+    answers = [
+        failing(500, "InternalError", {}),
+        failing(503, "ServiceUnavailable", {}),
+        failing(429, "TooManyRequests", {"retry-after": "1"}),
+        failing(409, "Conflict", {}, WRITES - {"POST"}),
+        failing(410, "Expired", {}, READS),
+    ]
+
+    def fails(request: Request) -> bool:
+        """Not what an operator asks at its start: it would end, and be started again, until all goes well."""
+        at_start = request.path.endswith(NOT_COUNTED) or "limit=1" in request.query
+        return not at_start and chance.random() < SHARE / 2
+
+    gate.answer = lambda request: chance.choice(answers)(request) if fails(request) else None
+    gate.loses = fails
+    gate.lag = 0.1
+
+
+async def kill_at_random(operators: list[Supervised], line: Line, chance: random.Random) -> None:
+    for _ in range(KILLS):
+        await asyncio.sleep(chance.uniform(0.5, 2))
+        await chance.choice(operators).kill()
+        if chance.random() < 0.5:
+            line.cut()
+
+
+def calm(gate: Gate, line: Line) -> list[str]:
+    """Nothing goes wrong any more. Gives what is written from now on."""
+    writes: list[str] = []
+
+    def count(request: Request) -> Response | None:
+        if request.method in WRITES and not request.path.endswith(NOT_COUNTED) and "/events/" not in request.path:
+            writes.append(f"{request.method} {request.path}")
+        return None
+
+    gate.answer, gate.loses, gate.lag = count, lambda _: False, 0.0
+    line.cut()
+    return writes
+
+
+async def until_right(client: Client, namespace: str) -> None:
+    """Wait until everything is exactly as the specs say, and nothing is left of what went."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            is_right(await World.of(client, namespace))
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(1)
+        else:
+            return
+
+
+def is_right(world: World) -> None:
+    for example in EXAMPLES:
+        for kind in example.kinds:
+            names = {each.metadata.name for each in world.all(kind)}
+            assert names == {name_of(kind, number) for number in range(OBJECTS)}
+        example.are_right(world)
+    assert world.leaked() == []
