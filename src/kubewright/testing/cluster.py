@@ -109,8 +109,8 @@ class Cluster:
                 f"{self.config.server} has nodes that run images; join a ProcessNode, and have Pods tolerate its taint"
             )
         async with ProcessNode(self.config, images, untainted=True):
-            await self._cordon(nodes, on=True)
             try:
+                await self._cordon(nodes, on=True)
                 yield
             finally:
                 await self._cordon(nodes, on=False)
