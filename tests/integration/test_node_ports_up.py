@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import Up, up
+from integration.command import COMMAND, Up, up
 from integration.web import Web, page, shows
 from kubewright import Config
 from kubewright.apis.core.v1 import ServiceAccount
@@ -73,3 +73,38 @@ async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -
             pod = (await web.pods())[0]
             with socket.create_connection((pod.status.pod_ip or "", 10080)):
                 pass
+
+
+SITE = """
+images:
+  registry.test/site:*:
+    command: [PYTHON, -m, http.server, --bind=$(KUBEWRIGHT_BIND_HOST), --directory=., $(KUBEWRIGHT_PORT_80)]
+    ports: [80]
+"""
+
+
+async def test_images_of_a_file_run_by_its_commands(tmp_path: Path) -> None:
+    file = tmp_path / "images.yaml"
+    file.write_text(SITE.replace("PYTHON", sys.executable))
+    with up(tmp_path, "--images", file) as started:
+        async with web_of(started, tmp_path) as web:
+            await web.deploy(image="registry.test/site:v1")
+            await web.expose()
+            await eventually(shows, "Directory listing for /", web.port)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("images: {a: {comand: [true]}}", "comand"), ("- a", "object"), (": :", ""), (None, "No such file")],
+)
+def test_a_file_of_images_that_cannot_be_read_is_named(tmp_path: Path, text: str | None, why: str) -> None:
+    file = tmp_path / "images.yaml"
+    if text is not None:
+        file.write_text(text)
+    ended = subprocess.run(
+        [COMMAND, "up", f"--images={file}"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert str(file) in ended.stderr
+    assert why in ended.stderr
+    assert "Traceback" not in ended.stderr

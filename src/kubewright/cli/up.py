@@ -11,6 +11,7 @@ import click
 from kubewright.apiserver.options import ServerOptions
 from kubewright.cli import console
 from kubewright.cli.embedded import KUBECONFIG, owned, serving
+from kubewright.controlplane.nodes.processes.images import images_in
 from kubewright.controlplane.nodes.processes.standins import STAND_INS
 from kubewright.controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright.manager import logs
@@ -41,6 +42,12 @@ from kubewright.testing.environment import Environment
     help="Run Pods of nginx and busybox as processes of this machine, as you: by a small web server, and by sh.",
 )
 @click.option(
+    "--images",
+    "table",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Run Pods of the images in this file (YAML) as processes of this machine, by the commands that it gives.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="error",
@@ -56,6 +63,7 @@ def command(
     nodes: int,
     disable: tuple[str, ...],
     stand_ins: bool,
+    table: Path | None,
     log_level: str,
     bare: bool,
 ) -> None:
@@ -76,7 +84,7 @@ def command(
         server=ServerOptions(data=data),
         controllers=not bare,
         options=options,
-        images=STAND_INS if stand_ins else None,
+        images={**(STAND_INS if stand_ins else {}), **(images_in(table) if table else {})},
         host=host,
         port=port,
     )

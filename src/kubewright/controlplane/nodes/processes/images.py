@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError
 
 _OTHERS: Final = 0o022
@@ -40,6 +41,17 @@ class Image(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
     images: dict[str, Image] = {}
+
+
+def images_in(path: Path) -> Mapping[str, Image]:
+    """The images of a file that its user has written, in YAML or JSON: a table as that of a control plane.
+
+    Raises ConfigError when there is none, or it is something else.
+    """
+    try:
+        return msgspec.convert(yaml.load(path.read_text()), _Table).images
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}; write images: {{NAME: {{command: [PROGRAM, ...]}}}}") from error
 
 
 class ImageTable:
