@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -67,6 +69,25 @@ async def pulled(name: str, folder: Path, platforms: tuple[Platform, ...] = (AMD
     async with Registry(reference.registry, None) as source:
         layout.publish(await source.pull(reference, platforms, layout, print), name)
     return layout
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_requirement_that_no_index_has_is_told_with_the_way_out(
+    project: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if installer == "pip":
+        monkeypatch.setenv("PATH", str(project.parent / "nothing"))
+    elif shutil.which("uv") is None:
+        pytest.skip("needs uv")
+    settings = (project / "pyproject.toml").read_text()
+    wanted = 'dependencies = ["kubewright[tls]~=0.1.0"]'
+    (project / "pyproject.toml").write_text(re.sub("(?m)^dependencies = .*$", wanted, settings))
+    done = image(project, "build", "--base", f"oci:{project.parent / 'base'}")
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith(
+        "What no index has is taken from a folder of wheels: --find-links FOLDER, or find-links in "
+        "[tool.kubewright.build]"
+    ), done.stderr
 
 
 def test_a_build_says_what_came_of_it(project: Path) -> None:

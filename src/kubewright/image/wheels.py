@@ -24,6 +24,9 @@ _MACHINES: Final[Mapping[str, str]] = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC: Final = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
 """The oldest that the bases in use have, and the older ones that wheels are made for; pip wants each by name."""
 
+_NOT_FOUND: Final = ("No solution found when resolving", "No matching distribution found for")
+"""How uv and pip say so."""
+
 _PYTHON: Final = re.compile(r"3\.\d+")
 
 
@@ -64,6 +67,7 @@ def install(requirements: Requirements, target: Target, folder: Path) -> None:
     if done.returncode != 0:
         raise ConfigError(
             f"the requirements can't be installed for {target.platform}, Python {target.python}:\n{done.stderr.strip()}"
+            f"{_way_out(done.stderr)}"
         )
     _clean(folder)
 
@@ -105,6 +109,16 @@ def _installer(target: Target, folder: Path) -> list[str]:
     abi = f"cp{target.python.replace('.', '')}"
     pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *common, *platforms]
     return [*pip, "--implementation=cp", f"--abi={abi}", "--abi=abi3", "--abi=none"]
+
+
+def _way_out(said: str) -> str:
+    """What to do when the installer has not found a package, or not for this platform."""
+    if not any(each in said for each in _NOT_FOUND):
+        return ""
+    return (
+        "\nWhat no index has is taken from a folder of wheels: --find-links FOLDER, or find-links in "
+        "[tool.kubewright.build]"
+    )
 
 
 def _interpreter(version: str) -> str | None:
