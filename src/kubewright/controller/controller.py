@@ -13,11 +13,12 @@ Follows controller-runtime's pkg/builder.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from kubewright.cache.entry import Entry
 from kubewright.cache.store import IndexFunction
 from kubewright.controller.context import Context
 from kubewright.controller.fuse import DeleteFuse
@@ -60,7 +61,12 @@ class Watch(Generic[U]):
     predicate: Predicate | None = None
     index: str = ""
     """Instead of `map`: one of the controller's `indexers`, which gives for an object the names of those of `kind` that
-    it refers to (in its own namespace; `namespace/name` for another). Whom a change concerns is found without decoding.
+    it refers to (in its own namespace; `namespace/name` for another). Whom a change concerns is found without decoding,
+    and `predicate` is asked only when there is somebody.
+    """
+    values: Callable[[Entry[U]], Iterable[str]] | None = None
+    """With `index`: the values under which to look, given what is known of a changed object without decoding it (its
+    key, its labels). None: its name.
     """
 
     def __post_init__(self) -> None:
@@ -68,6 +74,11 @@ class Watch(Generic[U]):
             raise ConfigError(
                 f"Watch({self.kind.__name__}): give either map=, a function, or index=, the name of one of the "
                 "controller's indexers, so that it is known whom a change concerns"
+            )
+        if self.values is not None and not self.index:
+            raise ConfigError(
+                f"Watch({self.kind.__name__}): values= says where to look in an index; name that by index=, or let the "
+                "function of map= look"
             )
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
-from kubewright.cache.entry import Event
+from kubewright.cache.entry import Entry, Event
 from kubewright.cache.lister import Lister
+from kubewright.controller.predicates import Predicate
 from kubewright.controller.reconcile import Request
 from kubewright.models import Object
 
@@ -72,5 +73,30 @@ def enqueue_indexed(index: str, lister: Lister[Any]) -> EventHandler[Any]:
         if namespace is not None:
             found += lister.keys_by_index(index, str(event.key))
         return dict.fromkeys(found)
+
+    return handle
+
+
+def enqueue_indexed_by(
+    values: Callable[[Entry[Any]], Iterable[str]], index: str, lister: Lister[Any]
+) -> EventHandler[Any]:
+    """The objects that `index` has under what `values` says of the object as it was and as it is."""
+
+    def handle(event: Event[Any]) -> Iterable[Request]:
+        entries = (entry for entry in (event.old, event.new) if entry is not None)
+        wanted = dict.fromkeys(value for entry in entries for value in values(entry))
+        return dict.fromkeys(key for value in wanted for key in lister.keys_by_index(index, value))
+
+    return handle
+
+
+def enqueue_if(predicate: Predicate, handler: EventHandler[Any]) -> EventHandler[Any]:
+    """What `handler` says, of events that pass. `predicate` is asked only when there is somebody whom it concerns: it
+    may decode the object, which costs more than to find out.
+    """
+
+    def handle(event: Event[Any]) -> Iterable[Request]:
+        found = handler(event)
+        return found if found and predicate(event) else ()
 
     return handle

@@ -30,7 +30,9 @@ from kubewright.controller.fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped
 from kubewright.controller.guard import GuardedClient
 from kubewright.controller.handlers import (
     EventHandler,
+    enqueue_if,
     enqueue_indexed,
+    enqueue_indexed_by,
     enqueue_mapped,
     enqueue_object,
     enqueue_owner,
@@ -118,10 +120,13 @@ class ControlLoop(Generic[T]):
         for watch in mine.watches:
             informer = self._cache.informer(watch.kind)
             if watch.map is not None:
-                handler = enqueue_mapped(watch.map, own.lister)
+                self._listen(informer, enqueue_mapped(watch.map, own.lister), watch.predicate)
+                continue
+            if watch.values is not None:
+                handler = enqueue_indexed_by(watch.values, watch.index, own.lister)
             else:
                 handler = enqueue_indexed(watch.index, own.lister)
-            self._listen(informer, handler, watch.predicate)
+            self._listen(informer, enqueue_if(watch.predicate, handler) if watch.predicate else handler, None)
         for kind in mine.reads:
             self._cache.informer(kind)
 

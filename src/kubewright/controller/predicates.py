@@ -13,9 +13,12 @@ Follows controller-runtime's pkg/predicate.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from kubewright.cache.entry import Entry, Event
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
 
 AnyEvent: TypeAlias = Event[Any]
 """An event of whatever kind the predicate is used for."""
@@ -61,3 +64,11 @@ annotations_changed = _of_updates(lambda old, new: old.annotations != new.annota
 
 resource_version_changed = _of_updates(lambda old, new: old.resource_version != new.resource_version)
 """Anything changed. False for what a relist found as it was."""
+
+
+def changed(what: Callable[[T], object]) -> Predicate:
+    """Of updates, those after which `what` says something else of the object: `changed(lambda pod: pod.status.phase)`.
+
+    Both states are decoded for it.
+    """
+    return _of_updates(lambda old, new: what(old.decode()) != what(new.decode()))

@@ -11,6 +11,7 @@ from kubewright.controller.handlers import enqueue_object, enqueue_owner
 from kubewright.controller.predicates import (
     Predicate,
     annotations_changed,
+    changed,
     generation_changed,
     labels_changed,
     resource_version_changed,
@@ -56,6 +57,8 @@ CHANGES = {
         (labels_changed, {"labels"}),
         (annotations_changed, {"annotations"}),
         (resource_version_changed, {"version"}),
+        (changed(lambda config_map: config_map.metadata.labels.get("a")), {"labels"}),
+        (changed(lambda config_map: config_map.metadata.labels.get("b")), set()),
         (generation_changed | labels_changed, {"generation", "deletion", "labels"}),
         (generation_changed & labels_changed, set()),
         (~labels_changed, {"generation", "deletion", "annotations", "version", "nothing"}),

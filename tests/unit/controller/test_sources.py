@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.cache import Entry
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Backoff, Context, Every, Polling, RateLimit, Request, Watch, controller
 from kubewright.controller.outcome import Failure
-from kubewright.controller.predicates import Predicate
+from kubewright.controller.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import ConfigError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
@@ -135,9 +136,52 @@ async def test_a_watch_by_index_reconciles_the_objects_that_refer_to_what_change
     assert seen == ["web-b"]
 
 
+async def test_a_watch_by_index_looks_where_the_labels_of_what_changed_say(shop: Workshop) -> None:
+    seen: list[str] = []
+    asked: list[str] = []
+
+    def ask(event: AnyEvent) -> bool:
+        asked.append(event.key.name)
+        return event.type != "delete"
+
+    @controller(
+        ConfigMap,
+        predicate=ours,
+        indexers={"colour": lambda each: [each.data.get("colour", "")]},
+        watches=[Watch(Secret, index="colour", values=colour_of, predicate=Predicate(ask))],
+    )
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        seen.append(ctx.request.name)
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web-a", colour="red"))
+    await shop.create(config_map("web-b", colour="blue"))
+    seen.clear()
+    await shop.create(secret("nobody", colour="green"))
+    await shop.create(secret("other", tier="red"))
+    assert (seen, asked) == ([], [])
+    await shop.create(secret("paint", colour="red"))
+    assert (seen, asked) == (["web-a"], ["paint"])
+    seen.clear()
+    patch = MergePatch({"metadata": {"labels": {"colour": "blue"}}})
+    await shop.admin.patch(Secret, patch, name="paint", namespace=NAMESPACE)
+    await shop.settle()
+    assert sorted(seen) == ["web-a", "web-b"]
+    seen.clear()
+    await shop.admin.delete(Secret, "paint", namespace=NAMESPACE)
+    await shop.settle()
+    assert (seen, asked[-1]) == ([], "paint")
+
+
+def colour_of(secret: Entry[Secret]) -> list[str]:
+    return [value for key, value in secret.labels.items() if key == "colour"]
+
+
 def test_a_watch_that_does_not_say_whom_it_concerns_is_refused() -> None:
     with pytest.raises(ConfigError, match="give either map=, a function, or index="):
         Watch(Secret)
+    with pytest.raises(ConfigError, match="values= says where to look in an index"):
+        Watch(Secret, map=lambda secret, maps: [], values=colour_of)
     with pytest.raises(ConfigError, match='index="secret"\\) names no index'):
         controller(ConfigMap, watches=[Watch(Secret, index="secret")])
 
