@@ -12,17 +12,16 @@ from kubewright import (
     Forbidden,
     Invalid,
     KubewrightError,
-    Lister,
     NotFound,
     PolicyRule,
-    Request,
     Result,
     StrategicPatch,
     Watch,
     controller,
 )
 from kubewright.apis.core.v1 import Pod
-from kubewright.controller.predicates import Predicate
+from kubewright.cache import Entry
+from kubewright.controller.predicates import changed
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import EARLIER, PendingPod, Podbuggertool
 from podbuggertool_operator.controller.pods import can_have, container_name, facts, has, why_not
@@ -38,21 +37,14 @@ def label_of(tool: Podbuggertool) -> Iterable[str]:
     return [f"{tool.metadata.namespace}/{tool.spec.label}"]
 
 
-def tools_for(pod: Pod, tools: Lister[Podbuggertool]) -> Iterable[Request]:
-    for key, value in pod.metadata.labels.items():
-        yield from tools.keys_by_index("label", f"{pod.metadata.namespace}/{key}={value}")
-
-
-looks_different = Predicate(
-    lambda event: event.old is None or event.new is None or facts(event.old.decode()) != facts(event.new.decode())
-)
-"""To a tool. A Pod is written several times for each container that is added to it, and none of these asks for more."""
+def labels_of(pod: Entry[Pod]) -> Iterable[str]:
+    return [f"{pod.key.namespace}/{key}={value}" for key, value in pod.labels.items()]
 
 
 @controller(
     Podbuggertool,
     indexers={"label": label_of},
-    watches=[Watch(Pod, map=tools_for, predicate=looks_different)],
+    watches=[Watch(Pod, index="label", values=labels_of, predicate=changed(facts))],
     rules=[PolicyRule(api_groups=[""], resources=["pods/ephemeralcontainers"], verbs=["patch"])],
     backoff=Backoff(limit=timedelta(minutes=1)),
 )

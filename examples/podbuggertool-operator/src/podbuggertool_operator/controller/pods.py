@@ -57,7 +57,9 @@ def why_not(pod: Pod, tool: Podbuggertool, now: datetime) -> PendingPod:
 
 
 def facts(pod: Pod) -> object:
-    """What decides over a Pod, apart from its containers, to be compared."""
+    """What a tool asks of a Pod, to be compared. Not its containers: a Pod is written several times for each that is
+    added, and none of that asks for more.
+    """
     return pod.metadata.labels, pod.metadata.deletion_timestamp, pod.status.phase, is_ready(pod)
 
 
