@@ -143,7 +143,9 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         '"1-x" can\'t be the name of a package, like "fleet-client"'
     )
     (tmp_path / "none.yaml").write_text("kind: Pod\n")
-    assert refused(tmp_path, "--output", tmp_path / "x").endswith("no CustomResourceDefinition is in what was given")
+    assert refused(tmp_path, "--output", tmp_path / "x").endswith(
+        "no CustomResourceDefinition is given (what is there: 1 Pod); name files that have some, or --from-cluster"
+    )
 
 
 PROGRAM = """

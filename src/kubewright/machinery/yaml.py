@@ -33,6 +33,7 @@ _READ: Final = (
 _OTHER: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|="
 """Dates, numbers to the base of 60 and the like: text for Go, but not for others."""
 _NO_FOLDING: Final = 2**31 - 1
+_SHOWN: Final = 60
 
 _safe_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _safe_dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -49,13 +50,21 @@ def load(text: str | bytes) -> JSONObject:
 def load_all(text: str | bytes) -> Iterator[JSONObject]:
     """The objects in a YAML text, in order; documents with nothing in them are left out. Raises DecodeError."""
     try:
-        for place, document in enumerate(yaml.load_all(text, Loader=_Loader)):
+        for place, document in enumerate(yaml.load_all(text, Loader=_Loader), 1):
             if is_object(document):
                 yield cast("JSONObject", _as_json(document))
             elif document is not None:
-                raise DecodeError(f"document {place} of the YAML text is a {type(document).__name__}, not an object")
+                raise DecodeError(f"document {place} is {_described(document)}, not an object")
     except yaml.YAMLError as fault:
         raise DecodeError(f"not YAML: {fault}") from fault
+
+
+def _described(document: object) -> str:
+    """What a document is that is no object, in YAML's words."""
+    if is_array(document):
+        return f"a list of {len(document)}"
+    shown = repr(document)
+    return f"a scalar: {shown}" if len(shown) <= _SHOWN else f"a scalar: {shown[:_SHOWN]}..."
 
 
 def dump(*documents: JSONObject) -> str:

@@ -86,7 +86,8 @@ def test_keys_that_are_not_text_become_text_as_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("- a", "is a list, not an object"), ("a: [", "not YAML"), ("a: 1\n---\nb: 2", "2 documents")]
+    ("text", "message"),
+    [("- a", "document 1 is a list of 1, not an object"), ("a: [", "not YAML"), ("a: 1\n---\nb: 2", "2 documents")],
 )
 def test_what_is_no_object_is_refused(text: str, message: str) -> None:
     with pytest.raises(DecodeError, match=message):

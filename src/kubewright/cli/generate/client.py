@@ -51,8 +51,6 @@ def command(
     number = "0.1.0"
     if sources or names:
         crds = given(sources, names, kubeconfig, context)
-        if not crds:
-            raise click.UsageError("no CustomResourceDefinition is in what was given")
     else:
         project = Project.load()
         crds, number = custom_resource_definitions(project.kinds), project.settings.version

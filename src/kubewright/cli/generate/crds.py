@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,7 @@ from kubewright.client.config import Config
 from kubewright.client.dynamic import Unstructured
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_array, is_object
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -35,10 +36,16 @@ def crd_sources(function: F) -> F:
 def given(
     sources: Iterable[Path], names: tuple[str, ...], kubeconfig: Path | None, context: str | None
 ) -> list[JSONObject]:
-    """The CRDs in `sources`, and those called `names` in the cluster."""
-    crds = [crd for source in sources for crd in _read(source)]
+    """The CRDs in `sources`, and those called `names` in the cluster. Raises UsageError when there is none."""
+    found = [each for source in sources for each in _read(source)]
+    crds = [each for each in found if each.get("kind") == "CustomResourceDefinition"]
     if names:
         crds += asyncio.run(_fetch(names, config_of(kubeconfig, context)))
+    if not crds:
+        others = f" (what is there: {_counted(found)})" if found else ""
+        raise click.UsageError(
+            f"no CustomResourceDefinition is given{others}; name files that have some, or --from-cluster"
+        )
     return crds
 
 
@@ -51,7 +58,21 @@ def _read(source: Path) -> Iterator[JSONObject]:
             documents = list(yaml.load_all(path.read_text()))
         except (OSError, UnicodeDecodeError, DecodeError) as error:
             raise ConfigError(f"{path}: {error}") from error
-        yield from (each for each in documents if each.get("kind") == "CustomResourceDefinition")
+        yield from (each for document in documents for each in _items(document))
+
+
+def _items(document: JSONObject) -> Iterator[JSONObject]:
+    """A document; of a List, as kubectl prints several objects, those in it."""
+    items = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and is_array(items):
+        yield from filter(is_object, items)
+    else:
+        yield document
+
+
+def _counted(documents: Iterable[JSONObject]) -> str:
+    kinds = Counter(str(each.get("kind") or "object without a kind") for each in documents)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
 
 
 async def _fetch(names: Iterable[str], config: Config) -> list[JSONObject]:

@@ -35,7 +35,5 @@ def command(
       kubewright generate models --from-cluster certificates.cert-manager.io --output src/my_operator/apis
     """
     crds = given(sources, names, kubeconfig, context)
-    if not crds:
-        raise click.UsageError("no CustomResourceDefinition is given; name files that have some, or --from-cluster")
     files = {str(folder / f"{name}.py"): text for name, text in modules(crds).items()}
     write(changes(Path(), files), check=check, verbose=verbose)
