@@ -293,6 +293,12 @@ async def test_a_node_port_is_had_once(api: API, ns: str) -> None:
     assert answer.message == (
         'Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30999: provided port is already allocated'
     )
+    again = (await api.post(f"{ns}/services", node_port_service("a", 30999))).expect(422)
+    assert "provided port is already allocated" in again.message  # looked at before the name
+    anywhere = node_port_service("a", 30998)
+    anywhere["spec"]["clusterIP"] = first["spec"]["clusterIP"]
+    same_address = (await api.post(f"{ns}/services", anywhere)).expect(422)
+    assert "provided IP is already allocated" in same_address.message
     await api.delete(f"{ns}/services/a")
     (await api.post(f"{ns}/services", node_port_service("b", 30999))).expect(201)
     await api.delete(f"{ns}/services/b")

@@ -59,7 +59,7 @@ class ServiceStrategy(Strategy):
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {"loadBalancer": {}}
         _pair_cluster_ips(obj["spec"], {})
-        self._allocate(obj)
+        self._allocate(obj, owner="")
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
         spec, before = obj["spec"], old["spec"]
@@ -70,7 +70,7 @@ class ServiceStrategy(Strategy):
             obj["status"] = {**obj["status"], "loadBalancer": {}}
         if spec["type"] != "ExternalName" and not spec.get("ipFamilyPolicy") and before.get("ipFamilyPolicy"):
             spec["ipFamilyPolicy"] = before["ipFamilyPolicy"]
-        self._allocate(obj)
+        self._allocate(obj, owner=f"{obj['metadata']['namespace']}/{obj['metadata']['name']}")
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return validate(obj["spec"])
@@ -91,17 +91,17 @@ class ServiceStrategy(Strategy):
         spec = obj.get("spec") or {}
         return {"spec.clusterIP": spec.get("clusterIP") or "", "spec.type": spec.get("type") or ""}
 
-    def _allocate(self, obj: JSONObject) -> None:
-        """Fill in what was left open: families, addresses, node ports.
+    def _allocate(self, obj: JSONObject, *, owner: str) -> None:
+        """Fill in what was left open: families, addresses, node ports. What `owner` has already may be asked for.
 
         Raises Invalid for what was asked for and cannot be had; validation of all the rest comes afterwards.
         """
         spec = obj["spec"]
         if spec["type"] != "ExternalName":
             self._set_families(obj)
-            self._set_cluster_ip(obj)
+            self._set_cluster_ip(obj, owner)
         if spec["type"] in _WITH_NODE_PORTS:
-            self._set_node_ports(obj)
+            self._set_node_ports(obj, owner)
 
     def _set_families(self, obj: JSONObject) -> None:
         spec = obj["spec"]
@@ -125,11 +125,11 @@ class ServiceStrategy(Strategy):
             ],
         )
 
-    def _set_cluster_ip(self, obj: JSONObject) -> None:
+    def _set_cluster_ip(self, obj: JSONObject, owner: str) -> None:
         spec, allocations = obj["spec"], self._allocations
         given: list[str] = spec.get("clusterIPs") or []
         for ip in given:
-            if ip == "None" or allocations.ip_owner(ip) == _owner(obj):
+            if ip == "None" or allocations.ip_owner(ip) == owner:
                 continue
             why = ""
             if ipaddress.ip_address(ip) not in allocations.network:
@@ -142,13 +142,13 @@ class ServiceStrategy(Strategy):
             spec["clusterIP"] = allocations.free_ip()
             spec["clusterIPs"] = [spec["clusterIP"]]
 
-    def _set_node_ports(self, obj: JSONObject) -> None:
+    def _set_node_ports(self, obj: JSONObject, owner: str) -> None:
         """Check the node ports asked for; choose the others. One port over two protocols gets one number."""
         spec = obj["spec"]
         ports: list[JSONObject] = spec.get("ports") or []
         for index, port in enumerate(ports):
             number = port.get("nodePort")
-            if number and self._allocations.port_owner(number) != _owner(obj):
+            if number and self._allocations.port_owner(number) != owner:
                 why = self._port_fault(number)
                 if why:
                     _refuse(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
@@ -171,10 +171,6 @@ class ServiceStrategy(Strategy):
             valid = f"The range of valid ports is {ports.start}-{ports.stop - 1}"
             return f"provided port is not in the valid range. {valid}"
         return "" if self._allocations.port_owner(number) is None else "provided port is already allocated"
-
-
-def _owner(obj: JSONObject) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _refuse(obj: JSONObject, faults: list[FieldError]) -> None:
