@@ -79,6 +79,23 @@ class Deployed:
         )
         return done.returncode, done.stdout
 
+    async def interrupted(self, *arguments: str, when: str) -> str:
+        """What a command says that is interrupted as soon as it has said `when`."""
+        process = await asyncio.create_subprocess_exec(
+            COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        assert process.stdout is not None
+        said = ""
+        while when not in said:
+            line = await process.stdout.readline()
+            assert line, said
+            said += line.decode()
+        process.send_signal(signal.SIGINT)
+        said += (await process.stdout.read()).decode()
+        assert await process.wait() == 1, said
+        return said
+
     async def follow(self) -> Following:
         """`kubewright logs -f`."""
         process = await asyncio.create_subprocess_exec(
@@ -208,6 +225,30 @@ async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: De
     status = json.loads((await deployed.run("status", "-o", "json"))[1])
     assert status["converged"] is False
     assert "CrashLoopBackOff" in status["pods"][0]["why"]
+
+
+@pytest.mark.usefixtures("processes")
+async def test_who_interrupts_a_deploy_is_told_what_is_done_and_what_goes_on(deployed: Deployed) -> None:
+    sleeps_in_a_pod = "import os, time\nif 'POD' in os.environ: time.sleep(1000)\n"
+    deployed.project.set('env = { POD = "yes" }')
+    deployed.project.write(before=sleeps_in_a_pod)
+    said = await deployed.interrupted("deploy", when="replicas are available")
+    assert "Interrupted: all is applied, and Kubernetes goes on with it" in said
+    assert "created" not in await deployed.good("deploy", "--no-wait")
+
+
+async def test_who_interrupts_an_undeploy_is_told_what_goes_on(deployed: Deployed, namespace: str) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("deploy", "--no-wait")
+    kind = project.kind()
+    held = ObjectMeta(name="one", namespace=namespace, finalizers=["test.example.com/held"])
+    made = await client.create(kind(metadata=held))
+    said = await deployed.interrupted("undeploy", when="Removing ...")
+    assert "Interrupted: what is named above goes, the rest is still there; the same command removes it" in said
+    assert (await client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is not None
+    await client.get(Deployment, project.deployment, namespace=project.namespace)
+    await client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
+    assert project.crd in await deployed.good("undeploy")
 
 
 @pytest.mark.usefixtures("processes")

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import click
 
 from kubewright.cli import console
-from kubewright.cli.deployed import Target, namespace_option, timeout_option
+from kubewright.cli.deployed import Target, namespace_option, timeout_option, when_interrupted
 from kubewright.cli.options import image_option
 from kubewright.client.client import Client
 from kubewright.deployment.apply import deploy
 from kubewright.deployment.embedded import image_of, mark, same_project, table_of
 from kubewright.deployment.rollout import RolloutFailed, wait_for_rollout
 from kubewright.machinery.json import JSONObject
+
+_WHILE_APPLYING: Final = "what is named above is applied, the rest not yet; the same command goes on from there"
+_WHILE_WAITING: Final = "all is applied, and Kubernetes goes on with it; `kubewright status` says how far it is"
 
 
 @click.command("deploy")
@@ -43,8 +47,8 @@ def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Pa
 async def _deploy(target: Target, timeout: int | None) -> None:
     documents = _documents(target)
     async with target.client() as client:
-        with console.progress("Applying"):
-            outcomes: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
+        with when_interrupted(_WHILE_APPLYING), console.progress("Applying"):
             async for change in deploy(client, target.manifests.settings, documents):
                 outcomes[change.outcome] += 1
                 if change.outcome != "unchanged":
@@ -52,7 +56,8 @@ async def _deploy(target: Target, timeout: int | None) -> None:
         if unchanged := outcomes["unchanged"]:
             console.say(f"{unchanged} {'object' if unchanged == 1 else 'objects'} unchanged")
         if timeout is not None:
-            await _wait(client, target, timeout)
+            with when_interrupted(_WHILE_WAITING):
+                await _wait(client, target, timeout)
 
 
 def _documents(target: Target) -> list[JSONObject]:

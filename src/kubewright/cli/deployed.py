@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -74,6 +75,16 @@ class Target:
 def client_of(config: Config) -> Client:
     """Commands' own client. It tells warnings to people."""
     return Client(config, user_agent=FIELD_MANAGER, field_manager=FIELD_MANAGER, on_warning=console.warn)
+
+
+@contextmanager
+def when_interrupted(told: str) -> Generator[None]:
+    """Say what Ctrl-C leaves when it comes within the block: what is done, what is not, and what goes on from there."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        console.note(f"\nInterrupted: {told}")
+        raise
 
 
 async def agreed(client: Client, crds: Iterable[JSONObject], *, yes: bool) -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from kubewright.cli import console
-from kubewright.cli.deployed import Target, agreed, namespace_option, timeout_option, yes_option
+from kubewright.cli.deployed import Target, agreed, namespace_option, timeout_option, when_interrupted, yes_option
 from kubewright.deployment.apply import undeploy
 from kubewright.deployment.embedded import table_of
 from kubewright.deployment.pods import images_of
+
+_INTERRUPTED: Final = "what is named above goes, the rest is still there; the same command removes it"
 
 
 @click.command("undeploy")
@@ -46,7 +49,7 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
             return False
         images = await images_of(client, manifests)
         removed = 0
-        with console.progress("Removing"):
+        with when_interrupted(_INTERRUPTED), console.progress("Removing"):
             changes = undeploy(client, manifests.settings, manifests.objects(), keep_crds=keep_crds, timeout=timeout)
             async for change in changes:
                 if change.outcome == "deleted":
