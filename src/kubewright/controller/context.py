@@ -12,6 +12,7 @@ from kubewright.controller.events import EventRecorder
 from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.reconcile import Request
 from kubewright.controller.statuspatch import status_patch
+from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound
 from kubewright.machinery.json import JSONArray
 from kubewright.machinery.log import StructuredLogger
@@ -70,6 +71,11 @@ class Context(Generic[T]):
     def log(self) -> StructuredLogger:
         """Carries the controller's and the object's name."""
         return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
+
+    @property
+    def clock(self) -> Clock:
+        """The Manager's, which a test may move: ask `ctx.clock.now()` for the time."""
+        return self.client.clock
 
     @property
     def object(self) -> T:

@@ -1,6 +1,7 @@
 """What a reconciler reads and writes through its context."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TypeVar
 
 import pytest
@@ -55,6 +56,13 @@ def deployment() -> Deployment:
         metadata=ObjectMeta(name="web", namespace=NAMESPACE),
         spec=DeploymentSpec(replicas=1, selector=LabelSelector(match_labels=labels), template=template),
     )
+
+
+async def test_it_is_as_late_as_the_clock_of_the_manager_says(shop: Workshop) -> None:
+    async def ask(ctx: Context[ConfigMap]) -> datetime:
+        return ctx.clock.now()
+
+    assert await within(shop, ask) == shop.clock.now()
 
 
 async def test_an_applied_child_gets_the_namespace_and_the_controlling_owner(shop: Workshop) -> None:

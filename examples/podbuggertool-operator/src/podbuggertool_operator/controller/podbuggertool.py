@@ -82,7 +82,7 @@ async def take_up_spec(ctx: Context[Podbuggertool]) -> None:
 
 async def survey(ctx: Context[Podbuggertool]) -> Report:
     """How each Pod stands that should have the tool."""
-    tool, now, report = ctx.object, ctx.client.clock.now(), Report()
+    tool, now, report = ctx.object, ctx.clock.now(), Report()
     for pod in await ctx.list(Pod, labels=tool.spec.label):
         if can_have(pod, tool):
             report.pods[pod.metadata.name] = pod
@@ -101,7 +101,7 @@ async def add(ctx: Context[Podbuggertool], name: str, report: Report) -> Kubewri
     container = {"name": container_name(tool.spec.image), "image": tool.spec.image, "stdin": True, "tty": True}
     try:
         pod = await ctx.get(Pod, name)
-        if not can_have(pod, tool) or has(pod, tool) or why_not(pod, tool, ctx.client.clock.now()).reason != "Adding":
+        if not can_have(pod, tool) or has(pod, tool) or why_not(pod, tool, ctx.clock.now()).reason != "Adding":
             return None  # it has changed since it was listed
         seen = {"metadata": {"resourceVersion": pod.metadata.resource_version}}
         patch = StrategicPatch({**seen, "spec": {"ephemeralContainers": [container]}})
