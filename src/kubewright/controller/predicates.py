@@ -67,7 +67,7 @@ resource_version_changed = _of_updates(lambda old, new: old.resource_version != 
 
 
 def changed(what: Callable[[T], object]) -> Predicate:
-    """Of updates, those after which `what` says something else of the object: `changed(lambda pod: pod.status.phase)`.
+    """Of updates, those after which `what` says something else of the object than before.
 
     Both states are decoded for it.
     """
