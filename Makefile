@@ -10,7 +10,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 TARGET ?= embedded
 EXAMPLE ?= webserver-operator
-TESTS ?= tests examples
+# The tests of the examples are among those of `tests`, each example alone; on other control planes they run as they lie.
+TESTS ?= tests $(if $(filter embedded,$(TARGET)),,examples)
 HOURS ?= 3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=

@@ -13,6 +13,7 @@ import pytest
 
 from images import write_base, write_wheel
 from integration.command import COMMAND
+from integration.making import files, make
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests/golden/projects"
@@ -22,31 +23,6 @@ TARGETS = (
     "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
 )  # fmt: skip
 """Kubebuilder's, but for those that fetch tools and set up Kind."""
-
-
-def make(target: str, folder: Path, *arguments: str, **variables: str) -> str:
-    """What `make` says, by default in the environment that these tests run in. It has to succeed."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHON", "MAKE", "TARGET"))
-    }
-    environment.pop("VIRTUAL_ENV", None)
-    done = subprocess.run(
-        ["make", target, *arguments],
-        cwd=folder,
-        env=environment | (variables or {"VIRTUAL_ENV": str(Path(sys.executable).parents[1])}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """All but caches."""
-    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {str(path): (folder / path).read_bytes() for path in paths if "cache" not in str(path)}
 
 
 def test_the_golden_projects_are_what_the_commands_write() -> None:
