@@ -45,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("kubewright-*.whl"))
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "example", [pytest.param(each, id=each.name, marks=on_its_node_ports(each)) for each in EXAMPLES]
 )
