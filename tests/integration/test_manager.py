@@ -21,11 +21,12 @@ from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch, wait_for
 from kubewright.controller.pause import PAUSED
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Request
+from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
 from kubewright.models import Object
 from kubewright.models.meta import ObjectMeta
-from kubewright.testing import Cluster, eventually
+from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import failure as failure_of
 
 ARGUMENTS = ("--log-format=json", "--health-probe-bind-address=0", "--metrics-bind-address=0")
 
@@ -387,3 +388,27 @@ async def test_a_paused_object_is_left_alone_until_the_annotation_goes(
         assert await parts_of(cluster, namespace) == set()
         await cluster.client.patch(made, MergePatch({"metadata": {"annotations": {PAUSED: None}}}))
         await eventually(has_parts, cluster, namespace, {"g-0"})
+
+
+async def test_a_start_bears_with_a_server_that_has_bad_moments(cluster: Cluster, namespace: str, gizmos: None) -> None:
+    asked: set[str] = set()
+    lost: set[str] = set()
+
+    def answer(request: Request) -> Response | None:
+        if request.target in asked:
+            return None
+        asked.add(request.target)
+        return failure_of(503, "ServiceUnavailable")
+
+    def loses(request: Request) -> bool:
+        is_first = "accessreviews" in request.target and request.target not in lost
+        lost.add(request.target)
+        return is_first
+
+    async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
+        faults = Faults(account)
+        faults.answer, faults.loses = answer, loses
+        async with running(Manager([reconcile], config=faults, namespace=namespace)):
+            await cluster.client.create(Gizmo(metadata=ObjectMeta(name="g", namespace=namespace), spec=GizmoSpec()))
+            await eventually(cluster.client.get, ConfigMap, "g-0", namespace=namespace)
+    assert any("accessreviews" in each for each in asked & lost)

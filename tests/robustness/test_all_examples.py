@@ -205,9 +205,8 @@ def storm(gate: Gate, chance: random.Random) -> None:
     ]
 
     def fails(request: Request) -> bool:
-        """Not what an operator asks at its start: it would end, and be started again, until all goes well."""
-        at_start = request.path.endswith(NOT_COUNTED) or "limit=1" in request.query
-        return not at_start and chance.random() < SHARE / 2
+        """Not its question at the start whether a kind is served: no server says of that that it is 410."""
+        return "limit=1" not in request.query and chance.random() < SHARE / 2
 
     gate.answer = lambda request: chance.choice(answers)(request) if fails(request) else None
     gate.loses = fails

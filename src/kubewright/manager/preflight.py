@@ -6,13 +6,13 @@ Found here it is one clear line; found later it would be a cache that never sync
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubewright.cache.namespaces import Namespaces, each_of
 from kubewright.client.client import Client
-from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
+from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, Forbidden, NotFound
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kubewright.apis.authorization.v1 import ResourceAttributes
 
 _ANONYMOUS: Final = "system:anonymous"
+_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Seconds before a question is asked again."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,9 @@ def not_served(missing: Sequence[type[Object]]) -> str:
 
 
 async def _is_served(client: Client, kind: type[Object], namespace: str | None) -> bool:
+    within = namespace if kind.__api__.namespaced else None
     try:
-        await client.list_page(kind, limit=1, namespace=namespace if kind.__api__.namespaced else None)
+        await _answered(lambda: client.list_page(kind, limit=1, namespace=within), although_lost=False)
     except NotFound:
         return False
     except Forbidden:  # the check of the rules says it better, and says all of it
@@ -112,7 +117,7 @@ async def _is_allowed(client: Client, permission: Permission) -> bool:
 
     spec = SelfSubjectAccessReviewSpec(resource_attributes=permission.attributes())
     try:
-        answer = await client.create(SelfSubjectAccessReview(spec=spec))
+        answer = await _answered(lambda: client.create(SelfSubjectAccessReview(spec=spec)), although_lost=True)
     except Forbidden as error:
         if _ANONYMOUS in str(error):
             raise ConfigError(
@@ -121,3 +126,21 @@ async def _is_allowed(client: Client, permission: Permission) -> bool:
             ) from error
         return True  # who may not even ask is told when it matters
     return answer.status is not None and answer.status.allowed
+
+
+async def _answered(ask: Callable[[], Awaitable[T]], *, although_lost: bool) -> T:
+    """What `ask` gives, though the server is overloaded or starting: a bad moment is no reason not to start.
+
+    `although_lost`: the connection too may be lost. Raises what the last of several tries raised.
+    """
+    for pause in _PAUSES:
+        try:
+            return await ask()
+        except APIError as error:
+            if error.status.code != 429 and error.status.code < 500:
+                raise
+        except ConnectionFailed:
+            if not although_lost:
+                raise
+        await asyncio.sleep(pause)
+    return await ask()
