@@ -5,7 +5,6 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.error import URLError
 from urllib.request import urlopen
 
 from kubewright import MergePatch, ObjectMeta
@@ -135,7 +134,7 @@ def fetch(port: int) -> str:
     try:
         with urlopen(f"http://127.0.0.1:{port}", timeout=5) as answer:
             return str(answer.read().decode())
-    except (URLError, ConnectionError) as error:
+    except OSError as error:
         return f"nothing: {error}"
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -86,11 +87,19 @@ async def test_a_browser_shows_the_page_and_its_changes_and_finds_it_where_it_ha
 
 
 async def shows(page: str, port: int = PORT) -> None:
-    assert await asyncio.to_thread(fetch, port) == page
+    assert await now_at(port) == page
 
 
 async def is_closed(port: int) -> None:
-    assert await asyncio.to_thread(fetch, port) is None
+    assert await now_at(port) is None
+
+
+async def now_at(port: int) -> str | None:
+    """What `fetch` gives. Raises AssertionError where a connection was made and nothing came of it: to be asked again."""
+    try:
+        return await asyncio.to_thread(fetch, port)
+    except (OSError, HTTPException) as error:
+        raise AssertionError(f"node port {port}: {error!r}") from error
 
 
 def fetch(port: int) -> str | None:
