@@ -27,7 +27,8 @@ from kubewright.client.transport import HandlerTransport
 from kubewright.controller.loop import ControlLoop
 from kubewright.http.message import Request, Response
 from kubewright.http.stream import Pipe
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject
+from kubewright.machinery.patch import json_patch
 from kubewright.manager.metrics import Metrics
 from kubewright.manager.program import loop_factory
 from kubewright.models import Object
@@ -78,10 +79,11 @@ class Answers:
         parts = request.path.split("/")
         if "watch=true" in request.query:
             return Response(200, _HEADERS, self._watch(parts[-1]))
-        stated = msgspec.json.decode(request.body, type=JSONObject)
         if parts[-2] == "configmaps":
+            stated = msgspec.json.decode(request.body, type=JSONObject)
             return Response(201, _HEADERS, self._apply(parts[-1], stated))
-        return Response(200, _HEADERS, self._write_status(parts[-2], stated["status"]))
+        operations = msgspec.json.decode(request.body, type=JSONArray)
+        return Response(200, _HEADERS, self._write_status(parts[-2], operations))
 
     def _watch(self, resource: str) -> Pipe:
         """A watch of nothing yet; it begins with the end of the first list."""
@@ -99,11 +101,10 @@ class Answers:
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": stated["data"]}
         return self._tell("configmaps", "ADDED", config_map)
 
-    def _write_status(self, name: str, status: JSONObject) -> bytes:
+    def _write_status(self, name: str, operations: JSONArray) -> bytes:
         self._version += 1
-        widget = self._widgets[name]
+        widget = self._widgets[name] = json_patch(self._widgets[name], operations)
         widget["metadata"]["resourceVersion"] = str(self._version)
-        widget["status"] = status
         return self._tell("widgets", "MODIFIED", widget)
 
     def _metadata(self, name: str, operation: str, manager: str, fields: JSONObject) -> JSONObject:

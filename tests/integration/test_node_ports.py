@@ -22,7 +22,9 @@ async def web(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[We
     if target == "kubeconfig":
         pytest.skip("somebody's cluster runs images")
     async with cluster.images(STAND_INS):
-        yield Web(cluster, namespace)
+        web = Web(cluster, namespace)
+        await eventually(closed, web.port)  # the Service of the test before may still be going
+        yield web
 
 
 async def test_a_browser_is_served_by_every_ready_replica_in_turn(web: Web) -> None:
