@@ -55,7 +55,7 @@ from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.sources import Subscriber
 from kubewright.controller.tracing import TracedClient, Tracing
 from kubewright.machinery.clock import Clock, SystemClock
-from kubewright.machinery.errors import DecodeError, NotFound, TerminalError
+from kubewright.machinery.errors import Conflict, DecodeError, NotFound, TerminalError
 from kubewright.machinery.log import StructuredLogger, get_logger
 from kubewright.models import Object
 
@@ -63,6 +63,8 @@ T = TypeVar("T", bound=Object)
 
 _PATIENCE: Final = 5
 """Conflicts in a row after which they are told of: something else keeps writing the same fields."""
+_CONFLICT_WAIT: Final = timedelta(seconds=1)
+"""The longest wait after a conflict, however many there were: a cache that was late is soon not any more."""
 
 _TURN: Final = 64
 """Reconciles after which a worker lets others run, should none of them have waited for anything."""
@@ -103,6 +105,8 @@ class ControlLoop(Generic[T]):
         self._endings: list[Callable[[], None]] = []
         self._causes: dict[Request, list[Cause]] = {}
         self._paused: set[Request] = set()
+        self._conflicts: dict[Request, int] = {}
+        """In a row. They are no failures, which come again ever later."""
         self._stopped: set[Request] = set()
         """Requests whose deletes the fuse has stopped."""
         self.queue = WorkQueue(
@@ -220,6 +224,8 @@ class ControlLoop(Generic[T]):
         except Exception as raised:  # noqa: BLE001 - nothing that a reconciler raises ends the worker
             error = unwrapped(raised)
         again = False
+        if not isinstance(error, Conflict):
+            self._conflicts.pop(attempt.request, None)
         if error is not None:
             outcome, again = self._judge(error, attempt)
         elif self._stopped:
@@ -306,9 +312,11 @@ class ControlLoop(Generic[T]):
             return Outcome.SUCCESS, False
         log = self._about(attempt)
         if failure is Failure.CONFLICT:
-            level = logging.WARNING if attempt.number > _PATIENCE else logging.DEBUG
-            log.log(level, "Object changed meanwhile", error=str(error))
-            return Outcome.REQUEUE, True
+            count = self._conflicts[attempt.request] = self._conflicts.get(attempt.request, 0) + 1
+            level = logging.WARNING if count > _PATIENCE else logging.DEBUG
+            log.log(level, "Object changed meanwhile", error=str(error), conflicts=count)
+            self.queue.add(attempt.request, after=min(self.controller.backoff.delay(count), _CONFLICT_WAIT))
+            return Outcome.REQUEUE, False
         if failure is Failure.ENDING:
             log.debug("Namespace is being deleted", error=str(error))
             return Outcome.REQUEUE, True

@@ -310,7 +310,7 @@ async def test_conflicts_that_do_not_end_are_warned_of(
     await shop.create(config_map("web"))
     await clock.advance(1)
     warned = [each for each in caplog.records if each.msg == "Object changed meanwhile"]
-    assert warned[0].fields["attempt"] == 6  # type: ignore[attr-defined]
+    assert warned[0].fields["conflicts"] == 6  # type: ignore[attr-defined]
 
 
 async def test_a_terminal_error_is_not_tried_again_until_something_changes(
@@ -558,3 +558,19 @@ async def test_a_server_that_fails_for_a_while_is_tried_again(shop: Workshop, cl
 def test_a_cluster_scoped_request_has_no_namespace() -> None:
     assert str(Request(None, "node-1")) == "node-1"
     assert str(Request("shop", "web")) == "shop/web"
+
+
+async def test_a_conflict_comes_again_within_a_second_and_is_no_failure(shop: Workshop, clock: VirtualClock) -> None:
+    attempts: list[int] = []
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        attempts.append(ctx.attempt)
+        raise Conflict("changed")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(60):
+        await clock.advance(1)
+    assert len(attempts) >= 60
+    assert set(attempts) == {1}
