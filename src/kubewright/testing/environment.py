@@ -5,7 +5,6 @@ An API server behind TLS on a loopback port, and the controllers beside it.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -24,6 +23,7 @@ from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
 from kubewright.controlplane.plane import ControlPlane, ControlPlaneOptions
 from kubewright.http.message import Peer, Request, Response
+from kubewright.manager.working import working
 from kubewright.testing.cluster import Cluster
 
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
@@ -93,18 +93,7 @@ class Environment:
         api = APIAddress(address.hostname or "", self.served.port)
         options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=processes, api=api)
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
-        task = asyncio.create_task(plane.run(), name="control plane")
-        ready = asyncio.create_task(plane.wait_ready())
-
-        async def stop() -> None:
-            plane.stop()
-            await task
-
-        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            ready.cancel()
-            task.result()
-        stack.push_async_callback(stop)
+        await stack.enter_async_context(working(plane, name="control plane"))
 
     def _admin(self, folder: Path) -> Config:
         path = folder / "admin.kubeconfig"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from kubewright.manager import Manager
+from kubewright.manager.working import working
 
 
 @asynccontextmanager
@@ -15,14 +15,5 @@ async def running(manager: Manager) -> AsyncGenerator[Manager]:
 
     What makes the manager fail fails the block.
     """
-    task = asyncio.create_task(manager.run())
-    ready = asyncio.create_task(manager.wait_ready())
-    try:
-        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
+    async with working(manager):
         yield manager
-    finally:
-        ready.cancel()
-        manager.stop()
-        await task

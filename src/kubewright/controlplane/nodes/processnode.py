@@ -6,7 +6,6 @@ node ports are opened on this machine. Pods whose image has no command are simul
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import tempfile
 from collections.abc import Mapping
@@ -37,6 +36,7 @@ from kubewright.controlplane.selection import SCOPES
 from kubewright.machinery.clock import SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
+from kubewright.manager.working import working
 from kubewright.models.meta import ObjectMeta
 
 LABEL: Final = "kubewright.dev/processes"
@@ -84,7 +84,8 @@ class ProcessNode:
             stack.push_async_callback(server.close)
             await self._client.create(self._node())
             stack.push_async_callback(self._leave)
-            await self._run(stack, self._manager(runtime, server.port))
+            manager = self._manager(runtime, server.port)
+            await stack.enter_async_context(working(manager, name=f"node {self.name}"))
             await wait_for(self._client, Node, self.name, _takes_pods)
             self._stack = stack.pop_all()
         return self.name
@@ -123,20 +124,6 @@ class ProcessNode:
         manager.add(processes.run)
         manager.add(node_ports.run)
         return manager
-
-    async def _run(self, stack: AsyncExitStack, manager: Manager) -> None:
-        task = asyncio.create_task(manager.run(), name=f"node {self.name}")
-        ready = asyncio.create_task(manager.wait_ready())
-
-        async def stop() -> None:
-            manager.stop()
-            await task
-
-        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            ready.cancel()
-            task.result()
-        stack.push_async_callback(stop)
 
     async def _leave(self) -> None:
         """Nobody runs the Pods any more: no more are to come, and those that are there go."""
