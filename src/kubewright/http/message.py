@@ -82,6 +82,11 @@ class Response:
     tunnel: Callable[[Tunnel], Awaitable[None]] | None = None
     """With status 101 of a server: what speaks the protocol that the connection changes to. It closes with that."""
 
+    @classmethod
+    def plain(cls, status: int, text: str) -> Response:
+        """A response of plain text."""
+        return cls(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())
+
     async def read(self) -> bytes:
         """The whole body."""
         if not isinstance(self.body, bytes):

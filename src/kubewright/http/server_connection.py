@@ -353,7 +353,7 @@ def _own_lines(response: Response) -> str:
 
 
 def _plain(status: int, why: str) -> Response:
-    return Response(status, {"content-type": "text/plain; charset=utf-8"}, f"{why}\n".encode())
+    return Response.plain(status, f"{why}\n")
 
 
 def _failed() -> tuple[Response, str]:

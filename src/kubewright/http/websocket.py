@@ -108,4 +108,4 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
 
 
 def _refused(why: str) -> Response:
-    return Response(400, {"content-type": "text/plain; charset=utf-8"}, f"{why}\n".encode())
+    return Response.plain(400, f"{why}\n")

@@ -60,6 +60,6 @@ class Scrapes:
     async def handle(self, request: Request) -> Response:
         """A `Handler` for `/metrics`."""
         if request.path != "/metrics":
-            return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+            return Response.plain(404, "404 page not found\n")
         content_type, body = self._metrics.render(request.headers.get("accept", ""))
         return Response(200, {"content-type": content_type}, body)

@@ -139,7 +139,7 @@ class ProcessRuntime:
         if what == "portForward" and len(rest) == 2:
             return self._forward(Name(*rest), request)
         if len(rest) != 3:
-            return _text(404, "404 page not found\n")
+            return Response.plain(404, "404 page not found\n")
         namespace, pod, container = rest
         name, query = Name(namespace, pod), parse_qs(request.query)
         if what == "containerLogs":
@@ -147,24 +147,24 @@ class ProcessRuntime:
         if what == "attach":
             return self._enter(name, container, request, None)
         if what == "exec" and "command" not in query:
-            return _text(400, "you must specify at least 1 command for the container\n")
+            return Response.plain(400, "you must specify at least 1 command for the container\n")
         if what == "exec":
             return self._enter(name, container, request, query["command"])
-        return _text(404, "404 page not found\n")
+        return Response.plain(404, "404 page not found\n")
 
     def _enter(self, name: Name, container: str, request: Request, command: list[str] | None) -> Response:
         """Let somebody into a container: to run a command, or to what runs in it."""
         try:
             runner = self._pods[name].container(container)
         except KeyError:
-            return _text(404, f"container {container} of pod {name} does not run here\n")
+            return Response.plain(404, f"container {container} of pod {name} does not run here\n")
         if runner.state.running is None:
-            return _text(500, f'unable to upgrade connection: container not found ("{container}")\n')
+            return Response.plain(500, f'unable to upgrade connection: container not found ("{container}")\n')
         if request.upgrade != "websocket":
-            return _text(400, "Upgrade request required: to WebSocket, which kubectl speaks from 1.31 on\n")
+            return Response.plain(400, "Upgrade request required: to WebSocket, which kubectl speaks from 1.31 on\n")
         wishes = Wishes.of(parse_qs(request.query))
         if not (wishes.stdin or wishes.stdout or wishes.stderr):
-            return _text(400, "you must specify at least 1 of stdin, stdout, stderr\n")
+            return Response.plain(400, "you must specify at least 1 of stdin, stdout, stderr\n")
         from kubewright.http.websocket import accept  # its library takes long to load, and most enter nothing
 
         async def speak(socket: WebSocket) -> None:
@@ -182,9 +182,9 @@ class ProcessRuntime:
         """Let somebody speak with the ports of a Pod."""
         runner = self._pods.get(name)
         if runner is None or runner.ended:
-            return _text(404, f"pod {name} does not run here\n")
+            return Response.plain(404, f"pod {name} does not run here\n")
         if request.upgrade != "websocket":
-            return _text(400, "Upgrade request required: to WebSocket, which kubectl speaks from 1.31 on\n")
+            return Response.plain(400, "Upgrade request required: to WebSocket, which kubectl speaks from 1.31 on\n")
         from kubewright.http.websocket import accept
 
         return accept(request, PORT_PROTOCOLS, lambda socket: PortForward(socket, runner.address).serve())
@@ -194,9 +194,9 @@ class ProcessRuntime:
         try:
             log = self._find_log(name, container, previous=previous)
         except KeyError:
-            return _text(404, f"container {container} of pod {name} does not run here\n")
+            return Response.plain(404, f"container {container} of pod {name} does not run here\n")
         except NoLog as error:
-            return _text(400, str(error).format(f'"{container}" in pod "{name.name}"'))
+            return Response.plain(400, str(error).format(f'"{container}" in pod "{name.name}"'))
         return Response(200, {"content-type": "text/plain"}, log.read(_options(query, self._clock.now())))
 
     def _find_log(self, name: Name, container: str, *, previous: bool) -> ContainerLog:
@@ -239,7 +239,3 @@ def _options(query: Mapping[str, str], now: datetime) -> LogOptions:
         tail=int(query["tailLines"]) if "tailLines" in query else None,
         limit=int(query["limitBytes"]) if "limitBytes" in query else None,
     )
-
-
-def _text(status: int, text: str) -> Response:
-    return Response(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())

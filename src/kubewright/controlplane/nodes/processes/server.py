@@ -50,10 +50,10 @@ class KubeletServer:
         try:
             allowed = await self._may(peer, verb)
         except KubewrightError as error:
-            return _text(500, f"the API server could not be asked whether this is allowed: {error}\n")
+            return Response.plain(500, f"the API server could not be asked whether this is allowed: {error}\n")
         if not allowed:
             who = f'user "{peer.common_name}" may not {verb} nodes/proxy of node "{self._node}"'
-            return _text(403, f"Forbidden: {who}\n")
+            return Response.plain(403, f"Forbidden: {who}\n")
         return await self._handler(request)
 
     async def _may(self, peer: Peer, verb: str) -> bool:
@@ -66,7 +66,3 @@ class KubeletServer:
         )
         review = await self._client.create(SubjectAccessReview(spec=access))
         return review.status is not None and review.status.allowed
-
-
-def _text(status: int, text: str) -> Response:
-    return Response(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())
