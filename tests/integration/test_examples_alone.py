@@ -7,7 +7,6 @@ Nothing but Kubewright's wheel and what its own pyproject.toml names is in its e
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from integration.making import files, make
+from integration.nodeports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(project.parent for project in ROOT.glob("examples/*/pyproject.toml"))
@@ -25,12 +25,6 @@ PIP = ("pip", "--quiet", "--disable-pip-version-check")
 
 def run(*command: str | Path) -> None:
     subprocess.run(command, check=True)
-
-
-def on_its_node_ports(example: Path) -> pytest.MarkDecorator:
-    """A node port is the whole machine's where Pods run as processes: not beside others that use it."""
-    port = re.search(r"\b3[0-2]\d{3}\b", (example / "README.md").read_text())
-    return pytest.mark.xdist_group(f"node port {port[0]}" if port else example.name)
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "example", [pytest.param(each, id=each.name, marks=on_its_node_ports(each)) for each in EXAMPLES]
+    "example", [pytest.param(each, id=each.name, marks=on_its_node_port(each / "README.md")) for each in EXAMPLES]
 )
 def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_tests(
     example: Path, wheel: Path, tmp_path: Path, target: str

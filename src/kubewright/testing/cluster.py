@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -45,6 +46,17 @@ def _added(table: ImageTable, images: Mapping[str, Image]) -> Generator[None]:
     finally:
         for name in images:
             table.remove(name)
+
+
+@asynccontextmanager
+async def connected(admin: Config) -> AsyncGenerator[Cluster]:
+    """A Cluster by way of `admin`, for as long as the block lasts; what it has written to files goes with it."""
+    with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
+        cluster = Cluster(admin, Path(folder))
+        try:
+            yield cluster
+        finally:
+            await cluster.close()
 
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"

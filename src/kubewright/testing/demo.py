@@ -12,7 +12,6 @@ import asyncio
 import logging
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -24,7 +23,7 @@ from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.machinery.errors import KubewrightError
 from kubewright.models import CustomResource
 from kubewright.models.rbac import PolicyRule
-from kubewright.testing.cluster import Cluster
+from kubewright.testing.cluster import Cluster, connected
 from kubewright.testing.environment import Environment
 from kubewright.testing.realcontrolplane import RealControlPlane
 from kubewright.testing.walkthrough import Summary, Walkthrough
@@ -123,13 +122,8 @@ class Demo:
 @asynccontextmanager
 async def _real() -> AsyncGenerator[Cluster]:
     """A real control plane. Raises ConfigError when it is not on this machine."""
-    with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
-        async with RealControlPlane() as real:
-            cluster = Cluster(real.config, Path(folder))
-            try:
-                yield cluster
-            finally:
-                await cluster.close()
+    async with RealControlPlane() as real, connected(real.config) as cluster:
+        yield cluster
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final, Literal, ParamSpec, TypeAlias
+from typing import Final, ParamSpec, TypeAlias
 
 import msgspec
 
@@ -155,11 +155,15 @@ class Faults(Transport):
             except ConnectionError as error:
                 chunks.put_nowait((clock(), error))
 
-        reading, dying = asyncio.ensure_future(read()), asyncio.ensure_future(self._died.wait())
+        async def die() -> None:
+            await self._died.wait()
+            chunks.put_nowait((clock(), None))
+
+        tasks = [asyncio.create_task(read()), asyncio.create_task(die())]
         within_line = False
         try:
             while True:
-                came, chunk = await self._next(chunks, dying)
+                came, chunk = await chunks.get()
                 await asyncio.sleep(max(0.0, came + self.lag - clock()))
                 self._check_alive()
                 if isinstance(chunk, BaseException):
@@ -174,24 +178,10 @@ class Faults(Transport):
                 within_line = not chunk.endswith(b"\n")
                 yield chunk
         finally:
-            reading.cancel()
-            dying.cancel()
-            await asyncio.gather(reading, dying, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await Response(200, body=body).aclose()
-
-    async def _next(
-        self, chunks: asyncio.Queue[tuple[float, bytes | BaseException | None]], dying: asyncio.Future[Literal[True]]
-    ) -> tuple[float, bytes | BaseException | None]:
-        if chunks.empty():
-            coming = asyncio.ensure_future(chunks.get())
-            either: set[asyncio.Future[Any]] = {coming, dying}
-            try:
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-                self._check_alive()
-                return coming.result()
-            finally:
-                coming.cancel()
-        return chunks.get_nowait()
 
 
 async def killed_after_each_write(config: Config) -> AsyncIterator[Faults]:

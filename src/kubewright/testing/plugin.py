@@ -10,11 +10,9 @@ tests may write to).
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -53,12 +51,10 @@ def control_plane(target: str) -> Iterator[Config]:
 @pytest_asyncio.fixture
 async def cluster(control_plane: Config) -> AsyncIterator[Cluster]:
     """The control plane, as an administrator."""
-    from kubewright.testing.cluster import Cluster
+    from kubewright.testing.cluster import connected
 
-    with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
-        cluster = Cluster(control_plane, Path(folder))
+    async with connected(control_plane) as cluster:
         yield cluster
-        await cluster.close()
 
 
 @pytest_asyncio.fixture

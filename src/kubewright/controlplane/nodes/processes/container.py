@@ -181,9 +181,8 @@ class ContainerRunner:
             )
         except OSError as error:
             return failure(f"cannot exec in container {self.spec.name}: {error}")
-        ended = asyncio.ensure_future(
-            process.wait()
-        )  # begun at once: whatever becomes of the client, it is attended to
+        # Begun at once: whatever becomes of the client, the process is attended to.
+        ended = asyncio.ensure_future(process.wait())
         try:
             await channels.greet()
             code = await channels.serve(process, ended)
