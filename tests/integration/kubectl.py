@@ -6,8 +6,15 @@ import asyncio
 import json
 import os
 import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from kubewright.controlplane.nodes.processes.images import Image
+from kubewright.testing import Cluster
 
 
 def find_kubectl() -> str | None:
@@ -36,7 +43,11 @@ class Kubectl:
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
-            env={**os.environ, "KUBE_EDITOR": "sed -i s/nginx:1/nginx:2/"},
+            env={
+                **os.environ,
+                "KUBECACHEDIR": str(self._kubeconfig.parent / "cache"),  # what it remembers of kinds, for hours
+                "KUBE_EDITOR": "sed -i s/nginx:1/nginx:2/",
+            },
         )
 
     async def __call__(self, *arguments: str, given: str = "", fails: bool = False) -> str:
@@ -48,3 +59,16 @@ class Kubectl:
 
     async def json(self, *arguments: str) -> Any:
         return json.loads(await self(*arguments, "-o", "json"))
+
+
+@asynccontextmanager
+async def beside_processes(
+    cluster: Cluster, namespace: str, target: str, images: Mapping[str, Image]
+) -> AsyncGenerator[Kubectl]:
+    """kubectl, where new Pods of these images run as processes. Skips where neither is to be had."""
+    if target == "kubeconfig":
+        pytest.skip("somebody's cluster runs images")
+    if KUBECTL is None:
+        pytest.skip("there is no kubectl")
+    async with cluster.images(images):
+        yield Kubectl(cluster.kubeconfig(), namespace)

@@ -7,10 +7,9 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl
+from integration.kubectl import Kubectl, beside_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Pod
 from kubewright.models import codec
@@ -32,12 +31,8 @@ IMAGES = {**STAND_INS, "registry.test/echo": Image((sys.executable, "-S", "-c", 
 
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    if target == "kubeconfig":
-        pytest.skip("somebody's cluster runs images")
-    if KUBECTL is None:
-        pytest.skip("there is no kubectl")
-    async with cluster.images(IMAGES):
-        yield Kubectl(cluster.kubeconfig(), namespace)
+    async with beside_processes(cluster, namespace, target, IMAGES) as kubectl:
+        yield kubectl
 
 
 async def run(cluster: Cluster, namespace: str, image: str, port: int) -> None:

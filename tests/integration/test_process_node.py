@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl
+from integration.kubectl import KUBECTL, Kubectl, beside_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.http.client import HTTPClient
@@ -25,12 +25,8 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    if target == "kubeconfig":
-        pytest.skip("somebody's cluster runs images")
-    if KUBECTL is None:
-        pytest.skip("there is no kubectl")
-    async with cluster.images(STAND_INS):
-        yield Kubectl(cluster.kubeconfig(), namespace)
+    async with beside_processes(cluster, namespace, target, STAND_INS) as kubectl:
+        yield kubectl
 
 
 async def pod_of(cluster: Cluster, namespace: str, **container: object) -> None:

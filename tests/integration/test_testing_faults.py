@@ -84,6 +84,33 @@ async def test_nothing_of_the_dead_reaches_the_server(copies: Copies) -> None:
     assert faults.writes == 0
 
 
+async def test_an_operator_rests_when_all_is_written(copies: Copies) -> None:
+    faults = Faults(copies.cluster.config)
+    faults.lag = 0.3
+    async with running(copies.operator(faults)):
+        await copies.original("original")
+        await eventually(copies.both, "original")
+        await faults.rest(quiet=1)
+        assert faults.writes == 2
+
+
+async def test_who_never_stops_writing_does_not_rest(copies: Copies) -> None:
+    faults = Faults(copies.cluster.config)
+    client = Client(faults)
+
+    async def write() -> None:
+        number = 0
+        while True:
+            metadata = ObjectMeta(name=f"n-{(number := number + 1)}", namespace=copies.namespace)
+            await client.create(ConfigMap(metadata=metadata))
+
+    writing = asyncio.create_task(write())
+    with pytest.raises(AssertionError, match="still being written after 1 s"):
+        await faults.rest(quiet=0.5, within=1)
+    writing.cancel()
+    await client.close()
+
+
 async def test_a_check_that_fails_for_another_reason_is_told_at_once(copies: Copies) -> None:
     async def check() -> None:
         raise ValueError("no number")

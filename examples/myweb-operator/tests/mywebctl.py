@@ -16,9 +16,11 @@ needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
 async def kubectl(cluster: Cluster, *arguments: str) -> str:
     """What a command says; it has to succeed."""
     assert KUBECTL is not None
+    kubeconfig = cluster.kubeconfig()
     process = await asyncio.create_subprocess_exec(
         KUBECTL,
-        f"--kubeconfig={cluster.kubeconfig()}",
+        f"--kubeconfig={kubeconfig}",
+        f"--cache-dir={kubeconfig.parent / 'cache'}",  # by default it remembers for hours which kinds there are
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

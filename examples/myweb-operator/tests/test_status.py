@@ -88,6 +88,7 @@ async def test_nothing_is_written_when_nothing_differs(
     async with running(new_operator(faults)) as operator:
         await webs.create()
         web = await webs.completes()
+        await faults.rest()
         written, reconciled = faults.writes, reconciles(operator)
         for number in range(5):
             web = await webs.client.patch(web, MergePatch({"metadata": {"annotations": {"note": str(number)}}}))

@@ -1,6 +1,5 @@
 """What the tests do with Podbuggertools and Pods, and what they look at."""
 
-import asyncio
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -124,11 +123,8 @@ class Podbuggertools:
             await self.has([f"ephemeral-{image}" for image in images], pod=pod)
 
     async def rest(self, faults: Faults) -> None:
-        """Wait until the operator has written all that it has to say, however long that takes."""
-        seen = -1
-        while seen != faults.writes:
-            seen = faults.writes
-            await asyncio.sleep(LOOK_AGAIN.total_seconds() + 0.5)
+        """Wait until the operator has written all that it has to say, though it has looked again."""
+        await faults.rest(quiet=LOOK_AGAIN.total_seconds() + 0.5)
 
     async def pending(self, reason: str, tool: str = "tool", *, pod: str = "pod") -> Podbuggertool:
         """The tool, once it says that it is not in the Pod, and why."""

@@ -93,6 +93,7 @@ async def test_nothing_is_written_when_nothing_differs(
     async with running(new_operator(faults)) as operator:
         await podsets.create(replicas=3)
         podset = await podsets.completes(replicas=3)
+        await faults.rest()
         before, looks = faults.writes, reconciles(operator)
         for number in range(5):
             podset = await podsets.client.patch(podset, MergePatch({"metadata": {"annotations": {"n": str(number)}}}))

@@ -103,6 +103,19 @@ class Faults(Transport):
             dying.cancel()
             await asyncio.gather(passing, dying, return_exceptions=True)
 
+    async def rest(self, *, quiet: float = 2, within: float = 300) -> None:
+        """Wait until nothing has been written for `quiet` seconds: what there was to do is done, and all is told.
+
+        Raises AssertionError when there is no such time `within` so many seconds.
+        """
+        clock = asyncio.get_running_loop().time
+        began, written = clock(), -1
+        while written != self.writes:
+            if clock() > began + within:
+                raise AssertionError(f"it is still being written after {within:g} s: {self.writes} writes by now")
+            written = self.writes
+            await asyncio.sleep(quiet)
+
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
         self._check_alive()
         if _is_watch(request):
