@@ -115,8 +115,9 @@ async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespac
     assert obj.data == {"c": "3"}
     obj = await client.patch(ConfigMap, StrategicPatch({"data": {"d": "4"}}), name="a", namespace=namespace)
     assert obj.data == {"c": "3", "d": "4"}
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid) as refused:
         await client.patch(obj, JSONPatch([{"op": "test", "path": "/data/c", "value": "another"}]))
+    assert refused.value.patch_did_not_apply
 
 
 async def test_apply_creates_takes_over_and_lets_go(client: Client, namespace: str) -> None:
@@ -240,6 +241,7 @@ async def test_what_breaks_the_schema_is_invalid_and_says_where(client: Client, 
     with pytest.raises(Invalid, match=r"spec\.size") as raised:
         await client.create(Gadget(metadata=ObjectMeta(name="g", namespace=namespace), spec=GadgetSpec(size=-1)))
     assert [cause.field for cause in raised.value.causes] == ["spec.size"]
+    assert not raised.value.patch_did_not_apply
 
 
 @pytest.mark.usefixtures("gadgets")

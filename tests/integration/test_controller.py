@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, GizmoStatus, reconcile
+from kubewright import CustomResource, Model, XValidation
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
 from kubewright.controller import Context, controller
@@ -162,6 +163,44 @@ async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
             await gone(cluster.client.get, Gizmo, obj.metadata.name, namespace=namespace)
         assert cleaned == ["g"]
         assert sum(chosen.metrics.controllers["gizmo"].failures.values()) == 0
+
+
+class ChestSpec(Model):
+    locked: bool = False
+
+
+class Chest(CustomResource, group="kubewright.test", version="v1", markers=[XValidation("!oldSelf.spec.locked")]):
+    spec: ChestSpec
+
+
+class OpenChest(CustomResource, group="kubewright.test", version="v1", kind="Chest"):
+    spec: ChestSpec
+
+
+async def test_a_rule_that_keeps_a_finalizer_on_is_told_of_as_the_api_server_says_it(
+    cluster: Cluster, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.install(Chest)
+
+    async def finalize(ctx: Context[Chest]) -> None:
+        """Has nothing to do."""
+
+    @controller(Chest, finalizer=FINALIZER, finalize=finalize)
+    async def keep(ctx: Context[Chest]) -> None:
+        """Has nothing to do."""
+
+    async def told() -> None:
+        errors = [vars(each)["fields"]["error"] for each in caplog.records if each.msg == "Reconcile failed"]
+        assert errors
+        assert 'Chest.kubewright.test "c" is invalid' in errors[0]
+
+    metadata = ObjectMeta(name="c", namespace=namespace, finalizers=[FINALIZER])
+    async with running(Manager([keep], config=cluster.config, namespace=namespace)):
+        obj = await cluster.client.create(Chest(metadata=metadata, spec=ChestSpec(locked=True)))
+        await cluster.client.delete(obj)
+        await eventually(told)
+        await cluster.install(OpenChest)
+        await gone(cluster.client.get, Chest, "c", namespace=namespace)
 
 
 async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: str, manager: Manager) -> None:

@@ -42,7 +42,7 @@ class StrategicPatch:
 
 @dataclass(frozen=True, slots=True)
 class JSONPatch:
-    """RFC 6902: a list of operations, all or none; a `test` that fails is Invalid."""
+    """RFC 6902: a list of operations, all or none; a `test` that fails is an Invalid with `patch_did_not_apply`."""
 
     content_type: ClassVar[str] = "application/json-patch+json"
     operations: Sequence[Mapping[str, Any]]

@@ -7,14 +7,14 @@ from typing import Generic, TypeVar
 from kubewright.cache.client import CachedClient
 from kubewright.client.client import Propagation
 from kubewright.client.lists import Labels, ObjectList
-from kubewright.client.patch import JSONPatch, Patch
+from kubewright.client.patch import Patch
 from kubewright.controller.events import EventRecorder
+from kubewright.controller.guardedpatch import guarded_patch, test
 from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.reconcile import Request
 from kubewright.controller.statuspatch import status_patch
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound
-from kubewright.machinery.json import JSONArray
+from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.machinery.log import StructuredLogger
 from kubewright.models import Object, Struct
 from kubewright.models.values import encode
@@ -150,21 +150,11 @@ class Context(Generic[T]):
         wanted = encode(status)
         if wanted == self._status:
             return
-        await self._patch_status(status_patch(self._kind, self._status, wanted), if_unchanged)
-        self._status = wanted
-
-    async def _patch_status(self, changes: JSONArray, if_unchanged: bool) -> None:
-        tests = [{"op": "test", "path": "/metadata/uid", "value": self.object.metadata.uid}]
+        changes = status_patch(self._kind, self._status, wanted)
         if if_unchanged:
-            tests.append({"op": "test", "path": "/metadata/resourceVersion", "value": self._version})
-        try:
-            written = await self.client.patch(self.object, JSONPatch((*tests, *changes)), subresource="status")
-        except Invalid as error:
-            if any(cause.field for cause in error.causes):
-                raise
-            kind, name = self._kind.__api__.kind, self.object.metadata.name
-            raise Conflict(f"{kind} {name!r}: it was written meanwhile, or is another one by now") from error
-        self._version = written.metadata.resource_version
+            changes.insert(0, test("/metadata/resourceVersion", self._version))
+        written = await guarded_patch(self.client, self.object, changes, subresource="status")
+        self._status, self._version = wanted, written.metadata.resource_version
 
     def _adopt(self, obj: Object) -> None:
         meta = obj.metadata

@@ -27,8 +27,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from kubewright.client.client import Client
-from kubewright.client.patch import JSONPatch, MergePatch
-from kubewright.machinery.errors import Conflict, Invalid, NotFound
+from kubewright.client.patch import MergePatch
+from kubewright.controller.guardedpatch import guarded_patch, test
+from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -46,19 +47,13 @@ async def add_finalizer(client: Client, obj: T, finalizer: str) -> T:
 
 
 async def remove_finalizer(client: Client, obj: Object, finalizer: str) -> None:
-    """Take the finalizer off. An object that is gone is fine. Raises Conflict when its finalizers changed meanwhile.
+    """Take the finalizer off. An object that is gone is fine. Raises Conflict when its finalizers changed meanwhile,
+    Invalid when the object breaks a rule that came after it.
 
     Other changes do not matter, so that what `finalize` wrote to the object itself is no conflict.
     """
     place = f"/metadata/finalizers/{obj.metadata.finalizers.index(finalizer)}"
-    operations = (
-        {"op": "test", "path": "/metadata/uid", "value": obj.metadata.uid},
-        {"op": "test", "path": place, "value": finalizer},
-        {"op": "remove", "path": place},
-    )
     try:
-        await client.patch(obj, JSONPatch(operations))
+        await guarded_patch(client, obj, (test(place, finalizer), {"op": "remove", "path": place}))
     except NotFound:
         return
-    except Invalid as error:
-        raise Conflict(f"{obj.kind} {obj.metadata.name!r}: its finalizers changed meanwhile") from error

@@ -26,9 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from kubewright.machinery.fields import FieldError
+
+UNAPPLIED: Final = "the server rejected our request due to an error in our request"
+"""What the API server says of a JSON patch that does not fit the object, in place of what is wrong with a field.
+Source: applyJSPatch in k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
 
 
 class KubewrightError(Exception):
@@ -256,6 +261,14 @@ class Invalid(APIError):
     """The object breaks a rule; `causes` names each field."""
 
     code, reason = 422, "Invalid"
+
+    @property
+    def patch_did_not_apply(self) -> bool:
+        """No rule was broken: a JSON patch has a `test` that failed, or a path that is not there.
+
+        The object is another than whoever wrote the patch thought.
+        """
+        return self.status.message == UNAPPLIED
 
     @classmethod
     def of(cls, kind: str, group: str, name: str, faults: Sequence[FieldError]) -> Invalid:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from kubewright.machinery.errors import BadRequest, Invalid, RequestTooLarge, StatusDetails
+from kubewright.machinery.errors import UNAPPLIED, BadRequest, Invalid, RequestTooLarge, StatusDetails
 from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object
 
 MAX_OPERATIONS: Final = 10_000
@@ -82,9 +82,7 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
                     raise _NotApplicable(f"{copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
             root = _apply(root, operation)
     except _NotApplicable as error:
-        raise Invalid(
-            "the server rejected our request due to an error in our request", details=StatusDetails()
-        ) from error
+        raise Invalid(UNAPPLIED, details=StatusDetails()) from error
     return root
 
 

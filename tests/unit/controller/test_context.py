@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
@@ -21,7 +22,8 @@ from kubewright.apis.core.v1 import (
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context, controller
 from kubewright.controller.predicates import Predicate
-from kubewright.machinery.errors import ConfigError, Conflict, NotFound
+from kubewright.http.message import Response
+from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound, Status, StatusCause, StatusDetails
 from kubewright.models.meta import LabelSelector, ObjectMeta
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
@@ -241,6 +243,25 @@ async def test_a_status_is_not_written_over_a_change_that_was_not_seen(shop: Wor
     await shop.create(deployment())
     assert len(refused) == 1
     assert (await shop.admin.get(Deployment, "web", namespace=NAMESPACE)).status.replicas == 2
+
+
+async def test_a_status_that_an_admission_policy_refuses_is_no_conflict(shop: Workshop) -> None:
+    why = "ValidatingAdmissionPolicy 'few' with binding 'few' denied request: too many"
+    details = StatusDetails("web", "apps", "deployments", causes=(StatusCause(message=why),))  # as a real one says it
+    refusal = Status(422, "Invalid", f'deployments.apps "web" is forbidden: {why}', details)
+    refused: list[str] = []
+
+    @controller(Deployment)
+    async def reconcile(ctx: Context[Deployment]) -> None:
+        with pytest.raises(Invalid) as error:
+            await ctx.update_status(DeploymentStatus(replicas=7), if_unchanged=True)
+        refused.append(str(error.value))
+
+    answer = Response(422, body=msgspec.json.encode(refusal.to_dict()))
+    shop.spoil = lambda request: answer if request.path.endswith("/status") else None
+    await shop.run(reconcile)
+    await shop.create(deployment())
+    assert refused == [f'deployments.apps "web" is forbidden: {why}']
 
 
 async def test_what_is_not_cached_is_read_from_the_server(shop: Workshop) -> None:
