@@ -40,6 +40,22 @@ SIMULATED: Final = {"type": "kwok"}
 _BARE: Final = ("etcd", "kube-apiserver")
 _CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler", "kwok")
 
+_POD_DELETE: Final[JSONObject] = {
+    "apiVersion": "kwok.x-k8s.io/v1alpha1",
+    "kind": "Stage",
+    "metadata": {"name": "pod-delete"},
+    "spec": {
+        "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
+        "selector": {
+            "matchExpressions": [{"key": ".metadata | select(.deletionGracePeriodSeconds > 0)", "operator": "Exists"}]
+        },
+        "next": {"delete": True},
+    },
+}
+"""In place of kwok's stage of that name. The API server itself removes a Pod that has no grace; kwok, which deletes by
+name, would come too late at times, and remove the Pod that has the name by then.
+"""
+
 _READY_WITHIN: Final = 60.0
 _STOPPED_WITHIN: Final = 15.0
 
@@ -208,7 +224,8 @@ class RealControlPlane:
         )
         self._run("kube-scheduler", *common, "--kube-api-qps=500", "--kube-api-burst=1000")
         stages = sorted((self._binaries.parent / "stages").glob("*.yaml"))
-        self._write("stages.yaml", b"\n---\n".join(stage.read_bytes() for stage in stages))
+        texts = [stage.read_bytes() for stage in stages if stage.stem != "pod-delete"]
+        self._write("stages.yaml", b"\n---\n".join((*texts, json.dumps(_POD_DELETE).encode())))
         self._run(
             "kwok",
             f"--kubeconfig={self.kubeconfig}",

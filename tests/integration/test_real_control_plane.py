@@ -1,0 +1,49 @@
+"""What tests may rely on from the real control plane that they run on."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from kubewright import Client, ObjectMeta
+from kubewright.apis.core.v1 import Container, Pod, PodSpec, ServiceAccount
+from kubewright.testing import eventually, gone
+from kubewright.testing.realcontrolplane import RealControlPlane
+
+
+async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that_was_deleted(target: str) -> None:
+    if target != "real":
+        pytest.skip("needs the real control plane: --target=real")
+    async with RealControlPlane() as control_plane:
+        client, nodes = Client(control_plane.config), control_plane.pids["kwok"]
+        await eventually(client.get, ServiceAccount, "default", namespace="default")
+        await client.create(pod("web"))
+        await is_ready(client, "web")
+        os.kill(nodes, signal.SIGSTOP)
+        await client.delete(Pod, "web", namespace="default", grace_period=0)
+        await gone(client.get, Pod, "web", namespace="default")
+        again = await client.create(pod("web"))
+        last = await client.create(pod("last"))
+        os.kill(nodes, signal.SIGCONT)
+        await is_ready(client, "web")
+        await client.delete(last, grace_period=30)  # as long as its node takes
+        await gone(client.get, Pod, "last", namespace="default")
+        assert (await client.get(Pod, "web", namespace="default")).metadata.uid == again.metadata.uid
+        await client.close()
+
+
+def pod(name: str) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=PodSpec(containers=[Container(name="web", image="nginx")]),
+    )
+
+
+async def is_ready(client: Client, name: str) -> None:
+    async def check() -> None:
+        conditions = (await client.get(Pod, name, namespace="default")).status.conditions
+        assert ("Ready", "True") in [(each.type, each.status) for each in conditions]
+
+    await eventually(check)
