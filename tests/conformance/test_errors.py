@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conformance.rawapi import API
 
 
@@ -137,8 +139,9 @@ async def test_a_method_that_a_resource_does_not_have_is_not_allowed(api: API, n
     (await api.send("PUT", f"{ns}/configmaps", config_map())).expect(405)
 
 
-async def test_a_resource_version_of_the_future_is_a_timeout(api: API, ns: str) -> None:
-    answer = (await api.get(f"{ns}/configmaps?resourceVersion=999999999")).expect(504)
+@pytest.mark.parametrize("more", ["", "&resourceVersionMatch=NotOlderThan&limit=1"])
+async def test_a_resource_version_of_the_future_is_a_timeout(api: API, ns: str, more: str) -> None:
+    answer = (await api.get(f"{ns}/configmaps?resourceVersion=999999999{more}")).expect(504)
     assert answer.reason == "Timeout"
     assert answer.causes[0][0] == "ResourceVersionTooLarge"
     assert answer.json["details"]["retryAfterSeconds"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final, NamedTuple
 
-from kubewright.machinery.errors import APIError, DeadlineExceeded, Forbidden, Gone, NotFound
+from kubewright.machinery.errors import APIError, Forbidden, Gone, NotFound
 
 BASE: Final = 0.5
 """Seconds to wait after a failure, give or take a half; after each further one in a row, twice as many."""
@@ -37,7 +37,6 @@ class Recovery:
     def __init__(self) -> None:
         self._failures = 0
         self._expiries = 0
-        self._silences = 0
 
     def step(self, failure: Exception | None, *, progressed: bool, lasted: float) -> Step:
         """How to go on after an attempt of `lasted` seconds that ended by `failure`, or by the server's will if None.
@@ -46,22 +45,17 @@ class Recovery:
         """
         if progressed or lasted > LIMIT:
             self._failures = self._expiries = 0
-        if progressed or not isinstance(failure, DeadlineExceeded):
-            self._silences = 0
         self._failures += 1
         if failure is None:
             return Step(0.0 if self._failures == 1 else self._backoff(), False)
         if isinstance(failure, Gone):
             self._expiries += 1
             return Step(0.0 if self._expiries == 1 else self._backoff(), True)
-        if isinstance(failure, DeadlineExceeded):
-            self._silences += 1
         delay = self._backoff(PATIENT_LIMIT if isinstance(failure, Forbidden | NotFound) else LIMIT)
         if isinstance(failure, APIError):
             delay = max(delay, failure.retry_after or 0.0)
-        # A server that was put back to an older state says nothing to who asks for what comes after a version that it
-        # has not reached: two silences in a row are taken for that. A kind that is gone takes its versions with it.
-        return Step(delay, self._silences > 1 or isinstance(failure, NotFound))
+        # A kind that is gone takes its versions with it.
+        return Step(delay, isinstance(failure, NotFound))
 
     def _backoff(self, limit: float = LIMIT) -> float:
         wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)

@@ -8,9 +8,9 @@ Guarantees
     Changes are handed on in the order in which the server made them.
     What was deleted while there was no stream, and is past the server's memory of changes (410 Gone), is found: the
     new list replaces the old one as a whole. No failure ends it. It waits after each, for twice as long each time up
-    to `Backoff.limit` and with a part left to chance, and no less than the server asks for (Retry-After). A stream on
-    which nothing comes, not even a bookmark, for `SILENCE` seconds is given up for a new one. An object that can't be
-    read is reported and skipped.
+    to `Backoff.limit` and with a part left to chance, and no less than the server asks for (Retry-After). A stream may
+    be quiet until the time is over for which it was asked: no server has to send bookmarks. One that does not end then
+    is given up for a new one. An object that can't be read is reported and skipped.
 
 Follows client-go's tools/cache Reflector and
 https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
@@ -38,20 +38,23 @@ from kubewright.machinery.errors import (
     Gone,
     Invalid,
     KubewrightError,
+    ServerTimeout,
 )
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
-SILENCE: Final = 80.0
-"""Seconds. A server sends a bookmark about once a minute."""
-
-STREAM_SECONDS: Final = (300, 600)
-"""How long a stream is asked to last: a time in between, so that those of many clients do not end together."""
+STREAM_SECONDS: Final = (120, 240)
+"""How long a stream is asked to last: a time in between, so that those of many clients do not end together. Short,
+since it is the end of a stream that tells one on which nothing happens from one that is dead.
+"""
 
 SLACK: Final = 30.0
 """Seconds by which a stream may overrun what was asked."""
+
+QUIET: Final = 60.0
+"""Seconds of a stream without any news after which it is asked whether the server knows where to go on."""
 
 PAGE_SIZE: Final = 500
 
@@ -127,6 +130,8 @@ class Reflector(Generic[T]):
         """What has come of a list that is not complete."""
         self._streams_lists = True
         self._progressed = False
+        self._quiet = False
+        """Whether nothing new came on the last stream, which lasted."""
 
     async def run(self) -> None:
         """Go on until cancelled."""
@@ -141,10 +146,14 @@ class Reflector(Generic[T]):
             except Exception as error:  # noqa: BLE001 - a watch that ends would leave everyone who relies on it blind
                 _log.exception("A watch failed unexpectedly", resource=self._endpoint.resource)
                 failure = error
-            await self._recover(failure, self._clock.monotonic() - started)
+            lasted = self._clock.monotonic() - started
+            self._quiet = lasted > QUIET and not self._progressed
+            await self._recover(failure, lasted)
 
     async def _follow(self) -> None:
         """List if need be, then watch until the stream ends."""
+        if self._quiet and await self._was_put_back():
+            self._version = None
         if self._version is None and self._streams_lists:
             try:
                 await self._watch()
@@ -160,6 +169,25 @@ class Reflector(Generic[T]):
         if self._version is None:
             await self._list()
         await self._watch()
+
+    async def _was_put_back(self) -> bool:
+        """Whether the server has not reached the version that we are at.
+
+        One that was put back to an older state says nothing to who asks for what comes after such a version; of a list
+        that must not be older it says that there is none.
+        """
+        if self._version is None:
+            return False
+        not_older = {"limit": "1", "resourceVersion": str(self._version), "resourceVersionMatch": "NotOlderThan"}
+        try:
+            await self._rest.request(
+                "GET", self._path, {**self._selection, **not_older}, accept=self._endpoint.accept_list
+            )
+        except ServerTimeout as error:
+            if any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
+                return True
+            raise
+        return False
 
     async def _recover(self, failure: Exception | None, lasted: float) -> None:
         """Get over the end of a stream."""
@@ -210,8 +238,9 @@ class Reflector(Generic[T]):
             self._listing = {}
             self._sink.listing()
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        deadline = self._clock.monotonic() + seconds + SLACK
-        stream = self._rest.watch(self._path, query, accept=self._endpoint.accept, silence=SILENCE)
+        longest = seconds + SLACK
+        deadline = self._clock.monotonic() + longest
+        stream = self._rest.watch(self._path, query, accept=self._endpoint.accept, silence=longest)
         async with aclosing(stream) as batches:
             async for batch in batches:
                 if self._listing is None:

@@ -290,39 +290,54 @@ async def test_a_lost_connection_loses_no_event(
     assert diary.lines == ["add a@3", "update a@11", "delete a@12"]
 
 
-async def test_a_silent_stream_is_given_up_for_a_new_one(
-    server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
+async def test_a_stream_on_which_nothing_comes_is_kept_until_its_time_is_over(
+    server: Server, clock: VirtualClock, informer: Informer[Widget], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A real server sends no bookmark of a version that the client has already."""
+    informer.start()
+    call = await server.call()
+    stream = call.stream()
+    stream.send(bookmark(10, ends_list=True))
+    await clock.advance(float(call.query["timeoutSeconds"]))
+    assert server.idle
+    stream.end()
+    (await server.call()).answer({"metadata": {"resourceVersion": "10"}, "items": []})
+    assert (await server.call()).query["resourceVersion"] == "10"
+    assert caplog.messages == []
+
+
+async def test_a_stream_that_does_not_end_when_its_time_is_over_is_given_up_for_a_new_one(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
-    await clock.advance(79)
-    assert server.idle
-    await clock.advance(3)
-    resumed = await server.call()
-    assert resumed.query["resourceVersion"] == "10"
+    await clock.advance(240 + 30 + 1)
     assert stream.closed
+    assert "was silent" in str(informer.last_error)
+    (await server.call()).answer({"metadata": {"resourceVersion": "10"}, "items": []})
+    assert (await server.call()).query["resourceVersion"] == "10"
 
 
-async def test_bookmarks_keep_a_quiet_stream_alive(
+async def test_bookmarks_say_where_a_quiet_stream_can_be_gone_on_with(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server)
-    for minute in range(4):
+    for minute in range(3):
         await clock.advance(60)
         stream.send(bookmark(100 + minute))
         await settle()
-    assert server.idle
-    assert not stream.closed
+    stream.end()
+    assert (await server.call()).query["resourceVersion"] == "102", "it spoke: it knows where to go on"
 
 
 async def test_a_stream_that_overruns_its_time_is_left(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server)
-    for minute in range(11):
+    for minute in range(5):
         await clock.advance(60)
         stream.send(bookmark(100 + minute))
         await settle()
-    assert stream.closed, "it was asked to last 10 minutes at most"
+    assert stream.closed, "it was asked to last 4 minutes at most"
     assert (await server.call()).watches
 
 
@@ -330,10 +345,14 @@ async def test_a_server_that_was_put_back_to_an_older_state_is_listed_anew(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     """It says nothing at all to who asks for what comes after a version that it has not reached."""
-    await synced(informer, server, widget("a", 3), widget("b", 900), version=1000)
-    await clock.advance(82)
-    (await server.call()).stream()
-    await clock.advance(85)
+    stream = await synced(informer, server, widget("a", 3), widget("b", 900), version=1000)
+    await clock.advance(120)
+    stream.end()
+    asked = await server.call()
+    assert asked.query == {"limit": "1", "resourceVersion": "1000", "resourceVersionMatch": "NotOlderThan"}
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    status = {"kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout", "details": {"causes": causes}}
+    asked.answer(status, status=504)
     anew = await server.call()
     assert anew.streams_list
     assert "resourceVersion" not in anew.query

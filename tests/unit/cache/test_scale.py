@@ -104,7 +104,7 @@ async def test_a_cache_to_which_nothing_happens_sends_nothing(
     stream.send(added(widget("a", 3)), bookmark(9, ends_list=True))
     await cache.wait_synced()
     with Steps() as steps:
-        for minute in range(4):
+        for minute in range(2):
             await clock.advance(60)
             stream.send(bookmark(10 + minute))
             await settle()

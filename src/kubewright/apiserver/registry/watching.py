@@ -130,7 +130,7 @@ class Watch:
         if self._ahead:
             events = [event for event in events if event.revision > self._ahead]
         chunk = b"".join([self._shown_event(event) for event in events])
-        if not chunk and self._bookmark_due:
+        if not chunk and self._bookmark_due and self._store.revision >= self._ahead:
             chunk = self._frames.bookmark(self._store.revision, initial_events_end=False)
         self._bookmark_due = False if chunk else self._bookmark_due
         return chunk

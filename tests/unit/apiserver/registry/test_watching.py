@@ -106,12 +106,14 @@ async def test_a_watcher_that_does_not_keep_up_is_told_to_start_over(api: API) -
     assert (kind, status["code"]) == ("ERROR", 410)
 
 
-async def test_a_watch_from_a_revision_to_come_is_silent_until_then(api: API) -> None:
+async def test_a_watch_from_a_revision_to_come_is_silent_until_then(api: API, clock: VirtualClock) -> None:
     now = int((await api.config_map("a"))["metadata"]["resourceVersion"])
-    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={now + 2}")
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion={now + 2}")
+    waiting = asyncio.ensure_future(watch.names(1))
+    await clock.advance(65)
     for name in ("b", "c", "d"):
         await api.config_map(name)
-    assert await watch.names(1) == [("ADDED", "d")]
+    assert await waiting == [("ADDED", "d")]
 
 
 async def test_only_the_first_event_of_a_watched_table_tells_the_columns(api: API) -> None:
