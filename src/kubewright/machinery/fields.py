@@ -98,8 +98,3 @@ def too_long(field: str, limit: int) -> FieldError:
 def too_many(field: str, count: int, limit: int) -> FieldError:
     unit = "item" if limit == 1 else "items"
     return FieldError("FieldValueTooMany", field, count, f"must have at most {limit} {unit}")
-
-
-def too_few(field: str, count: int, limit: int) -> FieldError:
-    unit = "item" if limit == 1 else "items"
-    return FieldError("FieldValueTooFew", field, count, f"must have at least {limit} {unit}")

@@ -61,7 +61,7 @@ def test_a_pod_is_counted_once_whatever_step_its_counting_has_reached() -> None:
 def test_what_was_noted_and_let_go_is_counted_by_the_next_reconcile() -> None:
     """The process died between letting the pods go and writing the counts."""
     asked = job(completions=3, status={"succeeded": 1, "uncountedTerminatedPods": {"succeeded": ["a", "b"]}})
-    status = progress.counted(asked, asked.status, still_held={"b"})
+    status = progress.counted(asked.status, still_held={"b"})
     assert status.succeeded == 2
     assert status.uncounted_terminated_pods is not None
     assert status.uncounted_terminated_pods.succeeded == ["b"]

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from kubewright.http.message import Request
 from kubewright.machinery.json import JSONObject
 
 ANONYMOUS: Final = "system:anonymous"
@@ -51,17 +50,6 @@ LOOPBACK: Final = UserInfo("system:apiserver", (MASTERS_GROUP, AUTHENTICATED_GRO
 
 ANONYMOUS_USER: Final = UserInfo(ANONYMOUS, (UNAUTHENTICATED_GROUP,))
 """A request without credentials."""
-
-
-class Authenticator(Protocol):
-    """Tells who sent a request, from its peer's certificate or its Authorization header."""
-
-    def authenticate(self, request: Request) -> UserInfo | None:
-        """The user, with `system:authenticated` among the groups; None when this authenticator sees no credentials.
-
-        Raises Unauthorized for credentials that it recognises as its own and finds bad.
-        """
-        ...
 
 
 def service_account_name(namespace: str, name: str) -> str:

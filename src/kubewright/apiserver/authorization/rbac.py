@@ -19,8 +19,6 @@ from kubewright.apiserver.authorization.attributes import ALLOWED, AccessAttribu
 from kubewright.apiserver.authorization.rules import Rule, compile_rules
 from kubewright.machinery.json import JSONObject
 
-KINDS: Final = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
-
 _Key: TypeAlias = tuple[str, str]
 """Namespace (empty for the cluster) and name."""
 _Subject: TypeAlias = tuple[str, str]

@@ -80,15 +80,6 @@ def label_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
     return faults
 
 
-def required_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
-    """Faults of the selector of a workload, which may not be empty."""
-    if selector is None:
-        return [required(path)]
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        return [invalid(path, selector, "empty selector is invalid for deployment")]
-    return label_selector(path, selector)
-
-
 def quantity(path: str, value: Any) -> list[FieldError]:
     """A quantity that may not be negative."""
     amount = Quantity.of(value)

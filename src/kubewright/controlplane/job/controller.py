@@ -98,7 +98,7 @@ class JobReconciler:
         status = progress.noted(job, count, ended, end, now)
         await ctx.update_status(status)
         await self._free(ctx, [pod for pod in ended if tally.is_tracked(pod)])
-        counted = progress.counted(job, status)
+        counted = progress.counted(status)
         if end is not None and not count.terminating:
             counted = progress.finished(counted, end, now)
         await ctx.update_status(counted)

@@ -83,7 +83,7 @@ def ended(job: Job, children: Sequence[Pod], end: End | None) -> list[Pod]:
 
 def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, now: datetime) -> JobStatus:
     """The status that notes `ended`, before they are let go."""
-    status = counted(job, job.status, still_held={pod.metadata.uid for pod in ended})
+    status = counted(job.status, still_held={pod.metadata.uid for pod in ended})
     before = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded, failed = list(before.succeeded), list(before.failed)
     for pod in ended:
@@ -110,7 +110,7 @@ def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, n
     return status
 
 
-def counted(job: Job, status: JobStatus, still_held: set[str] | None = None) -> JobStatus:
+def counted(status: JobStatus, still_held: set[str] | None = None) -> JobStatus:
     """The status with the pods counted that were noted and have been let go."""
     noted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     held = still_held or set()
