@@ -5,62 +5,29 @@ Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.gvk import GroupVersion
-from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.machinery.json import JSONObject, is_object
+from kubewright.schema.descent import Check, compile_descent
 from kubewright.schema.node import Node
 from kubewright.schema.path import Path, bracketed
-
-Check: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
 
 
 def compile_check(root: Node) -> Check | None:
     """What finds the faults of embedded objects below `root`; None when the schema has none."""
-    return _below(root)
+    return compile_descent(root, _compiled)
 
 
 def _compiled(node: Node) -> Check | None:
-    below = _below(node)
-    if not node.embedded:
-        return below
-
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
-        if is_object(value):
-            _check_object(value, path, faults)
-        if below is not None:
-            below(value, path, faults)
-
-    return check
+    return compile_descent(node, _compiled, _check_object if node.embedded else None)
 
 
-def _below(node: Node) -> Check | None:
-    if node.builtin:
-        return None
-    children = {key: found for key, child in node.properties.items() if (found := _compiled(child))}
-    values = _compiled(node.values) if node.values is not None else None
-    items = _compiled(node.items) if node.items is not None else None
-    if not children and values is None and items is None:
-        return None
-
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
-        if is_object(value):
-            for key, item in value.items():
-                if key in children:
-                    children[key](item, (path, key), faults)
-                elif values is not None:
-                    values(item, (path, (key,)), faults)
-        elif is_array(value) and items is not None:
-            for index, item in enumerate(value):
-                items(item, (path, index), faults)
-
-    return check
-
-
-def _check_object(value: JSONObject, path: Path, faults: list[FieldError]) -> None:
+def _check_object(value: Any, path: Path, faults: list[FieldError]) -> None:
+    if not is_object(value):
+        return
     for key, judge in (("apiVersion", _version_fault), ("kind", _kind_fault)):
         place = bracketed((path, key))
         if key not in value:

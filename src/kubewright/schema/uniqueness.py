@@ -6,14 +6,13 @@ Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias
+from typing import Any
 
 from kubewright.machinery.fields import FieldError, duplicate, invalid
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
+from kubewright.schema.descent import Check, compile_descent
 from kubewright.schema.node import Node
 from kubewright.schema.path import Path, bracketed
-
-_Check: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
 
 
 def compile_check(root: Node) -> Callable[[JSONObject], list[FieldError]] | None:
@@ -43,49 +42,18 @@ def repeated(values: JSONArray) -> list[int]:
     return found
 
 
-def _compiled(node: Node) -> _Check | None:
-    if node.builtin:
+def _compiled(node: Node) -> Check | None:
+    return compile_descent(node, _compiled, _list_check(node))
+
+
+def _list_check(node: Node) -> Check | None:
+    if node.builtin or node.items is None or node.list_type == "atomic":
         return None
-    children = {key: found for key, child in node.properties.items() if (found := _compiled(child))}
-    values = _compiled(node.values) if node.values is not None else None
-    items = _compiled(node.items) if node.items is not None else None
-    if node.items is not None and node.list_type != "atomic":
-        return _list_check(node, items)
-    if items is not None:
-        return _each_item(items)
-    return _each_field(children, values) if children or values else None
-
-
-def _each_field(children: dict[str, _Check], values: _Check | None) -> _Check:
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
-        if is_object(value):
-            for key, item in value.items():
-                if key in children:
-                    children[key](item, (path, key), faults)
-                elif values is not None:
-                    values(item, (path, (key,)), faults)
-
-    return check
-
-
-def _each_item(items: _Check) -> _Check:
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
-        if is_array(value):
-            for index, item in enumerate(value):
-                items(item, (path, index), faults)
-
-    return check
-
-
-def _list_check(node: Node, items: _Check | None) -> _Check:
-    below = _each_item(items) if items is not None else None
     find = _same_items if node.list_type == "set" else _same_keys
 
     def check(value: Any, path: Path, faults: list[FieldError]) -> None:
         if is_array(value):
             find(value, node.list_keys, path, faults)
-        if below is not None:
-            below(value, path, faults)
 
     return check
 
