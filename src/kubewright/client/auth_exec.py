@@ -15,8 +15,8 @@ from datetime import datetime
 
 import msgspec
 
-from kubewright.client.auth import Credential
 from kubewright.client.config import ExecPlugin
+from kubewright.client.credentials import Credential, bearer
 from kubewright.client.tls import KeyPair
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import ConfigError
@@ -138,7 +138,7 @@ class ExecCredentials:
         if not status.token and not cert:
             raise self._error("gave neither a token nor a client certificate")
         pair = (cert.encode(), key.encode()) if cert else self._pair
-        credential = self._credential = Credential(f"Bearer {status.token}" if status.token else "", pair)
+        credential = self._credential = Credential(bearer(status.token) if status.token else "", pair)
         self._expires = status.expiration_timestamp
         return credential
 

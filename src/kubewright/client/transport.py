@@ -13,8 +13,9 @@ from ssl import SSLContext
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
-from kubewright.client.auth import Credential, credentials_of, pair_of
+from kubewright.client.auth import credentials_of, pair_of
 from kubewright.client.config import Config, Impersonation
+from kubewright.client.credentials import Credential
 from kubewright.client.retry import delay_after_answer, delay_after_loss
 from kubewright.client.tls import ClientTLS, KeyPair
 from kubewright.http.client import HTTPClient
