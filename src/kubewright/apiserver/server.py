@@ -8,22 +8,22 @@ What `APIServer` puts together, and where each part comes from:
 
     storage         Store                          objects and events
     registry        ResourceSet                    resources, each with its Registry
-    registry        builtin.install(server)        the built-in kinds, from the catalog and `registry/<group>.py`
-    apiextensions   install(server)                serves CustomResourceDefinitions; observes their commits
-    authentication  build(server) -> Authentication  `.authenticate(Request) -> UserInfo`, `.key_set()` for JWKS,
-                                                   `.impersonate(Request, AccessAttributes, Authorizer) -> UserInfo`
-    authorization   build(server) -> Authorizer      RBAC; observes roles and bindings
-    admission       build(server) -> list[AdmissionPlugin]
+    authentication  Authentication                 who is asking
+    authorization   RBAC                           may they; observes roles and bindings
+    registry        builtin.install                the built-in kinds, from the catalog and `registry/<group>.py`
+    admission       build_chain                    what may change or refuse a write
+    apiextensions   Definitions                    serves CustomResourceDefinitions; observes their commits
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from kubewright.apiserver import admission, apiextensions, authentication, authorization
 from kubewright.apiserver.admission.attributes import AdmissionPlugin
-from kubewright.apiserver.authentication import Authentication
-from kubewright.apiserver.authorization.rbac import RBAC
+from kubewright.apiserver.admission.chain import build_chain
+from kubewright.apiserver.apiextensions.definitions import Definitions
+from kubewright.apiserver.authentication.authentication import build_authentication
+from kubewright.apiserver.authorization.authorizer import build_authorizer
 from kubewright.apiserver.bootstrap import create_missing
 from kubewright.apiserver.endpoints.metrics import Metrics
 from kubewright.apiserver.endpoints.paths import PathEndpoints
@@ -31,6 +31,7 @@ from kubewright.apiserver.endpoints.pipeline import Pipeline
 from kubewright.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright.apiserver.expiry import EventExpiry
 from kubewright.apiserver.options import ServerOptions
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import builtin
 from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.apiserver.storage.store import Log, Store
@@ -47,26 +48,23 @@ class APIServer:
     Raises ConfigError when the data folder cannot be used, or is in use.
     """
 
-    authentication: Authentication
-    authorizer: RBAC
-
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
         self._store = Store(history=self.options.history, log=_open_log(self.options.data))
         self._admission: list[AdmissionPlugin] = []
         self.resources = ResourceSet(self._store, self._admission, self.options.clock)
-        self.authentication = authentication.build(self)
-        self.authorizer = authorization.build(self)
-        builtin.install(self)
-        self._admission.extend(admission.build(self))
-        apiextensions.install(self)
+        authentication = build_authentication(self.resources, self.options)
+        authorizer = build_authorizer(self.resources)
+        builtin.install(ServerParts(self.options, self.resources, authentication, authorizer))
+        self._admission.extend(build_chain(self.resources, self.options.disabled_admission))
+        self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
-            self.authentication,
-            self.authorizer,
+            authentication,
+            authorizer,
             ResourceEndpoints(self.resources, self.options.clock),
-            PathEndpoints(self.resources, metrics, self.options.issuer, self.authentication.key_set),
+            PathEndpoints(self.resources, metrics, self.options.issuer, authentication.key_set),
             metrics,
         )
 

@@ -7,9 +7,3 @@ instances    how its objects behave
 columns      how they are shown
 definitions  follows the commits of definitions and does all of this in time
 """
-
-from __future__ import annotations
-
-from kubewright.apiserver.apiextensions.definitions import install
-
-__all__ = ["install"]

@@ -25,20 +25,14 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.registry.resourceset import ResourceSet
-    from kubewright.apiserver.server import APIServer
 
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 _RESOURCE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-def install(server: APIServer) -> None:
-    """Serve the custom resources of a server, those that it already holds and those to come."""
-    Definitions(server.resources, server.options.clock)
-
-
 class Definitions:
-    """The definitions of a server, and what is served of them."""
+    """The definitions of a server, and what is served of them: those that it already holds, and those to come."""
 
     def __init__(self, resources: ResourceSet, clock: Clock) -> None:
         self._resources = resources

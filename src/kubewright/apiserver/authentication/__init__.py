@@ -3,9 +3,3 @@
 A request is its client certificate's user, or its bearer token's (a static token, or a service account's), or else
 `system:anonymous`. Whoever may `impersonate` can then be somebody else.
 """
-
-from __future__ import annotations
-
-from kubewright.apiserver.authentication.authentication import Authentication, build
-
-__all__ = ["Authentication", "build"]

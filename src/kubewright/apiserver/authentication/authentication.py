@@ -17,7 +17,8 @@ from kubewright.machinery.errors import Unauthorized
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
+    from kubewright.apiserver.options import ServerOptions
+    from kubewright.apiserver.registry.resourceset import ResourceSet
 
 _KEY_FILE: Final = "service-account.key"
 
@@ -73,12 +74,11 @@ class Authentication:
         return self.service_accounts.key_set()
 
 
-def build(server: APIServer) -> Authentication:
+def build_authentication(resources: ResourceSet, options: ServerOptions) -> Authentication:
     """Authentication for a server: its static tokens, and service accounts with the key kept in its data folder."""
-    options = server.options
 
     def lookup(resource: str, namespace: str, name: str) -> JSONObject | None:
-        return server.resources.registry(resource).read(name, namespace)
+        return resources.registry(resource).read(name, namespace)
 
     service_accounts = ServiceAccountTokens(_signing_key(options.data), options.issuer, lookup, options.clock.now)
     return Authentication(service_accounts, options.tokens, anonymous=options.anonymous)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.refused import RefusedStrategy
 from kubewright.apiserver.registry.strategy import Strategy
-
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
 _REFUSED: Final = (
     "mutatingadmissionpolicies",
@@ -21,5 +19,5 @@ _REFUSED: Final = (
 )
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {plural: RefusedStrategy() for plural in _REFUSED}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kubewright.apiserver.apiextensions.definitions import CLEANUP_FINALIZER
 from kubewright.apiserver.apiextensions.naming import is_established, set_terminating
 from kubewright.apiserver.apiextensions.validation import validate, validate_update
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery import time
 from kubewright.machinery.clock import Clock
@@ -19,10 +20,9 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"customresourcedefinitions": DefinitionStrategy(server.options.clock)}
 
 

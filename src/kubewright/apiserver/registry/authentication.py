@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubewright.apiserver.authentication import Authentication
+from kubewright.apiserver.authentication.authentication import Authentication
 from kubewright.apiserver.authentication.jwt import InvalidToken
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.authorization import ReviewStrategy, answer
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action
@@ -21,10 +22,9 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "tokenreviews": ReviewStrategy(TokenReview(authentication=server.authentication)),
         "selfsubjectreviews": ReviewStrategy(SelfReview(clock=server.options.clock)),

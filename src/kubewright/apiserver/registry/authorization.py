@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.authorization.attributes import AccessAttributes
 from kubewright.apiserver.authorization.rbac import RBAC
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action
 from kubewright.machinery.errors import BadRequest, Invalid
@@ -20,12 +21,11 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _GROUP: Final = "authorization.k8s.io"
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     rbac = server.authorizer
     return {
         "subjectaccessreviews": ReviewStrategy(AccessReview(rbac=rbac)),

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.conversion import Conversion, VersionedPlural
 from kubewright.apiserver.registry.plain import PlainStrategy
@@ -20,7 +21,6 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _PLURAL: Final = "horizontalpodautoscalers"
 _DEFAULT_UTILIZATION: Final = 80
@@ -76,7 +76,7 @@ CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
 }
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {_PLURAL: AutoscalerStrategy()}
 
 

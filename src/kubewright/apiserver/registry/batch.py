@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks, jobupdate
 from kubewright.apiserver.registry.apps import workload
 from kubewright.apiserver.registry.core import podspec
@@ -15,7 +16,6 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _UNLIMITED: Final = 2**31 - 1
 _COUNTS: Final = (
@@ -35,7 +35,7 @@ _ORPHANS: Final = (
 )
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"jobs": JobStrategy(), "cronjobs": CronJobStrategy()}
 
 

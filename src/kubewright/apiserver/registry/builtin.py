@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from kubewright.apiserver import catalog, printers
 from kubewright.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.conversion import Conversion, VersionedPlural
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.resource import Resource
@@ -25,9 +25,6 @@ from kubewright.apiserver.registry.views import ScaleView, StatusView
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.schema.node import Components
 from kubewright.schema.structural import Schema
-
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
 _MODULES = {
     "": "core",
@@ -54,7 +51,7 @@ _MODULES = {
 }
 
 
-def install(server: APIServer) -> None:
+def install(server: ServerParts) -> None:
     """Serve every built-in resource, in the order of discovery."""
     load = _SchemaLoader()
     for group in catalog.groups():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cryptography.x509 import load_pem_x509_csr
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.strategy import Strategy
@@ -23,12 +24,11 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _DECISIONS: Final = ("Approved", "Denied")
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"certificatesigningrequests": SigningRequestStrategy(server.options.clock)}
 
 

@@ -6,17 +6,14 @@ Follows k8s.io/kubernetes pkg/registry/resource and pkg/apis/resource/v1/default
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.json import JSONObject
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
-
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "deviceclasses": Strategy(),
         "resourceclaims": ResourceClaimStrategy(),

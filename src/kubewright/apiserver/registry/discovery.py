@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core import addresses
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubewright.machinery.json import JSONObject
-
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -22,7 +20,7 @@ _MAX_ADDRESSES: Final = 100
 _MAX_PORTS: Final = 20000
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"endpointslices": EndpointSliceStrategy()}
 
 

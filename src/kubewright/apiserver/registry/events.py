@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.conversion import Conversion, VersionedPlural
 from kubewright.apiserver.registry.core.events import NewerEventStrategy, from_core, to_stored
 from kubewright.apiserver.registry.strategy import Strategy
-
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
 CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
     ("v1", "events"): Conversion("events", "v1", to_stored, from_core)
 }
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"events": NewerEventStrategy()}

@@ -6,13 +6,10 @@ Follows k8s.io/kubernetes pkg/registry/flowcontrol.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.strategy import Strategy
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
-
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"flowschemas": Strategy(), "prioritylevelconfigurations": Strategy()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.core import addresses
 from kubewright.apiserver.registry.networkpolicy import NetworkPolicyStrategy
@@ -16,14 +17,13 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _NOT_IN_A_PATH: Final = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_ITS_END: Final = ("/..", "/.")
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "ingresses": IngressStrategy(),
         "ingressclasses": Strategy(),

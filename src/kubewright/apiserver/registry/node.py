@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import UpsertStrategy
 from kubewright.apiserver.registry.strategy import Strategy
@@ -12,11 +12,8 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
-
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"runtimeclasses": RuntimeClassStrategy()}
 
 

@@ -12,6 +12,7 @@ from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.authorization.attributes import AccessAttributes, forbidden_object
 from kubewright.apiserver.authorization.rbac import RBAC
 from kubewright.apiserver.authorization.rules import Rule, compile_rules, quoted, uncovered
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import UpsertStrategy
 from kubewright.apiserver.registry.strategy import Strategy
@@ -22,14 +23,13 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _EVERYTHING: Final = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), urls=("*",)))
 _COLLECTED: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     rbac = server.authorizer
     return {
         "roles": RoleStrategy(rbac, "roles"),

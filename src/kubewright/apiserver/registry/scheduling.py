@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, forbidden
 from kubewright.machinery.json import JSONObject
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
-
 _MAX_VALUE: Final = 1_000_000_000
 _SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {"priorityclasses": PriorityClassStrategy()}
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.plain import PlainStrategy
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, not_supported, required
 from kubewright.machinery.json import JSONObject
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
-
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "csidrivers": ConditionalStrategy(),
         "csinodes": ConditionalStrategy(),

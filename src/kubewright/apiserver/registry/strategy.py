@@ -1,7 +1,7 @@
 """What a kind does beyond its schema. The base does nothing: a kind without a strategy of its own behaves as a custom
 resource does. One file a group, `registry/<group>.py`, holds the strategies of its kinds and a function
-`strategies(server: APIServer) -> Mapping[str, Strategy]`, by plural. The group is named as its Go package is (`core`,
-`apps`, `rbac`, ...); when it is called, the server has its `options`, `resources`, `authentication` and `authorizer`.
+`strategies(server: ServerParts) -> Mapping[str, Strategy]`, by plural. The group is named as its Go package is (`core`,
+`apps`, `rbac`, ...).
 A module with a kind that is served in several forms (autoscaling, events) also has `CONVERSIONS`; see `conversion`.
 
 All methods run synchronously inside a write. What a strategy must know of other objects it reads from the ResourceSet;

@@ -16,7 +16,7 @@ from kubewright.apiserver.server import APIServer
 from kubewright.http.message import Peer, Request
 from kubewright.machinery.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError
-from unit.apiserver.harness import API
+from unit.apiserver.harness import ADMIN, API
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -155,12 +155,17 @@ async def test_a_certificate_s_common_name_is_the_user_and_its_organizations_the
     assert '"groups":["dev","ops","system:authenticated"]' in body
 
 
-async def test_the_key_is_kept_so_that_tokens_outlive_a_restart(tmp_path: Path) -> None:
-    first = APIServer(ServerOptions(data=tmp_path))
-    keys = first.authentication.key_set()
+async def test_a_token_outlives_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
+    options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
+    first = APIServer(options)
+    await first.start()
+    before = API(first, clock)
+    await before.ok("POST", ACCOUNTS, {"metadata": {"name": "op"}})
+    token = await token_of(before)
     await first.close()
-    second = APIServer(ServerOptions(data=tmp_path))
-    assert second.authentication.key_set() == keys
+    second = APIServer(options)
+    await second.start()
+    assert (await who(API(second, clock), token))["username"] == "system:serviceaccount:default:op"
     await second.close()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.apps.daemonset import DaemonSetStrategy
 from kubewright.apiserver.registry.apps.deployment import DeploymentStrategy
 from kubewright.apiserver.registry.apps.replicaset import ReplicaSetStrategy
@@ -12,11 +12,8 @@ from kubewright.apiserver.registry.apps.revision import ControllerRevisionStrate
 from kubewright.apiserver.registry.apps.statefulset import StatefulSetStrategy
 from kubewright.apiserver.registry.strategy import Strategy
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
-
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "controllerrevisions": ControllerRevisionStrategy(),
         "daemonsets": DaemonSetStrategy(),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.core.allocation import Allocations
 from kubewright.apiserver.registry.core.claims import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
 from kubewright.apiserver.registry.core.data import ConfigMapStrategy, SecretStrategy
@@ -20,12 +20,10 @@ from kubewright.apiserver.registry.core.service import ServiceStrategy
 from kubewright.apiserver.registry.core.serviceaccount import ServiceAccountStrategy
 from kubewright.apiserver.registry.strategy import Strategy
 
-if TYPE_CHECKING:
-    from kubewright.apiserver.server import APIServer
 
-
-def strategies(server: APIServer) -> Mapping[str, Strategy]:
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     resources, options = server.resources, server.options
+    tokens = server.authentication.service_accounts
     allocations = Allocations(resources, options.service_cidr, options.node_ports)
     return {
         "bindings": BindingStrategy(resources),
@@ -42,6 +40,6 @@ def strategies(server: APIServer) -> Mapping[str, Strategy]:
         "replicationcontrollers": ReplicationControllerStrategy(),
         "resourcequotas": ResourceQuotaStrategy(),
         "secrets": SecretStrategy(),
-        "serviceaccounts": ServiceAccountStrategy(server),
+        "serviceaccounts": ServiceAccountStrategy(resources, tokens, options.clock),
         "services": ServiceStrategy(allocations),
     }

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.authentication.serviceaccount import BoundObject
+from kubewright.apiserver.authentication.serviceaccount import BoundObject, ServiceAccountTokens
 from kubewright.apiserver.registry.lookup import existing
 from kubewright.apiserver.registry.plain import PlainStrategy
+from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.apiserver.registry.subresource import Action, Subresource
 from kubewright.machinery import time
+from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import BadRequest, Conflict, Invalid, StatusDetails
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
@@ -22,7 +24,6 @@ from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright.apiserver.admission.attributes import Attributes
-    from kubewright.apiserver.server import APIServer
 
 _KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _MIN_SECONDS: Final = 600
@@ -33,12 +34,12 @@ _BINDABLE: Final = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets", ("v1", "
 class ServiceAccountStrategy(PlainStrategy):
     delete_answers_object = True
 
-    def __init__(self, server: APIServer) -> None:
-        self._server = server
+    def __init__(self, resources: ResourceSet, tokens: ServiceAccountTokens, clock: Clock) -> None:
+        self._token = Token(resources=resources, tokens=tokens, clock=clock)
 
     @property
     def subresources(self) -> Mapping[str, Subresource]:
-        return {"token": Token(server=self._server)}
+        return {"token": self._token}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +47,21 @@ class Token(Action):
     """Makes a token of a ServiceAccount."""
 
     kind: GroupVersionKind | None = _KIND
-    server: APIServer
+    resources: ResourceSet
+    tokens: ServiceAccountTokens
+    clock: Clock
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
-        resources = self.server.resources
-        account = existing(resources, "serviceaccounts", attributes.name, attributes.namespace)
+        account = existing(self.resources, "serviceaccounts", attributes.name, attributes.namespace)
         metadata, spec = self._metadata(body, account, attributes), body.get("spec") or {}
-        tokens = self.server.authentication.service_accounts
-        audiences = spec.get("audiences") or list(tokens.audiences)
+        audiences = spec.get("audiences") or list(self.tokens.audiences)
         seconds = spec.get("expirationSeconds", _DEFAULT_SECONDS)
         faults = _expiration_faults(seconds)
         if faults:
             raise Invalid.of("TokenRequest", "authentication.k8s.io", "", faults)
         reference = spec.get("boundObjectRef")
         bound = self._bound(reference, attributes) if reference else None
-        now = self.server.options.clock.now()
+        now = self.clock.now()
         metadata["creationTimestamp"] = time.format(now)
         return {
             "kind": "TokenRequest",
@@ -68,7 +69,7 @@ class Token(Action):
             "metadata": metadata,
             "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference},
             "status": {
-                "token": tokens.mint(account, audiences, seconds, bound),
+                "token": self.tokens.mint(account, audiences, seconds, bound),
                 "expirationTimestamp": time.format(now + timedelta(seconds=seconds)),
             },
         }
@@ -95,8 +96,7 @@ class Token(Action):
         resource = _BINDABLE.get((api_version, kind))
         if resource is None:
             raise BadRequest(f"cannot bind token to object of type {_shown(api_version)}, Kind={kind}")
-        resources = self.server.resources
-        found = existing(resources, resource, name, "" if resource == "nodes" else attributes.namespace)
+        found = existing(self.resources, resource, name, "" if resource == "nodes" else attributes.namespace)
         uid, node = found["metadata"]["uid"], None
         if resource == "pods":
             if found["spec"].get("serviceAccountName") != attributes.name:
@@ -116,7 +116,7 @@ class Token(Action):
     def _node(self, name: str) -> tuple[str, str] | None:
         if not name:
             return None
-        node = self.server.resources.registry("nodes").read(name)
+        node = self.resources.registry("nodes").read(name)
         return name, node["metadata"]["uid"] if node else ""
 
 
