@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
+import griffe
 import pytest
-from tools.site import check, navigation, pages, reference
+from tools.site import check, navigation, pages, reference, reference_pages
 
 from docs.snippets import ROOT
 
@@ -131,3 +133,11 @@ def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(
         "kubewright.client.extract refers to `models.nowhere`, which is not there",
         "kubewright.client.wait.wait_until_gone has no docstring",
     ]
+
+
+def test_an_entry_of_the_reference_is_what_users_import_and_no_module_of_that_name(tmp_path: Path) -> None:
+    reference_pages.write(reference.load(ROOT / "src"), tmp_path)
+    package = griffe.load("kubewright", search_paths=[ROOT / "src"], submodules=True)
+    entries = re.findall(r"^::: kubewright\.(\S+)", "\n".join(page.read_text() for page in tmp_path.iterdir()), re.M)
+    assert "controller.controller.controller" in entries, "the decorator, which hides the module that it is in"
+    assert [each for each in entries if package[each].is_module] == []

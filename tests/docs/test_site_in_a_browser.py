@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -36,6 +38,41 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def test_it_is_built_without_a_warning(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert (site / "docs/api/kubewright.client.html").is_file()
+
+
+def signature(page: Path, name: str) -> str:
+    """What a page of the reference shows first of a name."""
+    entry = page.read_text().partition(f'id="{name}"')[2]
+    shown = re.search(r"<pre>.*?<code>(.*?)</code></pre>", entry, re.S)
+    assert shown is not None, f"{page.name} has no {name}"
+    return html.unescape(re.sub(r"<[^>]+>", "", shown[1])).strip()
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "said"),
+    [
+        ("controller", "Context.attempt", "attempt: int"),
+        ("controller", "Context.events", "events: EventRecorder"),
+        ("controller", "handlers.MapFunction", "MapFunction = Callable[[U, Lister[T]], Iterable[Request]]"),
+        ("controller.predicates", "labels_changed", "labels_changed: Predicate"),
+        ("manager", "Manager.health_port", "health_port: int"),
+        (
+            "models.markers",
+            "JSONValue",
+            "JSONValue = str | int | float | bool | list[JSONValue] | Mapping[str, JSONValue] | None",
+        ),
+    ],
+)
+def test_a_signature_says_what_the_source_leaves_to_a_type_checker(page: str, name: str, said: str, site: Path) -> None:
+    module = f"kubewright.{page}"
+    assert signature(site / f"docs/api/{module}.html", f"{module}.{name}") == said
+
+
+def test_a_field_that_only_the_signature_speaks_of_is_in_that_alone(site: Path) -> None:
+    page = site / "docs/api/kubewright.controller.html"
+    assert "indexers: Mapping[str, IndexFunction[T]] = {}," in signature(page, "kubewright.controller.Controller")
+    assert 'id="kubewright.controller.Controller.indexers"' not in page.read_text()
+    assert 'id="kubewright.controller.Backoff.attempts"' in page.read_text(), "which has something to say"
 
 
 def complaints(events: list[dict[str, Any]]) -> list[str]:

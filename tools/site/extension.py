@@ -1,27 +1,30 @@
-"""What mkdocstrings is given of the packages: their docstrings as Markdown, with links into the reference."""
+"""What mkdocstrings is given of the packages: docstrings as Markdown, with links into the reference, and types."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import griffe
-from tools.site import docstrings, names, reference
+from tools.site import docstrings, names, reference, signatures
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites the docstrings of all that is in the reference."""
+    """Rewrites the docstrings and completes the signatures of all that is in the reference."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         described = reference.Reference(pkg)
-        things = list(described.described())
+        things = list({thing.path: thing for thing in described.described()}.values())
         texts = [_text(described, thing) for thing in things]  # before any is changed: links depend on them
         for thing, text in zip(things, texts, strict=True):
             thing.labels -= {"class-attribute", "instance-attribute"}
             if thing.docstring is not None:
                 thing.docstring.value = text
+            if isinstance(thing, griffe.Attribute):
+                signatures.complete(thing)
             if isinstance(thing, griffe.Class):
                 for name in [name for name, each in thing.members.items() if not _is_shown(each)]:
                     thing.del_member(name)
+                signatures.shorten_defaults(thing)
 
 
 def _is_shown(member: griffe.Object | griffe.Alias) -> bool:

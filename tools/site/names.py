@@ -15,16 +15,26 @@ def module(package: griffe.Module, name: str) -> griffe.Module:
     return found
 
 
+def defined(package: griffe.Module, path: str) -> griffe.Object | None:
+    """What is at that dotted path, modules that a function of the same name hides included."""
+    try:
+        return _target(package[path.removeprefix(f"{package.path}.")])
+    except KeyError:
+        return None
+
+
 def is_shown(member: griffe.Object) -> bool:
     """Whether a member of a class is in the reference.
 
-    What `__init__` assigns and nobody describes is not: it is a parameter, as a rule, which the signature has already.
+    A field of a dataclass, or what `__init__` assigns, is not where nobody describes it: the signature has it already.
     """
     init = member.parent.members.get("__init__") if member.parent is not None else None
     if member.name.startswith("_"):
         return False
     if member.has_docstring or not member.is_attribute or not isinstance(init, griffe.Function):
         return True
+    if member.parent is not None and "dataclass" in member.parent.labels:
+        return member.name not in init.parameters
     return not (init.lineno or 0) <= (member.lineno or 0) <= (init.endlineno or 0)
 
 

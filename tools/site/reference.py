@@ -57,12 +57,15 @@ class Reference:
         self.pages = {name: names.public(module) for name, module in self.modules.items()}
         """The public names of each page."""
         self._paths = {
-            thing.canonical_path: f"{name}.{exported}"
+            thing.canonical_path: thing.path if self.modules[name].members[exported].is_module else f"{name}.{exported}"
             for name, things in self.pages.items()
             if name != package.path
             for exported, thing in things.items()
         }
-        """Where each public thing is in the reference, by the path of its definition."""
+        """Where each public thing is in the reference, by the path of its definition.
+
+        That is as users import it; but what hides a module of that name has its own path, for that one is the module's.
+        """
         self._leading = _leading(self._paths)
         self.types = {name: self._types(package, name) for name in self.modules}
         """What signatures name beyond these, on the page of the package that defines it."""
@@ -134,7 +137,7 @@ class Reference:
         for name in sorted(named - self._paths.keys() - set(self._paths.values())):
             home = max((each for each in self.modules if name.startswith(f"{each}.")), key=len, default="")
             if home == page not in (package.path, "kubewright.apis") and "._" not in name:
-                thing = names.resolve(name.removeprefix(f"{package.path}."), package)
+                thing = names.defined(package, name)
                 if thing is not None and not names.is_type_variable(thing):
                     found.append(thing)
         return found

@@ -23,7 +23,7 @@ def _page(reference: Reference, name: str, module: griffe.Module) -> str:
     else:
         parts.append(_names(reference, name))
     if name != "kubewright":
-        parts += [f"::: {name}.{each}" for each in reference.pages[name]]
+        parts += [f"::: {reference.path(each)}" for each in reference.pages[name].values()]
     if reference.types[name]:
         parts.append("## Types in signatures")
         parts += [f"::: {each.path}\n    options:\n      heading_level: 3" for each in reference.types[name]]
@@ -41,7 +41,7 @@ def _names(reference: Reference, name: str) -> str:
         for each, module in reference.modules.items()
         if each.rpartition(".")[0] == name
     ]
-    return "\n".join(["| name | |", "|---|---|", *rows]) if rows else ""
+    return "\n".join(["| name | what it is |", "|---|---|", *rows]) if rows else ""
 
 
 def _sorted(reference: Reference, name: str) -> list[tuple[str, griffe.Object]]:

@@ -79,7 +79,7 @@ SETTINGS: Final[dict[str, Any]] = {
                         "members_order": "source",
                         "merge_init_into_class": True,
                         "separate_signature": True,
-                        "show_attribute_values": False,
+                        "show_attribute_values": True,
                         "show_bases": True,
                         "show_if_no_docstring": True,
                         "show_root_heading": True,
@@ -103,7 +103,10 @@ def write(folder: Path, navigation: list[Entry]) -> Path:
     settings = {**SETTINGS, "nav": navigation}
     python = settings["plugins"]["mkdocstrings"]["handlers"]["python"]
     python["paths"] = [str(HERE.parents[1] / "src")]
-    python["options"]["extensions"] = [f"{HERE / 'extension.py'}:Docstrings"]
+    python["options"]["extensions"] = [
+        "dataclasses",
+        f"{HERE / 'extension.py'}:Docstrings",
+    ]  # ours sees what that makes
     shutil.copytree(THEME, folder / "source" / "theme")
     path = folder / "zensical.yml"
     path.write_text(json.dumps(settings, indent=2))  # which is YAML

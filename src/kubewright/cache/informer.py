@@ -115,7 +115,7 @@ class Informer(Generic[T]):
         self.kind = kind
         self.store = Store[T](indexers or {})
         self.applied = LastApplied()
-        self.resource = client.endpoint(kind).resource
+        self.resource: str = client.endpoint(kind).resource
         """As RBAC and messages name it: `deployments.apps`."""
         self.namespaces = each_of(namespace)
         """The namespaces whose objects are held; None is all of them."""

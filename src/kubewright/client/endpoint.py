@@ -31,7 +31,7 @@ class Endpoint:
 
     def __init__(self, kind: type[Object]) -> None:
         self.api = kind.__api__
-        self.resource = self.api.gvr.qualified_resource
+        self.resource: str = self.api.gvr.qualified_resource
         """As RBAC and messages name it: `deployments.apps`."""
         metadata_only = issubclass(kind, PartialObjectMetadata)
         self.accept = _AS_METADATA if metadata_only else JSON

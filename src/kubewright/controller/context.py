@@ -49,6 +49,7 @@ class Context(Generic[T]):
         logger: StructuredLogger,
     ) -> None:
         self.request = request
+        """The name of the object, also when it is gone."""
         self.attempt = attempt
         """1 for a first try; one more for each failure in a row before it."""
         self.is_last_attempt = is_last_attempt
@@ -56,6 +57,7 @@ class Context(Generic[T]):
         self.client = client
         """For what the methods here do not cover."""
         self.events = events
+        """For what the users of the object should read: `kubectl describe` shows it."""
         self._kind = kind
         self._object = obj
         self._owns = owns

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.machinery.errors import KubewrightError
@@ -28,7 +28,7 @@ from kubewright.testing.environment import Environment
 from kubewright.testing.realcontrolplane import RealControlPlane
 from kubewright.testing.walkthrough import Summary, Walkthrough
 
-Steps = Callable[[Cluster, Walkthrough], Awaitable[None]]
+Steps: TypeAlias = Callable[[Cluster, Walkthrough], Awaitable[None]]
 """What happens in a demo: uses the cluster, and tells of it."""
 
 _MANAGER_FLAGS: Final = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console")

@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeAlias
 
 from kubewright.cache.entry import Event
 from kubewright.cache.informer import Informer
@@ -27,7 +27,7 @@ from kubewright.models import Object
 from kubewright.testing.cluster import Cluster
 from kubewright.testing.waiting import eventually
 
-Summary = Callable[[Any], str]
+Summary: TypeAlias = Callable[[Any], str]
 """What of an object is worth showing, in a few words."""
 
 _STOP_WITHIN: Final = 35.0
