@@ -11,6 +11,9 @@ from kubewright.cache.cache import Scope as Scope
 from kubewright.cache.client import CachedClient as CachedClient
 from kubewright.cache.entry import Entry as Entry
 from kubewright.cache.entry import Event as Event
+from kubewright.cache.entry import EventType as EventType
 from kubewright.cache.entry import ObjectKey as ObjectKey
 from kubewright.cache.informer import Informer as Informer
 from kubewright.cache.lister import Lister as Lister
+from kubewright.cache.namespaces import Namespaces as Namespaces
+from kubewright.cache.store import IndexFunction as IndexFunction

@@ -4,13 +4,15 @@ import sys
 from types import ModuleType
 
 from kubewright.controller.context import Context
-from kubewright.controller.controller import Controller, Reconciler, Watch, controller
+from kubewright.controller.controller import Controller, ReconcileFunction, Reconciler, Watch, controller
+from kubewright.controller.events import EventRecorder
 from kubewright.controller.fuse import DeleteFuse
+from kubewright.controller.handlers import MapFunction
 from kubewright.controller.ownership import is_controlled_by, set_controller_reference
 from kubewright.controller.queue import Backoff, QueueClosed, WorkQueue
 from kubewright.controller.ratelimit import RateLimit
 from kubewright.controller.reconcile import Request, Result
-from kubewright.controller.sources import Channel, Every, Polling
+from kubewright.controller.sources import Channel, Every, Polling, Source
 
 __all__ = [
     "Backoff",
@@ -18,13 +20,17 @@ __all__ = [
     "Context",
     "Controller",
     "DeleteFuse",
+    "EventRecorder",
     "Every",
+    "MapFunction",
     "Polling",
     "QueueClosed",
     "RateLimit",
+    "ReconcileFunction",
     "Reconciler",
     "Request",
     "Result",
+    "Source",
     "Watch",
     "WorkQueue",
     "controller",

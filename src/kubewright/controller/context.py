@@ -128,10 +128,24 @@ class Context(Generic[T]):
         """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
         return await self.client.patch(target, patch, subresource=subresource)
 
-    async def delete(self, target: Object, *, propagation: Propagation | None = None) -> None:
-        """Delete `target`, that one and no namesake made since. One that is gone already is fine."""
+    async def delete(
+        self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
+    ) -> None:
+        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
+
+        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
+        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
+        read, of which only the name is known.
+        """
+        kind, meta = target.__api__.kind, target.metadata
+        if not meta.uid:
+            raise ConfigError(
+                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes that '
+                f"one; ctx.client.delete({kind}, name, namespace=...) deletes whatever has the name"
+            )
+        version = meta.resource_version if if_unchanged else None
         try:
-            await self.client.delete(target, propagation=propagation)
+            await self.client.delete(target, resource_version=version, propagation=propagation)
         except NotFound:
             return
 

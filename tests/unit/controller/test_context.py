@@ -185,6 +185,44 @@ async def test_deleting_what_is_gone_is_fine(shop: Workshop) -> None:
     await within(shop, work)
 
 
+async def test_a_namesake_of_what_is_to_be_deleted_is_spared(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> str:
+        child = await ctx.create(secret("one"))
+        await shop.admin.delete(child)
+        namesake = await shop.admin.create(secret("one"))
+        with pytest.raises(Conflict):
+            await ctx.delete(child)
+        return namesake.metadata.uid
+
+    uid = await within(shop, work)
+    assert (await shop.admin.get(Secret, "one", namespace=NAMESPACE)).metadata.uid == uid
+
+
+async def test_what_was_not_read_is_not_deleted_for_its_name(shop: Workshop) -> None:
+    await shop.create(secret("somebodys"))
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        with pytest.raises(ConfigError, match='Secret "somebodys" has no uid'):
+            await ctx.delete(secret("somebodys"))
+
+    await within(shop, work)
+    assert await shop.admin.get(Secret, "somebodys", namespace=NAMESPACE)
+
+
+async def test_what_has_changed_since_it_was_looked_at_is_not_deleted_if_that_matters(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> None:
+        idle = await ctx.create(secret("one"))
+        busy = await shop.admin.patch(idle, MergePatch({"metadata": {"labels": {"in-use": "yes"}}}))
+        with pytest.raises(Conflict):
+            await ctx.delete(idle, if_unchanged=True)
+        assert await shop.admin.get(Secret, "one", namespace=NAMESPACE) == busy
+        await ctx.delete(busy, if_unchanged=True)
+        with pytest.raises(NotFound):
+            await shop.admin.get(Secret, "one", namespace=NAMESPACE)
+
+    await within(shop, work)
+
+
 async def test_a_write_of_a_kind_that_was_not_declared_is_told_of_once(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,7 +8,6 @@ Operations are rare and destroy what cannot be brought back: volume and claim ar
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
@@ -151,9 +150,8 @@ def deleting(ctx: Context[VolumeOperation]) -> Stage:
 
 async def delete(ctx: Context[VolumeOperation], claim: PersistentVolumeClaim) -> None:
     """Delete the claim as it was seen, and no other: Conflict when it has changed since."""
-    with suppress(NotFound):
-        await ctx.client.delete(claim, resource_version=claim.metadata.resource_version)
-        ctx.log.info("PersistentVolumeClaim deleted", object=claim.metadata.name, uid=claim.metadata.uid)
+    await ctx.delete(claim, if_unchanged=True)
+    ctx.log.info("PersistentVolumeClaim deleted", object=claim.metadata.name, uid=claim.metadata.uid)
 
 
 async def held(ctx: Context[VolumeOperation], claim: PersistentVolumeClaim) -> Stage:
