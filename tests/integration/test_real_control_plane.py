@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from kubewright import Client, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec, ServiceAccount
-from kubewright.testing import eventually, gone
+from kubewright.testing import STAND_INS, Cluster, eventually, gone
 from kubewright.testing.realcontrolplane import RealControlPlane
+
+
+async def test_pods_go_to_the_nodes_that_there_are_however_slow_the_scheduler_is(target: str, tmp_path: Path) -> None:
+    if target != "real":
+        pytest.skip("needs the real control plane: --target=real")
+    async with RealControlPlane() as control_plane:
+        cluster = Cluster(control_plane.config, tmp_path)
+        await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
+        for round in range(5):
+            halt_for_a_second(control_plane.pids["kube-scheduler"])
+            async with cluster.images(STAND_INS):
+                assert (await node_of(cluster.client, f"within-{round}")).startswith("processes-")
+                halt_for_a_second(control_plane.pids["kube-scheduler"])
+            assert (await node_of(cluster.client, f"after-{round}")).startswith("node-")
+        await cluster.close()
 
 
 async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that_was_deleted(target: str) -> None:
@@ -32,6 +49,23 @@ async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that
         await gone(client.get, Pod, "last", namespace="default")
         assert (await client.get(Pod, "web", namespace="default")).metadata.uid == again.metadata.uid
         await client.close()
+
+
+def halt_for_a_second(process: int) -> None:
+    os.kill(process, signal.SIGSTOP)
+    asyncio.get_running_loop().call_later(1, os.kill, process, signal.SIGCONT)
+
+
+async def node_of(client: Client, name: str) -> str:
+    """The node that a new Pod comes to."""
+
+    async def check() -> str:
+        node = (await client.get(Pod, name, namespace="default")).spec.node_name
+        assert node
+        return node
+
+    await client.create(pod(name))
+    return await eventually(check)
 
 
 def pod(name: str) -> Pod:

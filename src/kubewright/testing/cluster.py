@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Su
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.kubeconfig import write
-from kubewright.client.patch import MergePatch
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.controlplane.nodes.processnode import LABEL as PROCESSES
 from kubewright.controlplane.nodes.processnode import ProcessNode
@@ -28,6 +27,7 @@ from kubewright.models.crd import custom_resource_definitions
 from kubewright.models.kinds import kinds_of
 from kubewright.models.meta import ObjectMeta
 from kubewright.models.rbac import PolicyRule, cluster_role
+from kubewright.testing.cordon import cordon, cordoned
 from kubewright.testing.realcontrolplane import SIMULATED
 from kubewright.testing.waiting import eventually
 
@@ -120,16 +120,12 @@ class Cluster:
             raise ConfigError(
                 f"{self.config.server} has nodes that run images; join a ProcessNode, and have Pods tolerate its taint"
             )
-        async with ProcessNode(self.config, images, untainted=True):
+        others = [each.metadata.name for each in nodes]
+        async with ProcessNode(self.config, images, untainted=True) as own, cordoned(self.client, others):
             try:
-                await self._cordon(nodes, on=True)
                 yield
             finally:
-                await self._cordon(nodes, on=False)
-
-    async def _cordon(self, nodes: Iterable[Node], *, on: bool) -> None:
-        for node in nodes:
-            await self.client.patch(Node, MergePatch({"spec": {"unschedulable": on}}), name=node.metadata.name)
+                await cordon(self.client, [own])  # or a Pod could be on its way there when it is gone
 
     @asynccontextmanager
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:
