@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from kubewright.apiserver.storage.cursor import Cursor
 from kubewright.apiserver.storage.events import Entry, Event, EventType, Observer
+from kubewright.apiserver.storage.history import Cursor, History
 from kubewright.apiserver.storage.table import Snapshot, Table
 from kubewright.machinery.errors import Gone
 
@@ -68,7 +68,7 @@ class Store:
     def _table(self, resource: str) -> Table:
         table = self._tables.get(resource)
         if table is None:
-            table = self._tables[resource] = Table(self._history, self._compacted)
+            table = self._tables[resource] = Table(History(self._history, self._compacted))
         return table
 
     @property
@@ -144,24 +144,24 @@ class Store:
 
         Raises Gone when events above `since` have been forgotten.
         """
-        table = self._table(resource)
-        if since < table.floor:
-            raise Gone(f"too old resource version: {since} ({table.floor})")
-        return Cursor(table, table.position_after(since), prefix)
+        history = self._table(resource).history
+        if since < history.floor:
+            raise Gone(f"too old resource version: {since} ({history.floor})")
+        return Cursor(history, history.position_after(since), prefix)
 
     def floor(self, resource: str) -> int:
         """The oldest revision from which `watch` and `scan` still work."""
-        return self._table(resource).floor
+        return self._table(resource).history.floor
 
     def compact(self, revision: int) -> None:
         """Forget the history up to `revision`, of all resources."""
         self._compacted = max(self._compacted, revision)
         for table in self._tables.values():
-            table.compact(revision)
+            table.history.compact(revision)
 
     def end_watches(self, resource: str) -> None:
         """Close every cursor of a resource: it is served no more."""
-        for cursor in tuple(self._table(resource).cursors):
+        for cursor in tuple(self._table(resource).history.cursors):
             cursor.close()
 
     async def flush(self) -> None:
