@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -12,6 +12,10 @@ from kubewright.controller.outcome import Failure
 if TYPE_CHECKING:
     from kubewright.cache.informer import Informer
     from kubewright.manager.metrics import ControllerMetrics, Histogram, Metrics
+
+_Values: TypeAlias = "dict[str, tuple[str, Callable[[ControllerMetrics], float]]]"
+"""By the name of a family: what it says, and its number of a controller."""
+_Histograms: TypeAlias = "dict[str, tuple[str, Callable[[ControllerMetrics], Histogram]]]"
 
 
 def families(metrics: Metrics) -> Iterator[Metric]:
@@ -38,7 +42,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
 
 
 def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
-    prefix, label = "controller_runtime_", ("controller",)
+    prefix, labels = "controller_runtime_", ("controller",)
     total = CounterMetricFamily(
         f"{prefix}reconcile", "Number of reconciles, by how they ended.", labels=("controller", "result")
     )
@@ -46,49 +50,41 @@ def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
         for outcome, count in each.outcomes.items():
             total.add_metric((each.name, outcome.value), count)
     yield total
-    errors = CounterMetricFamily(f"{prefix}reconcile_errors", "Number of reconciles that failed.", labels=label)
-    for each in controllers:
-        errors.add_metric((each.name,), sum(each.failures.values()))
-    yield errors
-    sorts = {
-        "terminal_reconcile_errors": (Failure.TERMINAL, "Number of reconciles that failed for good."),
-        "reconcile_panics": (Failure.MISTAKE, "Number of reconciles that failed by a mistake in the code."),
-        "reconcile_timeouts": (Failure.TIMEOUT, "Number of reconciles that took too long."),
+    counters: _Values = {
+        "reconcile_errors": ("Number of reconciles that failed.", lambda each: sum(each.failures.values())),
+        "terminal_reconcile_errors": (
+            "Number of reconciles that failed for good.",
+            lambda each: each.failures[Failure.TERMINAL],
+        ),
+        "reconcile_panics": (
+            "Number of reconciles that failed by a mistake in the code.",
+            lambda each: each.failures[Failure.MISTAKE],
+        ),
+        "reconcile_timeouts": (
+            "Number of reconciles that took too long.",
+            lambda each: each.failures[Failure.TIMEOUT],
+        ),
     }
-    for name, (failure, text) in sorts.items():
-        counter = CounterMetricFamily(prefix + name, text, labels=label)
-        for each in controllers:
-            counter.add_metric((each.name,), each.failures[failure])
-        yield counter
-    gauges: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+    yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
+    gauges: _Values = {
         "max_concurrent_reconciles": ("How many reconciles may run at once.", lambda each: each.workers),
         "active_workers": ("How many reconciles run.", lambda each: len(_in_hand(each))),
     }
-    for name, (text, value_of) in gauges.items():
-        gauge = GaugeMetricFamily(prefix + name, text, labels=label)
-        for each in controllers:
-            gauge.add_metric((each.name,), value_of(each))
-        yield gauge
-    seconds = HistogramMetricFamily(
-        f"{prefix}reconcile_time_seconds", "Seconds a reconcile took.", labels=("controller",)
-    )
-    for each in controllers:
-        _add(seconds, (each.name,), each.reconcile_seconds)
-    yield seconds
+    yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
+    histograms: _Histograms = {
+        "reconcile_time_seconds": ("Seconds a reconcile took.", lambda each: each.reconcile_seconds)
+    }
+    yield from _distributions(prefix, labels, histograms, controllers)
 
 
 def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
-    labels = ("name", "controller")
-    counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+    prefix, labels = "workqueue_", ("name", "controller")
+    counters: _Values = {
         "adds": ("Number of requests asked for.", lambda each: each.adds),
         "retries": ("Number of requests that came again after a failure.", lambda each: each.retries),
     }
-    for name, (text, count_of) in counters.items():
-        counter = CounterMetricFamily(f"workqueue_{name}", text, labels=labels)
-        for each in controllers:
-            counter.add_metric((each.name, each.name), count_of(each))
-        yield counter
-    gauges: dict[str, tuple[str, Callable[[ControllerMetrics], float]]] = {
+    yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
+    gauges: _Values = {
         "depth": ("Requests that are due and wait.", lambda each: each.queue.depth if each.queue else 0),
         "unfinished_work_seconds": ("Seconds of work in hand, added up.", lambda each: sum(_in_hand(each))),
         "longest_running_processor_seconds": (
@@ -96,26 +92,19 @@ def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
             lambda each: max(_in_hand(each), default=0.0),
         ),
     }
-    for name, (text, value_of) in gauges.items():
-        gauge = GaugeMetricFamily(f"workqueue_{name}", text, labels=labels)
-        for each in controllers:
-            gauge.add_metric((each.name, each.name), value_of(each))
-        yield gauge
-    histograms: dict[str, tuple[str, Callable[[ControllerMetrics], Histogram]]] = {
+    yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
+    histograms: _Histograms = {
         "queue_duration_seconds": ("Seconds a request waited after it was due.", lambda each: each.queue_seconds),
         "work_duration_seconds": ("Seconds a request was worked on.", lambda each: each.work_seconds),
     }
-    for name, (text, histogram_of) in histograms.items():
-        family = HistogramMetricFamily(f"workqueue_{name}", text, labels=labels)
-        for each in controllers:
-            _add(family, (each.name, each.name), histogram_of(each))
-        yield family
+    yield from _distributions(prefix, labels, histograms, controllers)
 
 
 def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
     """What controller-runtime does not count."""
+    prefix, labels = "kubewright_", ("controller",)
     causes = CounterMetricFamily(
-        "kubewright_reconcile_causes",
+        f"{prefix}reconcile_causes",
         "Number of events that asked for a reconcile.",
         labels=("controller", "kind", "event"),
     )
@@ -124,19 +113,40 @@ def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
             for event, count in counts.items():
                 causes.add_metric((each.name, kind, event), count)
     yield causes
-    counters: dict[str, tuple[str, Callable[[ControllerMetrics], int]]] = {
+    counters: _Values = {
         "hot_loops": ("Times that a field was found to be written again and again.", lambda each: each.hot_loops),
         "stopped_deletes": ("Deletes not sent since the fuse had blown.", lambda each: each.stopped_deletes),
     }
-    for name, (text, count_of) in counters.items():
-        counter = CounterMetricFamily(f"kubewright_{name}", text, labels=("controller",))
+    yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
+    gauges: _Values = {"paused_objects": ("Objects that are paused now.", lambda each: each.paused_objects)}
+    yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
+
+
+def _numbers(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    prefix: str,
+    labels: tuple[str, ...],
+    values: _Values,
+    controllers: list[ControllerMetrics],
+) -> Iterator[Metric]:
+    """A family for each name, with a number of each controller, whose name is the value of every label."""
+    for name, (text, value_of) in values.items():
+        metric = family(prefix + name, text, labels=labels)
         for each in controllers:
-            counter.add_metric((each.name,), count_of(each))
-        yield counter
-    paused = GaugeMetricFamily("kubewright_paused_objects", "Objects that are paused now.", labels=("controller",))
-    for each in controllers:
-        paused.add_metric((each.name,), each.paused_objects)
-    yield paused
+            metric.add_metric([each.name] * len(labels), value_of(each))
+        yield metric
+
+
+def _distributions(
+    prefix: str, labels: tuple[str, ...], histograms: _Histograms, controllers: list[ControllerMetrics]
+) -> Iterator[Metric]:
+    """The same with a histogram of each controller."""
+    for name, (text, histogram_of) in histograms.items():
+        metric = HistogramMetricFamily(prefix + name, text, labels=labels)
+        for each in controllers:
+            histogram = histogram_of(each)
+            metric.add_metric([each.name] * len(labels), histogram.buckets(), histogram.sum)
+        yield metric
 
 
 def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
@@ -163,7 +173,3 @@ def _by_resource(informers: list[Informer[Any]], value_of: Callable[[Informer[An
 
 def _in_hand(each: ControllerMetrics) -> list[float]:
     return list(each.queue.in_hand()) if each.queue else []
-
-
-def _add(family: HistogramMetricFamily, labels: tuple[str, ...], histogram: Histogram) -> None:
-    family.add_metric(labels, histogram.buckets(), histogram.sum)
