@@ -1,4 +1,4 @@
-"""One container over its restarts: started, asked how it is, restarted with growing pauses, and stopped with grace.
+"""One container over its restarts: prepared, started, restarted with growing pauses, and stopped with grace.
 
 How long a container waits after it has ended: not at all the first time, then 10 seconds, twice as long each time, at
 most five minutes; one that has run for ten minutes begins anew.
@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-import signal
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any, Final
 
@@ -28,18 +26,15 @@ from kubewright.apis.core.v1 import (
     ContainerStateWaiting,
     ContainerStatus,
 )
+from kubewright.controlplane.nodes.processes.containerrun import ContainerRun
 from kubewright.controlplane.nodes.processes.environment import PORT
-from kubewright.controlplane.nodes.processes.handlers import Target, Unhealthy, perform
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.controlplane.nodes.processes.launch import CANNOT_START
-from kubewright.controlplane.nodes.processes.logs import ContainerLog, Lines
+from kubewright.controlplane.nodes.processes.logs import ContainerLog
 from kubewright.controlplane.nodes.processes.ports import port_of_process
-from kubewright.controlplane.nodes.processes.preparation import NotYet, check, last_message, prepare
-from kubewright.controlplane.nodes.processes.probes import Probing
-from kubewright.controlplane.nodes.processes.process import Command, Output, Process
-from kubewright.controlplane.nodes.processes.session import Channels, failure, outcome
-from kubewright.controlplane.nodes.processes.surroundings import Surroundings, grace_of
-from kubewright.machinery.json import JSONObject
+from kubewright.controlplane.nodes.processes.preparation import NotYet, last_message, prepare
+from kubewright.controlplane.nodes.processes.process import Command
+from kubewright.controlplane.nodes.processes.surroundings import Surroundings
 
 SCHEME: Final = "process"
 """Of the IDs of containers that are processes; those that are not have `simulated`."""
@@ -49,8 +44,6 @@ _STEADY: Final = 600.0
 """Seconds that a container has to run for its earlier failures to be forgotten."""
 _RETRY: Final = 5.0
 """Seconds until what is missing is looked for again, should nobody say that it has come."""
-_LEAST_GRACE: Final = 2.0
-"""Seconds that a container has after its preStop hook, however long that took."""
 _LOST: Final = 255
 """The exit status of a container that ended unseen, as containerd has it."""
 
@@ -89,16 +82,19 @@ class ContainerRunner:
         self._pause = 0.0
         self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._news = asyncio.Event()
-        self._process: Process | None = None
-        self._command: Command | None = None
-        """What it was started by. What is run in it later has its environment and folder."""
-        self._listeners: set[Output] = set()
-        self._probing: Probing | None = None
+        self._run: ContainerRun | None = None
         self._logs: dict[int, ContainerLog] = {}
         self._latest = -1
         """The number of the latest run: how many there were before it."""
         if before is not None:
             self._inherit(before)
+
+    @property
+    def current_run(self) -> ContainerRun:
+        """The process that it runs as now. Raises LookupError when there is none."""
+        if self._run is None:
+            raise LookupError(self.spec.name)
+        return self._run
 
     def status(self) -> ContainerStatus:
         """What a kubelet reports of it."""
@@ -157,69 +153,18 @@ class ContainerRunner:
         self._around.clock.call_later(grace, self.kill)
 
     def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
+        if self._run is not None:
+            self._run.kill()
 
     def look_again(self) -> None:
         """What it waits for may have come."""
         self._news.set()
 
-    # Who is let in
-
-    async def execute(self, command: Sequence[str], channels: Channels) -> JSONObject | None:
-        """Run a command in it. Gives the Status that says how it ended; None when whoever asked has left.
-
-        Raises LookupError when it does not run.
-        """
-        if self._command is None or self._process is None:
-            raise LookupError(self.spec.name)
-        wishes, prepared = channels.wishes, replace(self._command, arguments=command)
-        try:
-            check(prepared)
-            process = await Process.start(
-                prepared, self._around.watcher, channels.hear, stdin=wishes.stdin, terminal=wishes.terminal
-            )
-        except OSError as error:
-            return failure(f"cannot exec in container {self.spec.name}: {error}")
-        # Begun at once: whatever becomes of the client, the process is attended to.
-        ended = asyncio.ensure_future(process.wait())
-        try:
-            await channels.greet()
-            code = await channels.serve(process, ended)
-        finally:
-            process.kill()
-        return None if code is None else outcome(code)
-
-    async def attach(self, channels: Channels) -> JSONObject | None:
-        """Let somebody hear what it writes, and type to it if it reads. Otherwise as `execute`."""
-        process = self._process
-        if process is None:
-            raise LookupError(self.spec.name)
-        self._listeners.add(channels.hear)
-        try:
-            await channels.greet()
-            code = await channels.serve(process, asyncio.ensure_future(process.ended()))
-        finally:
-            self._listeners.discard(channels.hear)
-            if channels.wishes.stdin and self.spec.stdin_once:
-                process.close_input()
-        return None if code is None else outcome(0)
-
-    def _output(self, log: ContainerLog) -> Output:
-        lines = Lines(lambda stream, text, whole: log.write(stream, text, whole=whole))
-
-        def take(fd: int, data: bytes) -> None:
-            lines(fd, data)
-            for listener in self._listeners:
-                listener(fd, data)
-
-        return take
-
     # One run
 
     async def _once(self, image: Image) -> int:
-        prepared = await self._prepare(image)
-        if prepared is None:
+        command = await self._prepare(image)
+        if command is None:
             return 0
         self._latest = self.restarts
         log, around = self._log(self._latest), self._around
@@ -229,24 +174,26 @@ class ContainerRunner:
         self._id = f"{SCHEME}://{secrets.token_hex(32)}"
         at = around.clock.now()
         try:
-            check(prepared)
-            process = await Process.start(
-                prepared, around.watcher, self._output(log), stdin=bool(self.spec.stdin), terminal=bool(self.spec.tty)
-            )
+            run = self._run = await ContainerRun.start(self.spec, command, log, around)
         except OSError as error:
             log.write("stderr", str(error).encode(), whole=True)
             return self._ended(CANNOT_START, at, log, str(error))
-        self._process, self._command = process, prepared
         self.state = ContainerState(running=ContainerStateRunning(started_at=at))
         self._tell_of_ports(image)
-        around.tell("Normal", "Started", f"Started container {self.spec.name} as process {process.pid}")
+        around.tell("Normal", "Started", f"Started container {self.spec.name} as process {run.pid}")
         around.changed()
         try:
-            code = await self._attend(Target(self.spec, around.placed.address, prepared, around.watcher, around.clock))
+            code = await run.attend(self._stop, self._look_at_health)
         finally:
-            process.kill()
-            self._process = None
+            run.kill()
+            self._run = None
         return self._ended(code, at, log)
+
+    def _look_at_health(self, started: bool, ready: bool) -> None:
+        self.started, self.ready = started, ready
+        if started:
+            self.has_started.set()
+        self._around.changed()
 
     def _tell_of_ports(self, image: Image) -> None:
         """Say which ports are others here, to whoever wonders why a program could not open its own."""
@@ -259,81 +206,6 @@ class ContainerRunner:
                     f"sysctl net.ipv4.ip_unprivileged_port_start={port}"
                 )
                 self._around.tell("Warning", "PortMoved", note)
-
-    async def _attend(self, target: Target) -> int:
-        """From the start of the process to its end."""
-        assert self._process is not None
-        process = self._process
-        exited = asyncio.ensure_future(process.wait())
-        hooked = asyncio.ensure_future(self._post_start(target))
-        try:
-            await _first(exited, hooked, self._stop)
-            if hooked.done() and hooked.result() and not exited.done():
-                self._probing = probing = Probing(target, self._look_at_health, self._complain)
-                self._look_at_health()
-                await _first(exited, probing.doomed, self._stop)
-            if not exited.done():
-                await self._terminate(target, exited)
-            return await exited
-        finally:
-            hooked.cancel()
-            if self._probing is not None:
-                self._probing.stop()
-                self._probing = None
-
-    def _look_at_health(self) -> None:
-        assert self._probing is not None
-        self.started, self.ready = self._probing.started, self._probing.ready
-        if self.started:
-            self.has_started.set()
-        self._around.changed()
-
-    def _complain(self, note: str) -> None:
-        self._around.tell("Warning", "Unhealthy", note)
-
-    async def _post_start(self, target: Target) -> bool:
-        """The hook after the start, when there is one; False when it failed, and the container has to go."""
-        hook = self.spec.lifecycle.post_start if self.spec.lifecycle else None
-        if hook is None:
-            return True
-        try:
-            await perform(target, hook)
-        except Unhealthy as error:
-            self._around.tell("Warning", "FailedPostStartHook", str(error))
-            return False
-        return True
-
-    async def _terminate(self, target: Target, exited: asyncio.Future[int]) -> None:
-        """End the process: with the grace of whoever wants it gone."""
-        clock, grace = self._around.clock, grace_of(self._around.placed.pod)
-        why, probing = f"Stopping container {self.spec.name}", self._probing
-        if self._stop.done():
-            grace = self._stop.result()
-        elif probing is not None and probing.doomed.done():
-            reason, probe = probing.doomed.result()
-            grace = float(probe.termination_grace_period_seconds or grace)
-            why = f"Container {self.spec.name} {reason}, will be restarted"
-        self._around.tell("Normal", "Killing", why)
-        if probing is not None:
-            probing.stop()
-        deadline = clock.monotonic() + grace
-        hook = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
-        if hook is not None and grace > 0:
-            try:
-                await perform(target, hook, grace)
-            except Unhealthy as error:
-                self._around.tell("Warning", "FailedPreStopHook", str(error))
-            deadline = max(deadline, clock.monotonic() + _LEAST_GRACE)
-        assert self._process is not None
-        self._process.send(self._stop_signal())
-        late = asyncio.ensure_future(clock.sleep(deadline - clock.monotonic()))
-        await _first(exited, late)
-        late.cancel()
-        self._process.kill()
-
-    def _stop_signal(self) -> int:
-        name = (self.spec.lifecycle.stop_signal if self.spec.lifecycle else None) or "SIGTERM"
-        return getattr(signal, name, signal.SIGTERM)
 
     async def _pretend(self) -> int:
         """A run of a container that is simulated."""
@@ -406,7 +278,8 @@ class ContainerRunner:
     async def _sleep(self, seconds: float, *others: Coroutine[Any, Any, object]) -> None:
         """Wait; not beyond a stop, nor beyond any of the others."""
         tasks = [asyncio.ensure_future(each) for each in (self._around.clock.sleep(seconds), *others)]
-        await _first(*tasks, self._stop)
+        ends: list[asyncio.Future[Any]] = [*tasks, self._stop]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
 
@@ -435,8 +308,3 @@ class ContainerRunner:
         self._id = before.container_id
         self._latest = self.restarts
         self._log(self._latest).close()
-
-
-async def _first(*futures: asyncio.Future[Any]) -> None:
-    """Until one of them is done."""
-    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)

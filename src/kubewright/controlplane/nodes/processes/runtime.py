@@ -170,7 +170,8 @@ class ProcessRuntime:
         async def speak(socket: WebSocket) -> None:
             channels = Channels(socket, wishes)
             try:
-                ending = await (runner.execute(command, channels) if command else runner.attach(channels))
+                run = runner.current_run
+                ending = await (run.execute(command, channels) if command else run.attach(channels))
             except LookupError:
                 ending = failure(f'container not found ("{container}")')
             if ending is not None:
