@@ -13,31 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kubewright.cache.cache import Cache
-from kubewright.cache.entry import Event
-from kubewright.cache.informer import Informer
 from kubewright.client.client import Client
-from kubewright.controller.attempt import CURRENT, MAX_CAUSES, Attempt, Cause
+from kubewright.controller.attempt import CURRENT, Attempt
 from kubewright.controller.context import Context
 from kubewright.controller.controller import Controller
 from kubewright.controller.events import EventRecorder, NoEvents
 from kubewright.controller.finalizer import add_finalizer, remove_finalizer
 from kubewright.controller.fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
 from kubewright.controller.guard import GuardedClient
-from kubewright.controller.handlers import (
-    EventHandler,
-    enqueue_if,
-    enqueue_indexed,
-    enqueue_indexed_by,
-    enqueue_mapped,
-    enqueue_object,
-    enqueue_owner,
-)
 from kubewright.controller.hotloop import HotLoop, HotLoops
+from kubewright.controller.listener import Listener
 from kubewright.controller.observer import ControllerObserver
 from kubewright.controller.outcome import (
     Failure,
@@ -48,11 +37,9 @@ from kubewright.controller.outcome import (
     unwrapped,
 )
 from kubewright.controller.pause import PAUSED, is_paused
-from kubewright.controller.predicates import Predicate
-from kubewright.controller.queue import LOW_PRIORITY, QueueClosed, WorkQueue
+from kubewright.controller.queue import QueueClosed, WorkQueue
 from kubewright.controller.rbac import Undeclared
 from kubewright.controller.reconcile import Request, Result
-from kubewright.controller.sources import Subscriber
 from kubewright.controller.tracing import TracedClient, Tracing
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.machinery.errors import Conflict, DecodeError, NotFound, TerminalError
@@ -87,7 +74,6 @@ class ControlLoop(Generic[T]):
     ) -> None:
         """`client` writes; reads come from `cache`."""
         self.controller = controller
-        self._cache = cache
         self._tracing = tracing
         self._events = events or NoEvents()
         self._observer = observer or ControllerObserver()
@@ -102,8 +88,6 @@ class ControlLoop(Generic[T]):
             self._client = GuardedClient(client, cache, undeclared, loops, self._fuse)
         else:
             self._client = TracedClient(client, cache, undeclared, loops, self._fuse, tracing)
-        self._endings: list[Callable[[], None]] = []
-        self._causes: dict[Request, list[Cause]] = {}
         self._paused: set[Request] = set()
         self._conflicts: dict[Request, int] = {}
         """In a row. They are no failures, which come again ever later."""
@@ -112,76 +96,29 @@ class ControlLoop(Generic[T]):
         self.queue = WorkQueue(
             backoff=controller.backoff, rate_limit=controller.rate_limit, clock=self._clock, observer=self._observer
         )
+        self._listener = Listener(
+            controller, cache, self.queue, self._is_awaited, observer=self._observer, tracing=tracing, logger=self._log
+        )
 
     def start(self) -> None:
         """Begin to listen. Requests gather in the queue, each once, until `run` works on them."""
-        mine = self.controller
-        own = self._cache.informer(mine.kind)
-        self._listen(own, enqueue_object, None if mine.predicate is None else Predicate(self._concerns))
-        for kind in mine.owns:
-            informer = self._cache.informer(kind)
-            self._listen(informer, enqueue_owner(mine.kind), None)
-        for watch in mine.watches:
-            informer = self._cache.informer(watch.kind)
-            if watch.map is not None:
-                self._listen(informer, enqueue_mapped(watch.map, own.lister), watch.predicate)
-                continue
-            if watch.values is not None:
-                handler = enqueue_indexed_by(watch.values, watch.index, own.lister)
-            else:
-                handler = enqueue_indexed(watch.index, own.lister)
-            self._listen(informer, enqueue_if(watch.predicate, handler) if watch.predicate else handler, None)
-        for kind in mine.reads:
-            self._cache.informer(kind)
+        self._listener.start()
 
     async def run(self) -> None:
         """Work until `close`. Cancelled, it gives up the reconciles that run."""
-        subscriber = Subscriber(self.queue.add, self._cache.informer(self.controller.kind).lister, self._clock)
-        self._endings += [source.subscribe(subscriber) for source in self.controller.sources]
+        self._listener.subscribe(self._clock)
         async with asyncio.TaskGroup() as group:
             for number in range(self.controller.workers):
                 group.create_task(self._work(), name=f"{self.controller.name}-{number}")
 
     def close(self) -> None:
         """Listen and hand out no more; `run` returns when the reconciles that run are done."""
-        for end in self._endings:
-            end()
-        self._endings.clear()
+        self._listener.close()
         self.queue.close()
 
-    def _listen(self, informer: Informer[Any], handler: EventHandler[Any], predicate: Predicate | None) -> None:
-        kind = informer.kind.__api__.kind
-        counts = self._observer.causes(kind)
-
-        def hear(event: Event[Any]) -> None:
-            try:
-                if predicate is None or predicate(event):
-                    priority = LOW_PRIORITY if event.initial else 0
-                    version = event.new.resource_version if event.new is not None else 0
-                    for request in handler(event):
-                        counts[event.type] += 1
-                        self._note(request, (kind, event.type, event.key, version))
-                        self.queue.add(request, priority=priority)
-            except Exception:  # noqa: BLE001 - the user's code; other events must not suffer
-                self._log.exception("Event not handled", event=event.type, object=str(event.key))
-
-        registration = informer.add_handler(on_add=hear, on_update=hear, on_delete=hear)
-        self._endings.append(registration.remove)
-
-    def _concerns(self, event: Event[Any]) -> bool:
-        """Whether an event of the controller's own kind counts: by its predicate, or since the object is waited for."""
-        predicate, request = self.controller.predicate, event.key
-        return predicate is None or predicate(event) or request in self._paused or request in self._stopped
-
-    def _note(self, request: Request, cause: Cause) -> None:
-        """Keep why `request` is asked for. A reconciler does not see it: it looks at state alone."""
-        causes = self._causes.get(request)
-        if causes is None:
-            self._causes[request] = [cause]
-            if self._tracing is not None:
-                self._tracing.asked(request)
-        elif len(causes) < MAX_CAUSES:
-            causes.append(cause)
+    def _is_awaited(self, request: Request) -> bool:
+        """Whether any change of the object may be what lets it be reconciled again."""
+        return request in self._paused or request in self._stopped
 
     async def _work(self) -> None:
         step = self._attempt if self._tracing is None else self._traced
@@ -189,7 +126,7 @@ class ControlLoop(Generic[T]):
         while True:
             try:
                 async with self.queue.take() as request:
-                    attempt = Attempt(request, self.queue.failures(request) + 1, self._causes.pop(request, ()))
+                    attempt = Attempt(request, self.queue.failures(request) + 1, self._listener.take_causes(request))
                     CURRENT.set(attempt)
                     await step(attempt)
             except QueueClosed:
