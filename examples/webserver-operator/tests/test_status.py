@@ -1,16 +1,19 @@
 """What a WebServer says of itself, and how little is written for it."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
-from kubewright import Manager
+from kubewright import Condition, Config, Manager
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.testing import eventually, running
+from kubewright.testing import Faults, eventually, running
 
 from webservers import WebServers, ready_condition, reconciles
 
 pytestmark = pytest.mark.xdist_group("node port 30010")
+
+NewOperator = Callable[..., Manager]
 
 
 async def test_it_says_how_many_replicas_serve(webs: WebServers, operator: Manager) -> None:
@@ -20,37 +23,48 @@ async def test_it_says_how_many_replicas_serve(webs: WebServers, operator: Manag
 
 
 async def test_a_condition_keeps_its_time_until_it_changes(webs: WebServers, operator: Manager) -> None:
-    await webs.create(replicas=2)
-    before = ready_condition(await webs.serves(replicas=2))
+    await webs.create("first")
+    await webs.serves("first")
+    await webs.create()
+
+    async def waits(replicas: int) -> Condition:
+        """For the node port, with so many replicas."""
+        web = await webs.get()
+        ready = ready_condition(web)
+        assert (ready.status, ready.reason, web.status.available_replicas) == ("False", "NodePortTaken", replicas)
+        assert ready.observed_generation == web.metadata.generation
+        return ready
+
+    before = await eventually(waits, 3)
+    await asyncio.sleep(1.1)  # times are whole seconds
     await webs.change(replicas=1)
-    after = ready_condition(await webs.serves(replicas=1))
-    assert after.message == "1 of 1 replicas serve"
+    after = await eventually(waits, 1)
     assert after.last_transition_time == before.last_transition_time
 
 
-async def test_nothing_is_written_when_nothing_differs(webs: WebServers, operator: Manager) -> None:
-    await webs.create()
-    await webs.serves()
-    before = await settled_versions(webs)
-    written, reconciled = writes(operator), reconciles(operator)
-    web = await webs.get()
-    for number in range(5):
-        note = MergePatch({"metadata": {"annotations": {"note": str(number)}}})
-        web = await webs.client.patch(web, note)
-        await eventually(has_reconciled, operator, reconciled + number + 1)
-    assert writes(operator) == written
-    assert await versions(webs) == [web.metadata.resource_version, *before[1:]]
+async def test_nothing_is_written_when_nothing_differs(
+    webs: WebServers, account: Config, new_operator: NewOperator
+) -> None:
+    faults = Faults(account)
+    async with running(new_operator(faults)) as operator:
+        await webs.create()
+        web = await webs.serves()
+        await faults.rest()
+        written, reconciled = faults.writes, reconciles(operator)
+        for number in range(5):
+            web = await webs.client.patch(web, MergePatch({"metadata": {"annotations": {"note": str(number)}}}))
+            await eventually(has_reconciled, operator, reconciled + number + 1)
+        assert faults.writes == written
 
 
-async def test_a_restart_changes_nothing(webs: WebServers, new_operator: Callable[[], Manager]) -> None:
+async def test_a_restart_changes_nothing(webs: WebServers, account: Config, new_operator: NewOperator) -> None:
     async with running(new_operator()):
         await webs.create()
         await webs.serves()
-        before = await settled_versions(webs)
-    async with running(new_operator()) as second:
+    faults = Faults(account)
+    async with running(new_operator(faults)) as second:
         await eventually(has_reconciled, second, 1)
-        assert writes(second) == 0
-    assert await versions(webs) == before
+    assert faults.writes == 0
 
 
 async def test_what_is_done_is_told_in_events(webs: WebServers, operator: Manager) -> None:
@@ -84,28 +98,5 @@ async def test_what_is_done_is_logged_with_the_object_and_both_values(
     assert "name=web object=web before=3 after=4" in line
 
 
-def writes(operator: Manager) -> int:
-    """How many there were; a POST is a question after rights, or an Event."""
-    return sum(count for (_, method, _), count in operator.metrics.requests.items() if method not in ("GET", "POST"))
-
-
 async def has_reconciled(operator: Manager, times: int) -> None:
     assert reconciles(operator) >= times
-
-
-async def versions(webs: WebServers) -> list[str]:
-    """The resource versions of the WebServer and of what belongs to it."""
-    owned = (await webs.deployment(), await webs.service(), *await webs.replica_sets(), *await webs.pods())
-    return [each.metadata.resource_version for each in (await webs.get(), *owned)]
-
-
-async def settled_versions(webs: WebServers) -> list[str]:
-    """The same, once nobody has anything left to say: the cluster's own controllers write several times."""
-    seen: list[list[str]] = [[]]
-
-    async def check() -> None:
-        seen.append(await versions(webs))
-        assert seen[-1] == seen[-2]
-
-    await eventually(check)
-    return seen[-1]

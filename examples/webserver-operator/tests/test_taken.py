@@ -1,17 +1,29 @@
 """What is taken by somebody else is told, and had as soon as it is free: the node port, and names of children."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
 import pytest
-from kubewright import ObjectMeta
-from kubewright.apis.core.v1 import Service, ServicePort, ServiceSpec
+import pytest_asyncio
+from kubewright import Config, Manager, ObjectMeta
+from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec, Service, ServicePort, ServiceSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.testing import Cluster, eventually
+from kubewright.testing import Cluster, Faults, eventually, running
 
 from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 from webserver_operator.controller.children import deployment_for
 from webservers import OLD, WebServers, ready_condition
 
-pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.xdist_group("node port 30010")]
+pytestmark = [pytest.mark.usefixtures("faults"), pytest.mark.xdist_group("node port 30010")]
+
+
+@pytest_asyncio.fixture
+async def faults(account: Config, new_operator: Callable[..., Manager]) -> AsyncIterator[Faults]:
+    """What goes wrong for the operator, which is at work."""
+    faults = Faults(account)
+    async with running(new_operator(faults)):
+        yield faults
 
 
 async def test_a_second_webserver_is_told_who_has_the_port_and_gets_it_when_it_is_free(webs: WebServers) -> None:
@@ -37,10 +49,14 @@ async def test_a_service_of_somebody_in_another_namespace_has_the_port_until_it_
         await webs.serves()
 
 
-async def test_a_deployment_of_somebody_is_left_alone(webs: WebServers) -> None:
+@pytest.mark.parametrize("lag", [0, 5], ids=["known", "not yet in the cache"])
+async def test_a_deployment_of_somebody_is_left_alone(webs: WebServers, faults: Faults, lag: float) -> None:
     other = deployment_for(WebServer(metadata=ObjectMeta(name="web"), spec=WebServerSpec(image="other")))
     other.metadata.namespace = webs.namespace
+    faults.lag = lag
     made = await webs.client.create(other)
+    await asyncio.sleep(lag / 10)  # now its event is on its way, late
+    faults.lag = 0
     await webs.create()
     await eventually(is_told, webs, "web", "NameTaken", 'Deployment "web" is there already, and not of this WebServer')
     present = await webs.deployment()
@@ -48,6 +64,22 @@ async def test_a_deployment_of_somebody_is_left_alone(webs: WebServers) -> None:
     assert not present.metadata.owner_references
     await webs.client.delete(made)
     await webs.serves()
+
+
+async def test_what_a_quota_forbids_is_told(webs: WebServers) -> None:
+    metadata = ObjectMeta(name="none", namespace=webs.namespace)
+    hard = {"count/deployments.apps": "0"}
+    quota = await webs.client.create(ResourceQuota(metadata=metadata, spec=ResourceQuotaSpec(hard=hard)))
+
+    async def is_in_force() -> None:
+        assert (await webs.client.get(ResourceQuota, "none", namespace=webs.namespace)).status.hard == hard
+
+    await eventually(is_in_force)
+    await webs.create()
+    await eventually(is_told, webs, "web", "Refused", "exceeded quota: none")
+    await webs.client.delete(quota)
+    await webs.change(replicas=1)
+    await webs.serves(replicas=1)
 
 
 async def test_a_service_of_somebody_is_left_alone(webs: WebServers) -> None:
@@ -68,7 +100,8 @@ async def is_told(webs: WebServers, name: str, reason: str, message: str) -> Non
     assert (ready.status, ready.reason) == ("False", reason)
     assert message in ready.message
     assert ready.observed_generation == web.status.observed_generation == web.metadata.generation
-    events = [each for each in await webs.client.list(Event, namespace=webs.namespace) if each.reason == reason]
-    assert [(each.type, each.note, each.regarding and each.regarding.uid) for each in events] == [
-        ("Warning", ready.message, web.metadata.uid)
+    events = await webs.client.list(Event, namespace=webs.namespace)
+    told = [
+        (each.type, each.reason, each.regarding and each.regarding.uid) for each in events if each.note == ready.message
     ]
+    assert told == [("Warning", reason, web.metadata.uid)]

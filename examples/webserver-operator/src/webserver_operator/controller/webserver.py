@@ -1,10 +1,11 @@
 """The controller of WebServer: brings about what its spec asks for, and says how it stands."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from kubewright import Context, Invalid, Lister, NotFound, Object, Request, Result, Watch, controller
+from kubewright import Context, Forbidden, Invalid, Lister, NotFound, Object, Request, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
@@ -60,8 +61,9 @@ async def reconcile(ctx: Context[WebServer]) -> Result:
     except Hindered as error:
         await warn(ctx, error.reason, str(error))
         return RETRY
-    except Invalid as error:
-        await warn(ctx, "Refused", str(error))
+    except (Invalid, Forbidden) as error:
+        if not error.namespace_is_ending:
+            await warn(ctx, "Refused", str(error))
         raise
     await report(ctx, *judge(deployment))
     return LOOK_AGAIN
@@ -79,10 +81,10 @@ async def apply_deployment(ctx: Context[WebServer]) -> Deployment:
 async def apply_service(ctx: Context[WebServer]) -> None:
     """Raises Hindered where another Service has the port, without a write where the cache knows that already."""
     desired = service_for(ctx.object)
-    present = await find(ctx, desired)
     for other in await ctx.list(Service, namespace=""):
         if has_node_port(other) and not is_controlled_by(other, ctx.object):
-            raise port_taken(f'Service "{other.metadata.namespace}/{other.metadata.name}"')
+            raise port_taken_by(other)
+    present = await find(ctx, desired)
     try:
         if present and keys_of_ports(present) != keys_of_ports(desired):
             # An apply leaves alone what others added to a list; here nothing is theirs.
@@ -90,20 +92,26 @@ async def apply_service(ctx: Context[WebServer]) -> None:
         await ctx.apply(desired)
     except Invalid as error:
         if any("already allocated" in cause.message for cause in error.causes):
-            raise port_taken("another Service") from error
+            raise Hindered(PORT_TAKEN, str(error)) from error  # by one that the cache does not show, or not yet
         raise
     tell_changes(ctx, present, desired, SERVICE_FIELDS)
 
 
 async def find(ctx: Context[WebServer], desired: T) -> T | None:
-    """What there is in the place of `desired`. Raises Hindered where that is somebody else's."""
+    """What there is in the place of `desired`. Raises Hindered where that is somebody else's.
+
+    Where the cache shows nothing the server is asked: an apply would take over what came a moment ago.
+    """
     kind, name = type(desired), desired.metadata.name
-    try:
-        present = await ctx.get(kind, name)
-    except NotFound:
+    for reader in (ctx.client, ctx.client.uncached):
+        with suppress(NotFound):
+            present = await reader.get(kind, name, namespace=ctx.request.namespace)
+            break
+    else:
         return None
     if not is_controlled_by(present, ctx.object):
-        raise Hindered("NameTaken", f'{kind.__api__.kind} "{name}" is there already, and not of this WebServer')
+        what = f'{kind.__api__.kind} "{name}"'
+        raise Hindered("NameTaken", f"{what} is there already, and not of this WebServer; remove one or the other")
     return present
 
 
@@ -111,8 +119,9 @@ def has_node_port(service: Service) -> bool:
     return any(port.node_port == NODE_PORT for port in service.spec.ports)
 
 
-def port_taken(by: str) -> Hindered:
-    return Hindered(PORT_TAKEN, f"node port {NODE_PORT} is taken by {by}; the webserver gets it as soon as it is free")
+def port_taken_by(other: Service) -> Hindered:
+    who = f'Service "{other.metadata.namespace}/{other.metadata.name}"'
+    return Hindered(PORT_TAKEN, f"node port {NODE_PORT} is taken by {who}; the webserver gets it as soon as it is free")
 
 
 def keys_of_ports(service: Service) -> list[tuple[int, str]]:
