@@ -39,7 +39,7 @@ async def publish(spec: MyWebSpec, name: str, namespace: str, patience: float) -
                 now = lister.get(name, namespace)
                 return now is not None and is_up_to_date(now, wanted) and now.status.completed
 
-            informer.add_handler(on_update=lambda event: tell(event, wanted))
+            informer.add_handler(on_add=lambda event: tell(event, wanted), on_update=lambda event: tell(event, wanted))
             completed = await informer.wait_until(is_completed, patience)
             for each in await webs.list():
                 state = "completed" if each.status.completed else "not completed"
@@ -54,10 +54,10 @@ def is_up_to_date(web: MyWeb, wanted: MyWeb) -> bool:
 
 def tell(event: Event[MyWeb], wanted: MyWeb) -> None:
     """Say why it is not completed yet, or that it is, when that has changed."""
-    if event.old is None or event.new is None or event.key.name != wanted.metadata.name:
+    if event.new is None or event.key.name != wanted.metadata.name:
         return
-    before, now = event.old.decode(), event.new.decode()
-    if is_up_to_date(now, wanted) and now.status.conditions != before.status.conditions:
+    before, now = event.old.decode().status.conditions if event.old else [], event.new.decode()
+    if is_up_to_date(now, wanted) and now.status.conditions != before:
         for condition in now.status.conditions:
             print(f"{event.key.name}: {condition.message}")
 

@@ -20,11 +20,11 @@ async def kubectl(cluster: Cluster, *arguments: str) -> str:
     process = await asyncio.create_subprocess_exec(
         KUBECTL,
         f"--kubeconfig={kubeconfig}",
-        f"--cache-dir={kubeconfig.parent / 'cache'}",  # by default it remembers for hours which kinds there are
+        f"--cache-dir={kubeconfig}.cache",  # by default it remembers for hours which kinds there are
         *arguments,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        stderr=asyncio.subprocess.PIPE,
     )
-    said, _ = await process.communicate()
-    assert process.returncode == 0, said.decode()
+    said, complaint = await process.communicate()
+    assert process.returncode == 0, complaint.decode()
     return said.decode()

@@ -68,6 +68,13 @@ class MyWebs:
             each for each in found if each.regarding and (each.regarding.kind, each.regarding.name) == ("MyWeb", name)
         ]
 
+    async def warns(self, reason: str, web: MyWeb) -> None:
+        """It has told once, in an Event, what it says in its status."""
+        told = [(each.type, each.reason, each.regarding and each.regarding.uid)
+                for each in await self.events(web.metadata.name)
+                if each.note == ready_condition(web).message]  # fmt: skip
+        assert told == [("Warning", reason, web.metadata.uid)]
+
     async def is_complete(self, name: str = "web", *, port: int = PORT, image: str = IMAGE, page: str = PAGE) -> MyWeb:
         """It says of its present spec that it is completed, and its children are as the spec says."""
         web = await self.get(name)
@@ -76,13 +83,13 @@ class MyWebs:
         assert (ready_condition(web).status, ready_condition(web).reason) == ("True", "Completed")
         assert (await self.config_map(name)).data == {"index.html": page}
         assert node_ports(await self.service(name)) == [port]
-        [container] = (await self.deployment(name)).spec.template.spec.containers
-        assert container.image == image
+        containers = (await self.deployment(name)).spec.template.spec.containers
+        assert [each.image for each in containers] == [image]
         pods = await self.pods(name)
         assert len(pods) == 1
         [pod] = pods
         assert pod.spec.containers[0].image == image
-        assert pod.metadata.annotations[PAGE_HASH] == hashlib.sha256(page.encode()).hexdigest()
+        assert pod.metadata.annotations.get(PAGE_HASH) == hashlib.sha256(page.encode()).hexdigest()
         return web
 
     async def completes(self, name: str = "web", *, port: int = PORT, image: str = IMAGE, page: str = PAGE) -> MyWeb:

@@ -119,6 +119,7 @@ TWO_PORTS = [{"name": "http", "port": 80, "nodePort": PORT}, {"name": "https", "
         pytest.param(Service, {"spec": {"ports": [{"port": 80, "nodePort": PORT + 1}]}}, id="node port"),
         pytest.param(Service, {"spec": {"ports": [{"port": 81, "nodePort": PORT}]}}, id="port"),
         pytest.param(Service, {"spec": {"ports": TWO_PORTS}}, id="one more port"),
+        pytest.param(Service, {"spec": {"ports": [{"name": "http", "port": 80, "protocol": "UDP"}]}}, id="protocol"),
         pytest.param(Service, {"metadata": {"ownerReferences": None}}, id="owner"),
     ],
 )  # fmt: skip

@@ -1,9 +1,11 @@
 """Whatever goes wrong between the operator and the API server, the MyWebs end as their specs say."""
 
+import asyncio
 import random
 
 import pytest
-from kubewright import Config
+from kubewright import Config, ObjectMeta
+from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Faults, eventually, gone, killed_after_each_write, running
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
@@ -63,6 +65,21 @@ async def test_one_that_is_made_again_at_once_gets_children_of_its_own(
         await webs.completes(page=OTHER_PAGE)
         for child in (await webs.config_map(), await webs.deployment(), await webs.service()):
             assert [owner.uid for owner in child.metadata.owner_references] == [web.metadata.uid]
+
+
+async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_show_it_yet(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
+    faults = Faults(account)
+    async with running(new_operator(faults)):
+        faults.lag = 5
+        mine = ConfigMap(metadata=ObjectMeta(name="web", namespace=webs.namespace), data={"index.html": "mine"})
+        await webs.client.create(mine)
+        await asyncio.sleep(0.5)  # now its event is on its way, late
+        faults.lag = 0
+        await webs.create()
+        await eventually(webs.is_held_up, "NameTaken", "ConfigMap web is there already")
+        assert (await webs.config_map()).data == {"index.html": "mine"}
 
 
 async def test_a_page_that_changes_again_and_again_ends_as_the_last_one(

@@ -67,23 +67,26 @@ async def test_a_browser_shows_the_page_and_its_changes_and_finds_it_where_it_ha
     )
     await webs.create(page=first)
     await eventually(shows, first)
-    page = await browser.page(f"http://127.0.0.1:{PORT}/")
-    assert "<h1>First</h1>" in page
-    assert "6 times 7 is 42" in page
+    await eventually(browser_shows, browser, PORT, "<h1>First</h1>", "6 times 7 is 42")
     await browser.picture(f"http://127.0.0.1:{PORT}/", tmp_path / "first.png")
 
     await webs.change(pageContentHtml=second)
     await eventually(shows, second)
     await webs.completes(page=second)
-    assert "<h1>Second</h1>" in await browser.page(f"http://127.0.0.1:{PORT}/")
+    await eventually(browser_shows, browser, PORT, "<h1>Second</h1>")
 
     await webs.change(nodePortNumber=PORT + 1)
     await eventually(shows, second, PORT + 1)
     await eventually(is_closed, PORT)
-    assert "<h1>Second</h1>" in await browser.page(f"http://127.0.0.1:{PORT + 1}/")
+    await eventually(browser_shows, browser, PORT + 1, "<h1>Second</h1>")
     assert "Second" not in await browser.page(f"http://127.0.0.1:{PORT}/")
     await browser.picture(f"http://127.0.0.1:{PORT + 1}/", tmp_path / "second.png")
     assert (tmp_path / "first.png").read_bytes() != (tmp_path / "second.png").read_bytes()
+
+
+async def browser_shows(browser: Chromium, port: int, *what: str) -> None:
+    page = await browser.page(f"http://127.0.0.1:{port}/")
+    assert all(each in page for each in what), page
 
 
 async def shows(page: str, port: int = PORT) -> None:

@@ -6,7 +6,7 @@ from kubewright.models import codec
 from kubewright.testing import eventually
 
 from myweb_operator.api.v1.myweb import MyWeb
-from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, node_ports, ready_condition
+from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, node_ports
 
 pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator")]
 
@@ -14,10 +14,10 @@ pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtu
 async def test_a_port_that_another_myweb_has_is_told_and_had_as_soon_as_it_is_free(webs: MyWebs) -> None:
     await webs.create("first")
     await webs.completes("first")
-    second = await webs.create("second")
+    await webs.create("second")
     told = f'node port {PORT} is taken by Service "{webs.namespace}/first"'
     web = await eventually(webs.is_held_up, "NodePortTaken", told, "second")
-    await eventually(is_warned, webs, "second", second.metadata.uid, ready_condition(web).message)
+    await eventually(webs.warns, "NodePortTaken", web)
     await webs.delete("first")
     await webs.completes("second")
 
@@ -55,13 +55,6 @@ async def test_of_two_that_want_a_port_each_gets_one_when_one_of_them_chooses_an
     await webs.change(loser, nodePortNumber=PORT + 1)
     await webs.completes(loser, port=PORT + 1)
     await webs.completes("first" if loser == "second" else "second")
-
-
-async def is_warned(webs: MyWebs, name: str, uid: str, note: str) -> None:
-    [event] = [each for each in await webs.events(name) if each.type == "Warning"]
-    assert (event.reason, event.note) == ("NodePortTaken", note)
-    assert event.regarding is not None
-    assert event.regarding.uid == uid
 
 
 def is_waiting(web: MyWeb) -> bool:

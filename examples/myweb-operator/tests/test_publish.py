@@ -21,26 +21,32 @@ class Publisher:
 
     def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
         self._environment = os.environ | {
+            "PYTHONUNBUFFERED": "1",
             "KUBECONFIG": str(cluster.kubeconfig()),
             "PYTHONPATH": str(PROJECT / "client/src"),
         }
         self._namespace = namespace
         self._file = folder / "page.html"
 
-    async def publish(self, page: str, *flags: str, name: str = "web", port: int = PORT) -> tuple[int, str, str]:
-        """The program's exit status, and what it says."""
+    async def begin(self, page: str, *flags: str, port: int = PORT) -> asyncio.subprocess.Process:
+        """The program, at work."""
         self._file.write_text(page)
-        where = (f"--namespace={self._namespace}", f"--name={name}", f"--node-port={port}")
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             str(PROJECT / "publish.py"),
             str(self._file),
-            *where,
+            f"--namespace={self._namespace}",
+            "--name=web",
+            f"--node-port={port}",
             *flags,
             env=self._environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
+
+    async def publish(self, page: str, *flags: str, port: int = PORT) -> tuple[int, str, str]:
+        """The program's exit status, and what it says."""
+        process = await self.begin(page, *flags, port=port)
         said, complaint = await process.communicate()
         assert process.returncode is not None
         return process.returncode, said.decode(), complaint.decode()
@@ -72,12 +78,26 @@ async def test_all_pages_are_listed(webs: MyWebs, operator: Manager, publisher: 
     assert [line.split()[0] for line in said.splitlines()[-2:]] == ["other", "web"]
 
 
-async def test_why_a_page_is_not_served_is_told(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
+async def test_why_a_page_is_not_served_is_told_and_that_it_is(
+    webs: MyWebs, operator: Manager, publisher: Publisher
+) -> None:
     await webs.create("other")
     await webs.completes("other")
-    status, said, _ = await publisher.publish(PAGE, "--timeout=3")
+    process = await publisher.begin(PAGE)
+    assert process.stdout is not None
+    said = ""
+    while f'web: node port {PORT} is taken by Service "{webs.namespace}/other"' not in said:
+        assert not process.stdout.at_eof(), said
+        said = (await process.stdout.readline()).decode()
+    await webs.delete("other")
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert f"web: the page is served on port {PORT} of every node\n" in output.decode()
+
+
+async def test_a_page_that_nobody_serves_in_time_is_a_failure(publisher: Publisher) -> None:
+    status, _, _ = await publisher.publish(PAGE, "--timeout=3")
     assert status == 1
-    assert f'web: node port {PORT} is taken by Service "{webs.namespace}/other"' in said
 
 
 async def test_what_the_api_server_refuses_is_told_in_a_line(webs: MyWebs, publisher: Publisher) -> None:

@@ -1,7 +1,5 @@
 """A thousand MyWebs."""
 
-import asyncio
-
 import pytest
 from kubewright import Config, Manager
 from kubewright.apis.apps.v1 import Deployment
@@ -33,7 +31,7 @@ async def test_a_thousand_are_completed_and_then_nothing_is_written(
     faults = Faults(account)
     async with running(new_operator(faults)) as second:
         await eventually(has_reconciled_all, second)
-        await asyncio.sleep(1)
+        await faults.rest()
     assert faults.writes == 0
 
 

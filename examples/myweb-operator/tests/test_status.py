@@ -7,7 +7,7 @@ from kubewright import Config, Manager, MergePatch, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.testing import Faults, eventually, running
 
-from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator, ready_condition
+from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 
 pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
@@ -40,8 +40,7 @@ async def test_a_rollout_that_fails_is_told_in_the_words_of_kubernetes(webs: MyW
     await eventually(is_in_force, webs, quota)
     await webs.create()
     web = await eventually(webs.is_held_up, "RolloutFailed", "exceeded quota: pods")
-    [event] = [each for each in await webs.events() if each.reason == "RolloutFailed"]
-    assert (event.type, event.note) == ("Warning", ready_condition(web).message)
+    await eventually(webs.warns, "RolloutFailed", web)
 
 
 async def test_a_child_that_is_refused_is_told_in_the_words_of_the_api_server(webs: MyWebs, operator: Manager) -> None:

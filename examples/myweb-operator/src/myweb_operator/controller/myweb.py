@@ -1,6 +1,7 @@
 """The controller of MyWeb: brings about what its spec asks for, and says how it stands."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -31,7 +32,13 @@ from myweb_operator.controller.children import (
     labels_for,
     service_for,
 )
-from myweb_operator.controller.ports import is_about_node_port, node_ports_of, waiting_for_ports_of, wanted_port
+from myweb_operator.controller.ports import (
+    is_about_node_port,
+    keys_of_ports,
+    node_ports_of,
+    waiting_for_ports_of,
+    wanted_port,
+)
 from myweb_operator.controller.standing import Blocked, Standing, standing_of
 
 RETRY: Final = Result(requeue_after=timedelta(seconds=5))
@@ -102,7 +109,7 @@ async def bring_about(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
 
 async def take_out_other_ports(ctx: Context[MyWeb], present: Service, desired: Service) -> None:
     """An apply leaves alone what others have added to a list."""
-    if [port.port for port in present.spec.ports] != [port.port for port in desired.spec.ports]:
+    if keys_of_ports(present) != keys_of_ports(desired):
         await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
 
 
@@ -118,10 +125,11 @@ async def refusal(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
 
 
 async def find(ctx: Context[MyWeb], kind: type[T], name: str) -> T | None:
-    try:
-        return await ctx.get(kind, name)
-    except NotFound:
-        return None
+    """Where the cache shows nothing the server is asked: an apply would take over what came a moment ago."""
+    for reader in (ctx.client, ctx.client.uncached):
+        with suppress(NotFound):
+            return await reader.get(kind, name, namespace=ctx.request.namespace)
+    return None
 
 
 def is_strangers(child: Object, web: MyWeb) -> bool:

@@ -1,4 +1,4 @@
-"""Node ports: a number that one Service of the whole cluster has."""
+"""Ports of Services; and node ports, a number that one Service of the whole cluster has."""
 
 from collections.abc import Iterable
 
@@ -12,6 +12,11 @@ def node_ports_of(service: Service) -> set[int]:
     """All node ports that a Service has."""
     ports = {port.node_port for port in service.spec.ports}
     return {port for port in (*ports, service.spec.health_check_node_port) if port}
+
+
+def keys_of_ports(service: Service) -> list[tuple[int, str]]:
+    """What tells its ports apart, so that an apply changes one, or adds it."""
+    return [(port.port, port.protocol or "TCP") for port in service.spec.ports]
 
 
 def wanted_port(web: MyWeb) -> Iterable[str]:
