@@ -41,8 +41,14 @@ class Audit:
         assert list(self._pods_too_many()) == []
 
     async def _follow(self, kind: type[PodSet] | type[Pod]) -> None:
-        async for event in self._client.watch(kind, namespace=self._namespace, send_initial_events=True):
-            self._events.append((int(event.object.metadata.resource_version), event.type, event.object))
+        """Who is slow to read is cut off by a real API server: the watch is taken up again where it ended."""
+        version: str | None = None
+        while True:
+            async for event in self._client.watch(
+                kind, namespace=self._namespace, resource_version=version, send_initial_events=version is None
+            ):
+                version = event.object.metadata.resource_version
+                self._events.append((int(version), event.type, event.object))
 
     async def _is_up_to_date(self) -> None:
         known = {obj.metadata.uid: obj.metadata.resource_version for _, _, obj in self._in_order()}

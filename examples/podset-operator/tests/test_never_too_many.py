@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 from kubewright import Config, LeaderElection, Manager, NotFound
-from kubewright.client.transport import HTTPTransport, Transport
-from kubewright.http.message import Request, Response
+from kubewright.client.transport import Transport
+from kubewright.http.message import Request
 from kubewright.testing import Faults, killed_after_each_write, running
 
 from podsets import PodSets
 from podsets_audit import Audit
+from podsets_held import Held
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,35 +25,6 @@ NewOperator = Callable[[Config | Transport], Manager]
 async def audit(podsets: PodSets) -> AsyncIterator[Audit]:
     async with Audit(podsets).kept() as audit:
         yield audit
-
-
-class Held:
-    """A transport that keeps requests on their way until they are let go."""
-
-    def __init__(self, config: Config, which: Callable[[Request], bool]) -> None:
-        self._inner = HTTPTransport(config)
-        self._which = which
-        self.holding = asyncio.Event()
-        self.let_go = asyncio.Event()
-        self.arrived = asyncio.Event()
-
-    async def send(
-        self,
-        request: Request,
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109 - transports have it
-        stream: bool = False,
-    ) -> Response:
-        if not self._which(request):
-            return await self._inner.send(request, timeout=timeout, stream=stream)
-        self.holding.set()
-        await self.let_go.wait()
-        response = await self._inner.send(request, timeout=timeout, stream=stream)
-        self.arrived.set()
-        return response
-
-    async def close(self) -> None:
-        await self._inner.close()
 
 
 async def changes(podsets: PodSets, chance: random.Random, *, count: int, seconds: float) -> None:

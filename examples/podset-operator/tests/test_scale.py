@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import ParamSpec
 
 import pytest
@@ -12,11 +13,14 @@ from kubewright.apis.events.v1 import Event
 from kubewright.client.transport import Transport
 from kubewright.controller.outcome import Outcome
 from kubewright.controller.ownership import is_controlled_by
+from kubewright.http.message import Request
 from kubewright.testing import Faults, eventually, running
 
 from podset_operator.api.v1.podset import PodSet
+from podset_operator.controller.podset import LARGEST_BATCH
 from podsets import PodSets, ready_condition
 from podsets_audit import Audit
+from podsets_held import Held
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -45,17 +49,27 @@ async def test_a_thousand_podsets(podsets: PodSets, account: Config, new_operato
         await faults.rest()
 
 
-async def test_a_large_podset_does_not_hold_up_a_small_one(podsets: PodSets, operator: Manager) -> None:
-    await podsets.create("large", replicas=400)
+async def test_a_large_podset_does_not_hold_up_a_small_one(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
+    """Of the large one as many requests as are sent at once are on their way, and no answer comes."""
+    sent = count()
 
-    async def has_begun() -> None:
-        assert len(await podsets.pods("large")) > 10
+    def is_of_a_full_batch(request: Request) -> bool:
+        is_create = request.method == "POST" and request.path.endswith("/pods") and b'"large-pod-' in request.body
+        return is_create and next(sent) >= 1 + 2 + 4 + 8
 
-    await eventually(has_begun)
-    await podsets.create("small", replicas=3)
-    await podsets.completes("small", replicas=3)
-    assert len(await podsets.pods("large")) < 400
-    await podsets.scale("large", replicas=0)
+    late = Held(account, is_of_a_full_batch)
+    async with running(new_operator(late)):
+        await podsets.create("large", replicas=400)
+        await late.holding.wait()
+        await podsets.create("small", replicas=3)
+        await podsets.completes("small", replicas=3)
+        assert late.held == LARGEST_BATCH
+        assert len(await podsets.pods("large")) == 15
+        await podsets.scale("large", replicas=20)
+        late.let_go.set()
+        await podsets.completes("large", replicas=20)
 
 
 async def test_a_refusal_is_told_in_the_servers_words_and_costs_few_requests(
@@ -84,15 +98,17 @@ async def test_a_refusal_is_told_in_the_servers_words_and_costs_few_requests(
     async with Audit(podsets).kept(), running(new_operator(faults)) as operator:
         await podsets.create(replicas=300)
         version = await eventually(is_told)
-        tries = operator.metrics.controllers["podset"].outcomes[Outcome.ERROR]
+        outcomes = operator.metrics.controllers["podset"].outcomes
+        tries, writes = outcomes[Outcome.ERROR], faults.writes
 
-        async def has_tried_twice_more() -> None:
-            assert operator.metrics.controllers["podset"].outcomes[Outcome.ERROR] >= tries + 2
+        async def has_tried_twice_more() -> tuple[int, int]:
+            more = outcomes[Outcome.ERROR] - tries
+            assert more >= 2
+            return more, faults.writes - writes
 
-        before = faults.writes
-        await eventually(has_tried_twice_more)
+        more, written = await eventually(has_tried_twice_more)
+        assert written <= 3 * (more + 1)  # for each try the confirmation, one Pod, and an Event's count
         assert await is_told() == version
-        assert faults.writes <= before + 3 * 3  # for each try the confirmation, one Pod, and an Event's count
         await podsets.client.patch(quota, MergePatch({"spec": {"hard": {"pods": "1000"}}}))
         await podsets.scale(replicas=30)
         await comes_true(podsets.is_complete, replicas=30)

@@ -65,12 +65,24 @@ async def test_kubectl_scales_it(podsets: PodSets, operator: Manager) -> None:
     if kubectl is None:
         pytest.skip("there is no kubectl on the PATH")
     await podsets.create(replicas=1)
-    command = [f"--kubeconfig={podsets.cluster.kubeconfig()}", f"--namespace={podsets.namespace}"]
-    process = await asyncio.create_subprocess_exec(
-        kubectl, *command, "scale", "podset/x", "--replicas=5", stdout=asyncio.subprocess.PIPE
-    )
-    said, _ = await process.communicate()
-    assert said == b"podset.batch.tutorial.kubebuilder.io/x scaled\n"
+
+    async def is_scaled() -> None:
+        """Once the API server lists its kind among those that there are."""
+        kubeconfig = podsets.cluster.kubeconfig()
+        process = await asyncio.create_subprocess_exec(
+            kubectl,
+            f"--kubeconfig={kubeconfig}",
+            f"--cache-dir={kubeconfig}.cache",  # by default it remembers for hours which kinds
+            f"--namespace={podsets.namespace}",
+            *("scale", "podset/x", "--replicas=5"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        said, complaint = await process.communicate()
+        assert process.returncode == 0, complaint.decode()
+        assert said == b"podset.batch.tutorial.kubebuilder.io/x scaled\n"
+
+    await eventually(is_scaled)
     await podsets.completes(replicas=5)
 
 
