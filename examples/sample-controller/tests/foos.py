@@ -93,19 +93,6 @@ class Foos:
         assert [each.status.phase for each in pods] == ["Running"] * replicas
         return foo
 
-    async def settled(self) -> None:
-        """Wait until nobody writes any more: the cluster's own controllers write several times."""
-        seen: list[list[str]] = [[]]
-
-        async def nothing_changes() -> None:
-            pods = await self.client.list(Pod, namespace=self.namespace)
-            seen.append(
-                [each.metadata.resource_version for each in (*await self.all(), *await self.deployments(), *pods)]
-            )
-            assert seen[-1] == seen[-2]
-
-        await eventually(nothing_changes)
-
     async def synced(self, name: str = "foo", *, replicas: int = 2) -> Foo:
         """The Foo, once it is."""
         return await eventually(self.is_synced, name, replicas=replicas)
