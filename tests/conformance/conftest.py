@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from conformance.rawapi import API
+from conformance.rawapi import API, until
 from kubewright.client.config import Config
 
 
@@ -21,8 +21,13 @@ async def api(control_plane: Config) -> AsyncIterator[API]:
 
 @pytest_asyncio.fixture
 async def ns(api: API) -> AsyncIterator[str]:
-    """The path of a new namespace: `/api/v1/namespaces/<name>`."""
+    """The path of a new namespace, in which Pods can be made: `/api/v1/namespaces/<name>`."""
     name = f"conformance-{secrets.token_hex(4)}"
     (await api.post("/api/v1/namespaces", {"metadata": {"name": name}})).expect(201)
+
+    async def has_account() -> bool:
+        return (await api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")).status == 200
+
+    await until(has_account)
     yield f"/api/v1/namespaces/{name}"
     await api.delete(f"/api/v1/namespaces/{name}")

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kubewright.client.auth import pair_of
 from kubewright.client.config import Config
 from kubewright.client.tls import client_context
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
+from kubewright.testing import eventually
+
+T = TypeVar("T")
 
 JSON = "application/json"
+
+
+async def until(check: Callable[[], Awaitable[T | None]]) -> T:
+    """What `check` gives, once that is true."""
+
+    async def holds() -> T:
+        found = await check()
+        assert found, f"not yet: {found}"
+        return found
+
+    return await eventually(holds)
 
 
 @dataclass

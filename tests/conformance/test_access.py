@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import secrets
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from conformance.rawapi import API
+from conformance.rawapi import API, until
 from kubewright.client.config import Config
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -22,12 +21,11 @@ REVIEWS = "/apis/authorization.k8s.io/v1"
 
 async def soon(api: API, target: str, status: int, **headers: str) -> None:
     """The server answers with `status` before long: it learns of roles and accounts by watching them."""
-    for _ in range(400):
-        answer = await api.get(target, **headers)
-        if answer.status == status:
-            return
-        await asyncio.sleep(0.05)
-    answer.expect(status)
+
+    async def answers() -> bool:
+        return (await api.get(target, **headers)).status == status
+
+    await until(answers)
 
 
 def as_user(name: str, *groups: str) -> dict[str, str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from conformance.rawapi import API
+from conformance.rawapi import API, until
 
 
 def deployment(name: str = "d", **spec: Any) -> dict[str, Any]:
@@ -18,16 +16,6 @@ def deployment(name: str = "d", **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template, **spec},
     }
-
-
-async def until(check: Callable[[], Awaitable[Any]]) -> Any:
-    """What `check` gives, once that is true."""
-    for _ in range(600):
-        found = await check()
-        if found:
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"never so: {found}")
 
 
 class Namespace:
@@ -187,16 +175,16 @@ async def test_a_foreground_deletion_waits_for_what_is_owned(api: API, ns: str) 
         "blockOwnerDeletion": True,
     }
     body = {"metadata": {"name": "owned", "ownerReferences": [reference], "finalizers": ["example.com/hold"]}}
-    await api.post(f"{ns}/secrets", body)
+    await api.post(f"{ns}/configmaps", body)
     held = (await api.delete(f"{ns}/configmaps/owner", {"propagationPolicy": "Foreground"})).expect(200).json
     assert held["metadata"]["finalizers"] == ["foregroundDeletion"]
 
     async def deleting() -> bool:
-        return "deletionTimestamp" in (await api.get(f"{ns}/secrets/owned")).expect(200).json["metadata"]
+        return "deletionTimestamp" in (await api.get(f"{ns}/configmaps/owned")).expect(200).json["metadata"]
 
     await until(deleting)
     (await api.get(f"{ns}/configmaps/owner")).expect(200)
-    await api.patch(f"{ns}/secrets/owned", {"metadata": {"finalizers": None}})
+    await api.patch(f"{ns}/configmaps/owned", {"metadata": {"finalizers": None}})
 
     async def gone() -> bool:
         return (await api.get(f"{ns}/configmaps/owner")).status == 404
@@ -207,14 +195,14 @@ async def test_a_foreground_deletion_waits_for_what_is_owned(api: API, ns: str) 
 async def test_an_orphaning_deletion_lets_go_of_what_is_owned(api: API, ns: str) -> None:
     owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
-    await api.post(f"{ns}/secrets", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
     await api.delete(f"{ns}/configmaps/owner", {"propagationPolicy": "Orphan"})
 
     async def gone() -> bool:
         return (await api.get(f"{ns}/configmaps/owner")).status == 404
 
     await until(gone)
-    assert "ownerReferences" not in (await api.get(f"{ns}/secrets/owned")).expect(200).json["metadata"]
+    assert "ownerReferences" not in (await api.get(f"{ns}/configmaps/owned")).expect(200).json["metadata"]
 
 
 async def test_a_service_has_the_addresses_of_its_pods(api: API, ns: str) -> None:
@@ -316,7 +304,8 @@ async def test_a_replica_set_that_is_deleted_alone_leaves_its_pods(api: API, ns:
     await api.post(f"{space.apps}/replicasets", {"metadata": {"name": "r"}, "spec": spec})
 
     async def two() -> bool:
-        return len(await space.items(f"{space.core}/pods")) == 2
+        status = (await api.get(f"{space.apps}/replicasets/r")).json["status"]
+        return bool(status.get("readyReplicas") == 2)
 
     await until(two)
     await api.delete(f"{space.apps}/replicasets/r", {"propagationPolicy": "Orphan"})

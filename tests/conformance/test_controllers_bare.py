@@ -17,6 +17,7 @@ from kubewright.client.transport import HTTPTransport
 from kubewright.controlplane.plane import ControlPlane, ControlPlaneOptions
 from kubewright.testing.realcontrolplane import RealControlPlane
 
+pytestmark = pytest.mark.timeout(1800)
 CASES = ("test_controllers.py", "test_controllers_workloads.py")
 
 
@@ -45,5 +46,9 @@ async def _run_cases(kubeconfig: Path) -> tuple[int | None, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
     return process.returncode, output.decode()

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.rawapi import API
-from conformance.test_controllers import until
+from conformance.rawapi import API, until
 
 
 def workload(kind: str, name: str, image: str = "nginx:1", **spec: Any) -> dict[str, Any]:

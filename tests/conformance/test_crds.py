@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest_asyncio
 
-from conformance.rawapi import API
+from conformance.rawapi import API, until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -89,13 +88,12 @@ class Gizmos:
 
 
 async def established(api: API, path: str) -> dict[str, Any]:
-    for _ in range(400):
+    async def check() -> dict[str, Any] | None:
         found: dict[str, Any] = (await api.get(path)).expect(200).json
         conditions = {each["type"]: each for each in found.get("status", {}).get("conditions") or []}
-        if conditions.get("Established", {}).get("status") == "True":
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError("never established")
+        return found if conditions.get("Established", {}).get("status") == "True" else None
+
+    return await until(check)
 
 
 @pytest_asyncio.fixture
@@ -104,10 +102,12 @@ async def gizmos(api: API, ns: str) -> AsyncIterator[Gizmos]:
     gizmos = Gizmos(api, ns, group)
     (await api.post(CRDS, crd("gizmos", group))).expect(201)
     await established(api, gizmos.definition)
-    for _ in range(200):
-        if (await api.get(gizmos.path)).status == 200:
-            break
-        await asyncio.sleep(0.05)
+
+    async def served() -> bool:
+        """Objects, and the discovery that tells of them."""
+        return (await api.get(gizmos.path)).status == (await api.get(f"/apis/{group}/v1")).status == 200
+
+    await until(served)
     yield gizmos
     await api.delete(gizmos.definition)
 
@@ -271,12 +271,11 @@ async def test_its_table_has_its_columns(gizmos: Gizmos) -> None:
 
 
 async def test_its_schema_is_published(api: API, gizmos: Gizmos) -> None:
-    for _ in range(200):
-        paths = (await api.get("/openapi/v3")).json["paths"]
-        if f"apis/{gizmos.group}/v1" in paths:
-            break
-        await asyncio.sleep(0.05)
-    url = paths[f"apis/{gizmos.group}/v1"]["serverRelativeURL"]
+    async def published() -> dict[str, str] | None:
+        paths: dict[str, dict[str, str]] = (await api.get("/openapi/v3")).json["paths"]
+        return paths.get(f"apis/{gizmos.group}/v1")
+
+    url = (await until(published))["serverRelativeURL"]
     schemas = (await api.get(url)).expect(200).json["components"]["schemas"]
     [gizmo] = [each for name, each in schemas.items() if name.endswith(".Gizmo")]
     assert gizmo["properties"]["spec"]["properties"]["size"]["maximum"] == 5
@@ -286,11 +285,11 @@ async def test_its_schema_is_published(api: API, gizmos: Gizmos) -> None:
 async def test_deleting_the_definition_deletes_its_objects(api: API, gizmos: Gizmos) -> None:
     await api.post(gizmos.path, gizmos.gizmo())
     (await api.delete(gizmos.definition)).expect(200)
-    for _ in range(400):
-        if (await api.get(gizmos.definition)).status == 404:
-            break
-        await asyncio.sleep(0.05)
-    (await api.get(gizmos.definition)).expect(404)
+
+    async def gone() -> bool:
+        return (await api.get(gizmos.definition)).status == 404
+
+    await until(gone)
     (await api.get(f"{gizmos.path}/g")).expect(404)
 
 
