@@ -41,7 +41,7 @@ class Reconciler:
 
 
 election = LeaderElection(
-    lease_duration=timedelta(seconds=3), renew_deadline=timedelta(seconds=2), retry_period=timedelta(seconds=0.5)
+    lease_duration=timedelta(seconds=8), renew_deadline=timedelta(seconds=6), retry_period=timedelta(seconds=0.5)
 )
 gadgets = controller(Gadget, owns=[ConfigMap], finalizer="{group}/finish")(Reconciler())
 manager = Manager([gadgets], name="gadgets", leader_election=election)

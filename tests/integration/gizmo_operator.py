@@ -57,7 +57,7 @@ async def reconcile(ctx: Context[Gizmo]) -> None:
 
 
 ELECTION = LeaderElection(
-    lease_duration=timedelta(seconds=3), renew_deadline=timedelta(seconds=2), retry_period=timedelta(seconds=0.5)
+    lease_duration=timedelta(seconds=8), renew_deadline=timedelta(seconds=6), retry_period=timedelta(seconds=0.5)
 )
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ def find_kubectl() -> str | None:
 
 
 KUBECTL = find_kubectl()
+PATIENCE = 180.0
+"""Seconds. More than kubectl is told to wait anywhere here."""
 
 
 class Kubectl:
@@ -53,12 +55,51 @@ class Kubectl:
     async def __call__(self, *arguments: str, given: str = "", fails: bool = False) -> str:
         """What kubectl prints; with `fails`, what it complains of."""
         process = await self.start(*arguments)
-        out, err = await asyncio.wait_for(process.communicate(given.encode()), 60)
+        out, err = await asyncio.wait_for(process.communicate(given.encode()), PATIENCE)
         assert (process.returncode != 0) == fails, f"{arguments}: {process.returncode}\n{out.decode()}\n{err.decode()}"
         return (err if fails else out).decode()
 
     async def json(self, *arguments: str) -> Any:
         return json.loads(await self(*arguments, "-o", "json"))
+
+
+class Terminal:
+    """Somebody at a terminal, and what runs at it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ours: int) -> None:
+        self._process = process
+        self._ours = ours
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    async def shows(self, text: str) -> None:
+        """Wait until there is `text`."""
+        await asyncio.to_thread(self._read, text.encode())
+
+    def _read(self, text: bytes) -> None:
+        said = b""
+        while text not in said:
+            said += os.read(self._ours, 1024)
+
+    async def ended(self) -> int:
+        """The exit status, once there is one."""
+        return await self._process.wait()
+
+
+@asynccontextmanager
+async def at_terminal(kubectl: Kubectl, *arguments: str) -> AsyncGenerator[Terminal]:
+    """kubectl at a terminal, for as long as the block lasts at most."""
+    ours, theirs = os.openpty()
+    process = await kubectl.start(*arguments, terminal=theirs)
+    os.close(theirs)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        os.close(ours)
 
 
 @asynccontextmanager

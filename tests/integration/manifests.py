@@ -10,7 +10,7 @@ import pytest
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright.testing import Cluster
+from kubewright.testing import Cluster, eventually
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "manifests"
 PROJECTS = sorted(path.parent for path in GOLDEN.glob("*/pyproject.toml"))
@@ -86,7 +86,8 @@ async def kubectl(cluster: Cluster) -> AsyncIterator[Kubectl]:
     there = "servicemonitors" in await kubectl("get", "crds", "--output=name")
     if not there:
         await kubectl("create", "-f", "-", given=SERVICE_MONITORS)
-    await kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=30s")
+    await kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=120s")
+    await eventually(kubectl, "get", "servicemonitors", "--all-namespaces")  # discovery tells of it, too
     yield kubectl
     if not there:
         await kubectl("delete", "-f", "-", given=SERVICE_MONITORS)

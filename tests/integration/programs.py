@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ContainerStatus, Event, Pod
+from kubewright.client import pod_logs
 from kubewright.client.transport import HTTPTransport
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.http.message import Request
@@ -83,6 +84,10 @@ class Programs:
             return answer.status, (await answer.read()).decode()
         finally:
             await transport.close()
+
+    def follow(self, name: str = "p") -> AsyncGenerator[str]:
+        """The lines of the log, to its end."""
+        return pod_logs(self.client, name, namespace=self.namespace, follow=True)
 
     async def says(self, text: str, name: str = "p") -> str:
         """What the container has written, once `text` is in it."""

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import NameOID
 
+from integration.ports import free_port
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
@@ -45,7 +46,7 @@ REGISTRY = _find_registry()
 async def registry(folder: Path, auth: dict[str, object] | None = None) -> AsyncIterator[str]:
     """A registry that keeps its blobs in `folder`, for as long as the block lasts. Gives its `host:port`."""
     folder.mkdir(parents=True, exist_ok=True)
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     config = {
         "version": "0.1",
         "log": {"level": "error", "accesslog": {"disabled": True}},
@@ -151,10 +152,3 @@ def _self_signed(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
 
 def _base64url(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

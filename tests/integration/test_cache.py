@@ -69,7 +69,7 @@ async def test_handlers_are_told_of_what_is_there_and_then_of_each_change(client
     informer = Informer(client, ConfigMap, namespace=namespace)
     informer.add_handler(on_add=tell, on_update=tell, on_delete=tell)
     informer.start()
-    await informer.wait_synced(10)
+    await informer.wait_synced(60)
     assert told == [("add", "before", True)]
     obj = await client.create(config_map(namespace, "after"))
     obj = await client.patch(obj, MergePatch({"data": {"k": "1"}}))
@@ -131,7 +131,7 @@ async def test_an_apply_that_changes_nothing_is_not_sent(cached: CachedClient, n
 async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: Cache, namespace: str) -> None:
     await client.create(config_map(namespace, secret="x" * 1000))
     informer = cache.informer(PartialObjectMetadata.of(ConfigMap))
-    await informer.wait_synced(10)
+    await informer.wait_synced(60)
     entry = informer.lister.entry(ObjectKey(namespace, "a"))
     assert entry is not None
     assert b"xxx" not in entry.data
@@ -142,10 +142,15 @@ async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: 
 async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, namespace: str) -> None:
     informer = Informer(cluster.client, LateGizmo, namespace=namespace)
     informer.start()
+
+    async def has_asked() -> None:
+        assert informer.last_error is not None
+
+    await eventually(has_asked)
     with pytest.raises(DeadlineExceeded, match="its CustomResourceDefinition is not installed"):
-        await informer.wait_synced(0.3)
+        await informer.wait_synced(0.01)
     await cluster.install(LateGizmo)
-    await informer.wait_synced(30)
+    await informer.wait_synced(60)
     await informer.stop()
 
 

@@ -45,6 +45,8 @@ pytestmark = [
 def run(*arguments: str | Path, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
     own = {key: value for key, value in os.environ.items() if not key.startswith(("HELM_", "KUBE"))}
     own["KUBECONFIG"] = str(kubeconfig or os.devnull)
+    if kubeconfig is not None:
+        own["KUBECACHEDIR"] = str(kubeconfig.parent / "cache")
     return subprocess.run([str(HELM), *map(str, arguments)], capture_output=True, text=True, env=own, check=False)
 
 
@@ -301,9 +303,9 @@ async def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster,
         return done.stdout
 
     chart = str(MINIMAL / "dist/chart")
-    said = await helm("install", "notes", chart, "--wait", "--timeout", "60s")
+    said = await helm("install", "notes", chart, "--wait", "--timeout", "120s")
     assert "It works in all namespaces." in said
-    said = await helm("upgrade", "notes", chart, "--wait", "--timeout", "60s", "--set", "watchNamespaces=own")
+    said = await helm("upgrade", "notes", chart, "--wait", "--timeout", "120s", "--set", "watchNamespaces=own")
     assert f"It works in {namespace}." in said
     kubectl = Kubectl(kubeconfig, namespace)
     assert "notes-minimal-controller-manager" in await kubectl("get", "deployments")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.nodeports import on_its_node_port
+from integration.ports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 DEMOS = sorted(ROOT.glob("examples/*/demo.py"))
@@ -25,7 +25,11 @@ async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
     return process.returncode, output.decode()
 
 

@@ -75,7 +75,7 @@ class Deployed:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=100,
+            timeout=300,
         )
         return done.returncode, done.stdout
 
@@ -111,13 +111,11 @@ class Deployed:
     async def process(self) -> int:
         """The process of the manager."""
         (pod,) = await self.pods()
-        started = [
-            each.message or ""
-            for each in await self.client.list(Event, namespace=self.project.namespace)
-            if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid
-        ]
-        assert started
-        return max(int(each.split()[-1]) for each in started)
+        events = await self.client.list(Event, namespace=self.project.namespace)
+        started = [each for each in events if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid]
+        assert len(started) == pod.status.container_statuses[0].restart_count + 1
+        last = max(started, key=lambda each: int(each.metadata.resource_version))
+        return int((last.message or "").split()[-1])
 
     async def holder(self) -> str:
         lease = await self.client.get(Lease, "gadgets", namespace=self.project.namespace)
@@ -160,14 +158,14 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     first = await deployed.holder()
     following = await deployed.follow()
     await following.hears("Became leader")
-    os.kill(await deployed.process(), signal.SIGKILL)
+    os.kill(await eventually(deployed.process), signal.SIGKILL)
 
     async def another_leads() -> None:
         assert await deployed.holder() != first
 
     await eventually(another_leads)
     (pod,) = await deployed.pods()
-    assert pod.status.container_statuses[0].restart_count == 1
+    await eventually(was_started_again, deployed)
     assert "Became leader" in await deployed.good("logs", "--previous")
     await following.hears("Became leader")
     following.process.kill()
@@ -188,7 +186,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
         assert await project.text(client, namespace) == "new code"
 
     await eventually(is_new)
-    pid = await deployed.process()
+    pid = await eventually(deployed.process)
     said = await deployed.good("undeploy")
     assert "Warning: 1 Gadget will be deleted" in said
     await nothing_is_left(deployed)
@@ -198,6 +196,11 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     assert deployed.table is not None
     assert ImageTable(deployed.table).get(project.image) is None
     assert "Nothing of" in await deployed.good("undeploy")
+
+
+async def was_started_again(deployed: Deployed) -> None:
+    (pod,) = await deployed.pods()
+    assert pod.status.container_statuses[0].restart_count == 1
 
 
 async def nothing_is_left(deployed: Deployed) -> None:
@@ -243,7 +246,7 @@ async def test_who_interrupts_an_undeploy_is_told_what_goes_on(deployed: Deploye
     kind = project.kind()
     held = ObjectMeta(name="one", namespace=namespace, finalizers=["test.example.com/held"])
     made = await client.create(kind(metadata=held))
-    said = await deployed.interrupted("undeploy", when="Removing ...")
+    said = await deployed.interrupted("undeploy", when=f"/one (in {namespace}) deleted")
     assert "Interrupted: what is named above goes, the rest is still there; the same command removes it" in said
     assert (await client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is not None
     await client.get(Deployment, project.deployment, namespace=project.namespace)

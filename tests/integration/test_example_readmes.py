@@ -12,7 +12,7 @@ import pytest
 from tools.transcripts.replay import difference, replay
 
 from integration.kubectl import KUBECTL
-from integration.nodeports import on_its_node_port
+from integration.ports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 READMES = sorted(ROOT.glob("examples/*/README.md"))
@@ -22,7 +22,6 @@ READMES = sorted(ROOT.glob("examples/*/README.md"))
     "readme", [pytest.param(each, id=each.parent.name, marks=on_its_node_port(each)) for each in READMES]
 )
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
-@pytest.mark.timeout(300)
 def test_its_commands_say_what_it_shows(readme: Path) -> None:
     written = readme.read_text()
     assert "```console\n" in written, "a README shows how to see the example work"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl
+from integration.kubectl import KUBECTL, Kubectl, at_terminal
 from integration.programs import SLEEP, Programs, ended, is_running, programs_of
 from kubewright.apis.core.v1 import Pod
 from kubewright.client.patch import MergePatch
@@ -65,25 +63,12 @@ async def test_much_that_is_written_arrives_whole(programs: Programs, kubectl: K
 
 async def test_a_terminal_is_a_terminal(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
-    ours, theirs = os.openpty()
     show = "import os; print(os.isatty(0), os.isatty(1)); print('heard', input()); raise SystemExit(4)"
-    process = await asyncio.create_subprocess_exec(
-        str(KUBECTL), f"--kubeconfig={programs.cluster.kubeconfig()}", f"--namespace={programs.namespace}",
-        "exec", "-it", "p", "--", *PYTHON, show, stdin=theirs, stdout=theirs, stderr=theirs,
-    )  # fmt: skip
-    os.close(theirs)
-    said = await asyncio.to_thread(until, ours, b"True True")
-    os.write(ours, b"hello\n")
-    said += await asyncio.to_thread(until, ours, b"heard hello")
-    assert await process.wait() == 4, said
-    os.close(ours)
-
-
-def until(terminal: int, text: bytes) -> bytes:
-    said = b""
-    while text not in said:
-        said += os.read(terminal, 1024)
-    return said
+    async with at_terminal(kubectl, "exec", "-it", "p", "--", *PYTHON, show) as terminal:
+        await terminal.shows("True True")
+        terminal.types("hello\n")
+        await terminal.shows("heard hello")
+        assert await terminal.ended() == 4
 
 
 async def test_a_client_that_leaves_takes_its_command_with_it(programs: Programs, kubectl: Kubectl) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def kubectl(kubeconfig: Path, namespace: str) -> Kubectl:
 
 async def deploy(kubectl: Kubectl) -> None:
     await kubectl("create", "deployment", "web", "--image=nginx:1", "--replicas=2")
-    await kubectl("rollout", "status", "deployment/web", "--timeout=50s")
+    await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
 
 
 async def test_a_kind_that_is_not_installed_is_named(kubectl: Kubectl) -> None:
@@ -120,8 +119,7 @@ async def test_columns_sorting_and_templates(kubectl: Kubectl) -> None:
 async def test_explain_a_custom_resource_to_its_depth(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEFINITION)
     try:
-        await kubectl("wait", "--for=condition=Established", "crd/sprockets.more.example")
-        whole = await eventually(explained, kubectl, "sprocket")
+        whole = await eventually(kubectl, "explain", "sprocket")
         assert "Sprocket is a thing." in whole
         assert "Standard object's metadata." in whole
         assert "size\t<integer>" in await kubectl("explain", "sprockets.spec", "--recursive")
@@ -130,15 +128,11 @@ async def test_explain_a_custom_resource_to_its_depth(kubectl: Kubectl) -> None:
         await kubectl("delete", "crd", "sprockets.more.example")
 
 
-async def explained(kubectl: Kubectl, what: str) -> str:
-    return await kubectl("explain", what)
-
-
 async def test_undo_goes_back_to_a_revision(kubectl: Kubectl) -> None:
     await deploy(kubectl)
     for image in ("nginx:2", "nginx:3"):
         await kubectl("set", "image", "deployment/web", f"nginx={image}")
-        await kubectl("rollout", "status", "deployment/web", "--timeout=50s")
+        await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
     await kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
     image = "jsonpath={.spec.template.spec.containers[0].image}"
     assert await kubectl("get", "deployment", "web", "-o", image) == "nginx:1"
@@ -153,7 +147,11 @@ async def test_autoscalers_and_events_are_shown(kubectl: Kubectl) -> None:
         ("events", "--for", "deployment/web"),
         ("get", "events", "--field-selector=reason=ScalingReplicaSet"),
     ):
-        assert "Scaled up replica set" in await kubectl(*command)
+        await eventually(shows, kubectl, "Scaled up replica set", *command)
+
+
+async def shows(kubectl: Kubectl, text: str, *command: str) -> None:
+    assert text in await kubectl(*command)
 
 
 async def test_a_token_is_who_it_was_made_for(kubectl: Kubectl) -> None:
@@ -169,10 +167,10 @@ async def test_nodes_are_cordoned_drained_and_tainted(kubectl: Kubectl) -> None:
     pod = (await kubectl.json("get", "pods"))["items"][0]
     node = pod["spec"]["nodeName"]
     try:
-        here = ("--pod-selector=app=web", "--ignore-daemonsets", "--timeout=50s")
+        here = ("--pod-selector=app=web", "--ignore-daemonsets", "--timeout=120s")
         assert f"node/{node} drained" in await kubectl("drain", node, *here)
         assert (await kubectl.json("get", "node", node))["spec"]["unschedulable"] is True
-        await kubectl("rollout", "status", "deployment/web", "--timeout=50s")
+        await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
         assert node not in await kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
         assert "tainted" in await kubectl("taint", "node", node, "x=y:NoSchedule")
         assert "untainted" in await kubectl("taint", "node", node, "x-")
@@ -199,6 +197,6 @@ async def test_what_needs_a_process_is_refused_in_so_many_words(
     if target != "embedded":
         pytest.skip("real nodes have an answer of their own")
     await kubectl("run", "p", "--image=nginx")
-    await kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=50s")
-    said = await asyncio.wait_for(kubectl(*command, fails=True), 30)
+    await kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=120s")
+    said = await kubectl(*command, fails=True)
     assert f"{what} into pods is not supported by the embedded API server" in said

@@ -8,7 +8,7 @@ import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +16,10 @@ import pytest_asyncio
 
 from integration import gizmo_operator
 from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
+from integration.ports import free_port
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.client import MergePatch, wait_for
+from kubewright.client import MergePatch
 from kubewright.controller.pause import PAUSED
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
@@ -54,7 +55,7 @@ class Process:
 
     async def ended(self) -> int:
         """The exit status, once there is one."""
-        status = await asyncio.wait_for(self._process.wait(), 30)
+        status = await self._process.wait()
         await self._reading
         return status
 
@@ -112,6 +113,16 @@ async def versions_of(cluster: Cluster, namespace: str) -> dict[str, str]:
     return await eventually(check)
 
 
+async def next_holder(cluster: Cluster, lease: Lease) -> Lease:
+    """The Lease as it is when its holder first changes, though that should be past."""
+    since, namespace = lease.metadata.resource_version, lease.metadata.namespace
+    async with aclosing(cluster.client.watch(Lease, namespace=namespace, resource_version=since)) as events:
+        async for event in events:
+            if event.object.spec.holder_identity != lease.spec.holder_identity:
+                return event.object
+    raise AssertionError("the watch has ended")
+
+
 async def has_parts(cluster: Cluster, namespace: str, names: set[str]) -> None:
     assert await parts_of(cluster, namespace) == names
 
@@ -167,13 +178,7 @@ async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the
             await cluster.client.create(gizmo(namespace, parts=3, slow=True))
             await first.says("Half done")
             first.signal(signal.SIGTERM)
-            released = await wait_for(
-                cluster.client,
-                Lease,
-                "gizmo-operator",
-                lambda each: each.spec.holder_identity != lease.spec.holder_identity,
-                namespace=namespace,
-            )
+            released = await next_holder(cluster, lease)
             assert not released.spec.holder_identity, "it was given back, and did not have to run out"
             found = await cluster.client.list(ConfigMap, namespace=namespace)
             versions = [version_of(each) for each in found if "colour" in each.data]
@@ -258,9 +263,7 @@ async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
 
 
 async def test_a_server_that_is_not_there_is_one_line(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     nowhere = cluster.kubeconfig(replace(cluster.config, server=f"https://127.0.0.1:{port}"))
     assert f"127.0.0.1:{port}" in await failure(nowhere, namespace)
     assert str(tmp_path / "none") in await failure(tmp_path / "none", namespace)
@@ -296,12 +299,6 @@ async def test_wrong_flags_are_told_with_the_right_ones(cluster: Cluster, namesp
     _, said = await process.communicate()
     assert process.returncode == 2
     assert b"'perhaps' is neither true nor false" in said
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def scrape(port: int, token: str) -> int:

@@ -71,7 +71,7 @@ async def test_the_managers_pods_keep_to_the_standard_that_their_namespace_enfor
     await kubectl("apply", "--server-side", "-f", path)
     try:
         deployment = ("deployment/minimal-controller-manager", "--namespace=minimal-system")
-        assert "successfully rolled out" in await kubectl("rollout", "status", *deployment, "--timeout=60s")
+        assert "successfully rolled out" in await kubectl("rollout", "status", *deployment, "--timeout=120s")
         namespace = await kubectl.json("get", "namespace", "minimal-system")
         assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     finally:

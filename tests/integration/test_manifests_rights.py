@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -18,6 +17,7 @@ import pytest
 from integration.command import COMMAND, environment
 from integration.kubectl import Kubectl
 from integration.manifests import installer, needs_kubectl
+from integration.ports import free_port
 from kubewright.machinery.json import JSONObject
 from kubewright.testing import Cluster, eventually
 
@@ -112,13 +112,6 @@ class Deployed:
         return status
 
 
-def free_port() -> int:
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        port: int = each.getsockname()[1]
-        return port
-
-
 @asynccontextmanager
 async def deployed(cluster: Cluster, folder: Path, settings: str) -> AsyncIterator[Deployed]:
     kubectl = Kubectl(cluster.kubeconfig(), "")
@@ -134,9 +127,7 @@ async def deployed(cluster: Cluster, folder: Path, settings: str) -> AsyncIterat
     assert await generating.wait() == 0
     file = str(project / "dist/install.yaml")
     await kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
-    await kubectl(
-        "wait", "--for=condition=Established", "crd/berths.rights.example.com", "crd/coasts.rights.example.com"
-    )
+    await eventually(kubectl, "get", "berths,coasts", "--all-namespaces")
     await kubectl("scale", "deployment", "--all", "--replicas=0", f"--namespace={project.name}-system")
     try:
         yield Deployed(cluster, kubectl, project)

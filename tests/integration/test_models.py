@@ -10,8 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from kubewright import Client, ObjectMeta
+from integration.command import COMMAND
+from kubewright import ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.deployment.crds import until_established
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import Invalid
 from kubewright.models import codec
@@ -19,7 +21,6 @@ from kubewright.models.crd import custom_resource_definition
 from kubewright.testing import Cluster, eventually
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "models"
-COMMAND = Path(sys.executable).with_name("kubewright")
 
 
 def load(path: Path) -> ModuleType:
@@ -38,13 +39,8 @@ async def installed(cluster: Cluster) -> list[str]:
     for document in yaml.load_all((GOLDEN / "crds.yaml").read_text()):
         crd = await cluster.client.apply(codec.from_dict(CustomResourceDefinition, document))
         names.append(crd.metadata.name)
-        await eventually(_established, cluster.client, crd.metadata.name)
+        await until_established(cluster.client, crd.metadata.name)
     return names
-
-
-async def _established(client: Client, name: str) -> None:
-    crd = await client.get(CustomResourceDefinition, name)
-    assert any(each.type == "Established" and each.status == "True" for each in crd.status.conditions)
 
 
 async def test_the_modules_of_a_cluster_s_crds_read_and_write_its_objects(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from integration.command import COMMAND
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright import Manager
 from kubewright.apis.core.v1 import Service
@@ -25,7 +25,6 @@ pytestmark = [
 
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
 SAMPLE = EXAMPLE / "config/samples/my_v1_webserver.yaml"
-COMMAND = Path(sys.executable).with_name("kubewright")
 
 
 async def kubewright(*arguments: str, kubeconfig: Path) -> asyncio.subprocess.Process:
@@ -46,9 +45,12 @@ async def operator(kubeconfig: Path) -> AsyncIterator[None]:
     while b"Working" not in (line := await process.stderr.readline()):
         assert line, "it ended before it worked"
     rest = asyncio.create_task(process.stderr.read())
-    yield
-    process.terminate()
-    assert await process.wait() == 0
+    try:
+        yield
+    finally:
+        process.terminate()
+        status = await process.wait()
+    assert status == 0
     assert b"Traceback" not in await rest
 
 
@@ -89,7 +91,7 @@ async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
     assert sorted(each["spec"]["replicas"] for each in sets) == [0, 4]
 
     lost = (await kubectl.json("get", "service", "webserver-sample-service"))["metadata"]["uid"]
-    await kubectl("delete", "service", "webserver-sample-service", "--timeout=50s")
+    await kubectl("delete", "service", "webserver-sample-service", "--timeout=120s")
 
     async def is_back() -> None:
         service = await cluster.client.get(Service, "webserver-sample-service", namespace=kubectl.namespace)
@@ -97,9 +99,9 @@ async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
 
     await eventually(is_back)
 
-    assert "deleted" in await kubectl("delete", "webserver", "webserver-sample", "--timeout=50s")
+    assert "deleted" in await kubectl("delete", "webserver", "webserver-sample", "--timeout=120s")
     await gone(cluster.client.get, Service, "webserver-sample-service", namespace=kubectl.namespace)
-    await kubectl("wait", "--for=delete", "deployment,replicaset,pod", "-l=app=webserver", "--timeout=50s")
+    await kubectl("wait", "--for=delete", "deployment,replicaset,pod", "-l=app=webserver", "--timeout=120s")
 
 
 async def test_a_sample_that_is_wrong_is_told_by_kubectl(kubectl: Kubectl) -> None:
@@ -115,8 +117,8 @@ async def test_a_sample_that_is_wrong_is_told_by_kubectl(kubectl: Kubectl) -> No
 async def serves(kubectl: Kubectl, replicas: int, image: str) -> None:
     """Wait until the WebServer says that so many replicas serve, and all Pods there are run the image."""
     sample = "webserver/webserver-sample"
-    await kubectl("wait", sample, f"--for=jsonpath={{.status.availableReplicas}}={replicas}", "--timeout=50s")
-    await kubectl("rollout", "status", "deployment/webserver-sample", "--timeout=50s")
+    await kubectl("wait", sample, f"--for=jsonpath={{.status.availableReplicas}}={replicas}", "--timeout=120s")
+    await kubectl("rollout", "status", "deployment/webserver-sample", "--timeout=120s")
 
     async def all_run_it() -> None:
         images = "jsonpath={.items[*].spec.containers[*].image}"

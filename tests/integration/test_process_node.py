@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import ssl
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl, beside_processes
+from integration.kubectl import KUBECTL, Kubectl, at_terminal, beside_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.http.client import HTTPClient
@@ -48,27 +46,9 @@ async def debug(kubectl: Kubectl) -> None:
     await eventually(check)
 
 
-async def terminal(kubectl: Kubectl, *arguments: str) -> tuple[asyncio.subprocess.Process, int]:
-    """kubectl at a terminal, and the terminal's other side."""
-    ours, theirs = os.openpty()
-    process = await kubectl.start(*arguments, terminal=theirs)
-    os.close(theirs)
-    return process, ours
-
-
-async def until(terminal: int, text: str) -> str:
-    def read() -> str:
-        said = b""
-        while text.encode() not in said:
-            said += os.read(terminal, 1024)
-        return said.decode()
-
-    return await asyncio.to_thread(read)
-
-
 async def test_its_log_is_shown_and_followed(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await pod_of(cluster, namespace, command=["sh", "-c", "echo one; sleep 1; echo two; sleep 1000"])
-    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=120s")
     process = await kubectl.start("logs", "-f", "p")
     assert process.stdout is not None
     assert [await process.stdout.readline() for _ in range(2)] == [b"one\n", b"two\n"]
@@ -80,7 +60,7 @@ async def test_a_command_runs_in_it_and_its_exit_status_is_that_of_kubectl(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await pod_of(cluster, namespace, command=["sleep", "1000"])
-    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=120s")
     assert await kubectl("exec", "-i", "p", "--", "sh", "-c", "read it; echo $it in $HOSTNAME", given="hello\n") == (
         "hello in p\n"
     )
@@ -92,29 +72,25 @@ async def test_an_ephemeral_container_is_entered_at_a_terminal(
 ) -> None:
     await pod_of(cluster, namespace, image="nginx")
     await debug(kubectl)
-    process, ours = await terminal(kubectl, "exec", "-it", "p", "-c", "ephemeral-busybox", "--", "sh")
-    os.write(ours, b"echo $((6 * 7)) in $HOSTNAME; exit 4\n")
-    await until(ours, "42 in p")
-    assert await process.wait() == 4
-    os.close(ours)
+    async with at_terminal(kubectl, "exec", "-it", "p", "-c", "ephemeral-busybox", "--", "sh") as terminal:
+        terminal.types("echo $((6 * 7)) in $HOSTNAME; exit 4\n")
+        await terminal.shows("42 in p")
+        assert await terminal.ended() == 4
 
 
 async def test_an_ephemeral_container_is_attached_to(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await pod_of(cluster, namespace, image="nginx")
     await debug(kubectl)
-    process, ours = await terminal(kubectl, "attach", "-it", "p", "-c", "ephemeral-busybox")
-    os.write(ours, b"echo $((6 * 7))\n")
-    await until(ours, "42")
-    process.kill()
-    await process.wait()
-    os.close(ours)
+    async with at_terminal(kubectl, "attach", "-it", "p", "-c", "ephemeral-busybox") as terminal:
+        terminal.types("echo $((6 * 7))\n")
+        await terminal.shows("42")
 
 
 async def test_what_a_pod_of_it_asks_the_api_is_asked_as_its_service_account(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await pod_of(cluster, namespace, command=["sleep", "1000"])
-    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+    await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=120s")
     folder = "$CONTAINER_SANDBOX_MOUNT_POINT/var/run/secrets/kubernetes.io/serviceaccount"
     server = "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
     command = f"{KUBECTL} --server={server} --token=$(cat {folder}/token) --certificate-authority={folder}/ca.crt"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -284,13 +284,12 @@ time.sleep(1000)
 
 async def test_a_deleted_pod_is_asked_to_end_and_goes_when_it_has(programs: Programs) -> None:
     pod = await programs.run(GRACEFUL)
-    pid = process_id(await programs.says("\n"))
-    follow = asyncio.create_task(programs.log("follow=true"))
-    await asyncio.sleep(0.1)
-    await programs.client.delete(pod)
-    await gone(programs.get)
-    assert not is_alive(pid)
-    assert (await follow).endswith("ending\n")
+    async with aclosing(programs.follow()) as lines:
+        pid = int(await anext(lines))
+        await programs.client.delete(pod)
+        await gone(programs.get)
+        assert not is_alive(pid)
+        assert [line async for line in lines] == ["ending"]
 
 
 async def test_a_pod_that_does_not_end_is_killed_after_its_grace_with_its_children(programs: Programs) -> None:
@@ -314,11 +313,10 @@ async def test_a_pre_stop_hook_runs_before_the_end(programs: Programs) -> None:
     hook = ["/bin/sh", "-c", 'echo stopped > "$CONTAINER_SANDBOX_MOUNT_POINT/tmp/note"']
     tell = GRACEFUL.replace('"ending"', 'open(os.environ["TMPDIR"] + "/note").read()')
     pod = await programs.run(tell, lifecycle={"preStop": {"exec": {"command": hook}}})
-    await programs.says("\n")
-    follow = asyncio.create_task(programs.log("follow=true"))
-    await asyncio.sleep(0.1)
-    await programs.client.delete(pod)
-    assert (await follow).endswith("stopped\n\n")
+    async with aclosing(programs.follow()) as lines:
+        await anext(lines)
+        await programs.client.delete(pod)
+        assert [line async for line in lines] == ["stopped", ""]
 
 
 async def test_a_pod_over_its_deadline_fails(programs: Programs) -> None:
@@ -382,7 +380,7 @@ open(os.environ["TMPDIR"] + "/up", "w").close()
 print(os.environ["TMPDIR"], flush=True)
 time.sleep(1000)
 """
-LOOK = {"exec": {"command": ["/bin/sh", "-c", 'test -e "$TMPDIR/up"']}, "periodSeconds": 1}
+LOOK = {"exec": {"command": ["/bin/sh", "-c", 'test -e "$TMPDIR/up"']}, "periodSeconds": 1, "timeoutSeconds": 30}
 
 
 async def test_readiness_follows_its_probe(programs: Programs) -> None:
@@ -398,7 +396,9 @@ async def test_readiness_follows_its_probe(programs: Programs) -> None:
 
 
 async def test_a_container_that_is_not_alive_is_started_again(programs: Programs) -> None:
-    await programs.run(SWITCHED, livenessProbe={**LOOK, "failureThreshold": 1, "terminationGracePeriodSeconds": 1})
+    probe = {**LOOK, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
+    await programs.run(SWITCHED, startupProbe={**LOOK, "failureThreshold": 60}, livenessProbe=probe)
+    await programs.until(is_ready)
     Path((await programs.says("\n")).strip(), "up").unlink()
     await programs.until(lambda pod: status(pod).restart_count == 1 and is_running(pod))
     assert any("failed liveness probe" in each for each in await programs.events("Killing"))
@@ -450,10 +450,10 @@ async def test_logs_can_be_asked_for_in_part(programs: Programs) -> None:
 
 
 async def test_logs_are_followed_to_the_end(programs: Programs) -> None:
-    await programs.run(
-        "import time\nfor n in range(3): print(n, flush=True); time.sleep(0.2)",
-    )
-    assert (await programs.log("follow=true")).startswith("0\n1\n2\n")
+    program = "import time\nfor n in range(3): print(n, flush=True); time.sleep(0.2)"
+    await programs.pod([{"image": programs.image(program)}], restartPolicy="Never")
+    await programs.until(lambda pod: pod.status.phase != "Pending")
+    assert [line async for line in programs.follow()] == ["0", "1", "2"]
 
 
 async def test_who_may_get_pods_may_not_read_their_logs(programs: Programs) -> None:

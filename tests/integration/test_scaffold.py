@@ -31,7 +31,6 @@ def test_the_golden_projects_are_what_the_commands_write() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing(
     form: str, target: str, tmp_path: Path
@@ -46,7 +45,6 @@ def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing
     assert files(project) == files(PROJECTS / form)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fresh_project_is_deployed_and_works(form: str, tmp_path: Path) -> None:
     project = tmp_path / form

@@ -13,7 +13,7 @@ from kubewright import Context, CustomResource, LeaderElection, Manager, ObjectM
 from kubewright.apis.core.v1 import ConfigMap
 
 ELECTION = LeaderElection(
-    lease_duration=timedelta(seconds=4), renew_deadline=timedelta(seconds=3), retry_period=timedelta(seconds=0.5)
+    lease_duration=timedelta(seconds=8), renew_deadline=timedelta(seconds=6), retry_period=timedelta(seconds=0.5)
 )
 
 halting = asyncio.Event()

@@ -25,7 +25,7 @@ from robustness.examples import EXAMPLES, Example, World
 from robustness.faults import READS, WRITES, Gate, Line, between, failing
 from robustness.processes import QUIET, OperatorProcess
 
-pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1800)]
 
 OBJECTS = 100
 DELETED = 10

@@ -18,7 +18,7 @@ from robustness.webservers import Churn
 from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.webserver import reconcile
 
-pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1200)]
 
 OBJECTS = 100
 KILLS = 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import socket
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from integration.command import up
 from integration.gizmo_operator import Gizmo, reconcile
+from integration.ports import free_port
 from kubewright import Client, Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.models import codec
@@ -25,9 +25,7 @@ DEFINITION = codec.from_dict(CustomResourceDefinition, custom_resource_definitio
 
 
 async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        arguments = ("--data", tmp_path / "data", "--port", free.getsockname()[1])
+    arguments = ("--data", tmp_path / "data", "--port", free_port())
     kubeconfig = tmp_path / "operator.kubeconfig"
     with ExitStack() as stack:
         server = stack.enter_context(up(tmp_path, *arguments))
