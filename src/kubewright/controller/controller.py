@@ -163,6 +163,9 @@ def controller(
 
     Raises ConfigError for what can't be meant.
     """
+    if not isinstance(cast("object", kind), type):
+        function = getattr(kind, "__qualname__", kind)
+        raise ConfigError(f"@controller is given the kind that {function} is for: @controller(Kind, owns=[...])")
     if workers < 1:
         raise ConfigError(f"controller for {kind.__name__}: workers={workers}; at least one must work")
     for watch in watches:
@@ -213,8 +216,14 @@ def _functions(
     work = cast("ReconcileFunction[T]", getattr(reconciler, "reconcile", reconciler))
     cleanup: ReconcileFunction[T] | None = finalize or getattr(reconciler, "finalize", None)
     for function in filter(None, (work, cleanup)):
+        name = getattr(function, "__qualname__", str(function))
         if not inspect.iscoroutinefunction(function):
+            raise ConfigError(f"{name} is not an async function; write async def")
+        try:
+            inspect.signature(function).bind(None)
+        except TypeError:
+            own = name.rpartition(".")[2]
             raise ConfigError(
-                f"{getattr(function, '__qualname__', function)} is not an async function; write async def"
-            )
+                f"{name} is called with one argument, the context; write async def {own}(ctx: Context[...])"
+            ) from None
     return work, cleanup

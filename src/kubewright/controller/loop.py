@@ -34,6 +34,7 @@ from kubewright.controller.outcome import (
     ReconcileTimeout,
     classify,
     explains_itself,
+    traceback_of,
     unwrapped,
 )
 from kubewright.controller.pause import PAUSED, is_paused
@@ -91,6 +92,8 @@ class ControlLoop(Generic[T]):
         self._paused: set[Request] = set()
         self._conflicts: dict[Request, int] = {}
         """In a row. They are no failures, which come again ever later."""
+        self._failed: dict[Request, str] = {}
+        """The last error of those that fail. One that comes again is told of without its traceback."""
         self._stopped: set[Request] = set()
         """Requests whose deletes the fuse has stopped."""
         self.queue = WorkQueue(
@@ -165,8 +168,9 @@ class ControlLoop(Generic[T]):
             self._conflicts.pop(attempt.request, None)
         if error is not None:
             outcome, again = self._judge(error, attempt)
-        elif self._stopped:
+        else:
             self._stopped.discard(attempt.request)
+            self._failed.pop(attempt.request, None)
         seconds = self._clock.monotonic() - started
         self._observer.reconciled(outcome, seconds)
         if self._tracing is not None:
@@ -264,10 +268,13 @@ class ControlLoop(Generic[T]):
             self._observer.deletes_stopped()
             return Outcome.ERROR, False
         final = failure is Failure.TERMINAL or self.controller.backoff.is_last(attempt.number)
+        said = f"{type(error).__name__}: {error}"
+        is_news = self._failed.get(attempt.request) != said
+        self._failed[attempt.request] = said
         log.error(
             "Reconcile failed for good" if final else "Reconcile failed",
-            error=f"{type(error).__name__}: {error}",
-            exc_info=None if explains_itself(error) else error,
+            error=said,
+            exc_info=traceback_of(error, __file__) if is_news and not explains_itself(error) else None,
         )
         return Outcome.ERROR, not final
 

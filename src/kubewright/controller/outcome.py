@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, StrEnum
+from types import TracebackType
 from typing import Final, cast
 
 from kubewright.controller.reconcile import Request
@@ -58,6 +59,14 @@ def classify(error: BaseException, kind: type[Object], request: Request) -> Fail
 def explains_itself(error: BaseException) -> bool:
     """Whether the message says all there is to say; otherwise the traceback helps."""
     return isinstance(error, (KubewrightError, OSError))
+
+
+def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """What `logging` takes as `exc_info`: the traceback, without the frames of the file `below` that it begins with."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == below:
+        trace = trace.tb_next
+    return type(error), error, trace
 
 
 def unwrapped(error: Exception) -> Exception:

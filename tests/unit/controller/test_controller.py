@@ -87,6 +87,13 @@ def test_what_cannot_be_meant_is_refused_with_what_to_write_instead() -> None:
     def not_async(ctx: Context[Deployment]) -> None:
         """Not awaited by anybody."""
 
+    async def of_two(ctx: Context[Deployment], more: int) -> None:
+        """Nobody gives it the second."""
+
+    with pytest.raises(ConfigError, match=r"of_two is called with one argument, the context; write async def"):
+        controller(Deployment)(of_two)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"@controller is given the kind that reconcile is for: @controller\("):
+        controller(reconcile)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not_async is not an async function; write async def"):
         controller(Deployment)(not_async)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="Keeper is a class; a controller is made of an instance of it"):

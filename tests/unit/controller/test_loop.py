@@ -227,6 +227,32 @@ async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
     assert line.exc_info is not None
 
 
+async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_another_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if ctx.object.data.get("good") != "yes":
+            raise KeyError("spec" if ctx.attempt < 3 else "status")
+
+    await shop.run(reconcile)
+    bad = await shop.create(config_map("web"))
+    await clock.advance(10)
+    traces = [each.exc_info for each in caplog.records if each.msg == "Reconcile failed"]
+    assert [trace is not None for trace in traces] == [True, False, True, False]
+    first = traces[0][2] if traces[0] is not None else None
+    assert first is not None
+    assert first.tb_frame.f_code.co_filename == __file__
+    caplog.clear()
+    bad.data = {"good": "yes"}
+    bad = await shop.admin.update(bad)
+    await clock.advance(100)
+    bad.data = {}
+    await shop.admin.update(bad)
+    await shop.settle()
+    assert [each.exc_info is not None for each in caplog.records if each.msg == "Reconcile failed"] == [True]
+
+
 async def test_a_reconciler_whose_own_task_was_cancelled_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
     tries: list[int] = []
 
