@@ -11,9 +11,10 @@ from typing import Final
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright.schema.cel.verify import keyword_faults, rule_faults
-from kubewright.schema.constraints import Faults, compile_check
+from kubewright.schema.constraints import compile_check
 from kubewright.schema.decode import compile_decoder
 from kubewright.schema.default import copied
+from kubewright.schema.faults import Faults
 from kubewright.schema.invariants import structural_faults
 from kubewright.schema.meta import object_meta
 from kubewright.schema.node import from_structural

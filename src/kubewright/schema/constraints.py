@@ -8,23 +8,19 @@ Follows kube-openapi/pkg/validation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kubewright.machinery import json as jsons
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required, too_long, too_many, type_invalid
+from kubewright.machinery.fields import not_supported, required, too_many, type_invalid
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright.schema import uniqueness
+from kubewright.schema.bounds import number_checks, text_bounds
+from kubewright.schema.faults import NOWHERE, Check, Faults, add_invalid
 from kubewright.schema.formats import check_for
+from kubewright.schema.junctors import all_of, any_of, none_of, one_of
 from kubewright.schema.path import Path, dotted
-from kubewright.schema.pattern import compile_pattern
 
-Faults: TypeAlias = list[tuple[Path, FieldError]]
-"""Each fault with the place of the value that has it (for a missing field, that is the object it misses from)."""
-Check: TypeAlias = Callable[[Any, Path, Faults], None]
-
-NOWHERE: Final = "<nil>"
-"""What the API server calls a place that it does not name."""
 _TYPE_NAMES: Final[Mapping[type, str]] = {
     bool: "boolean", dict: "object", float: "number", int: "integer", list: "array", str: "string",
 }  # fmt: skip
@@ -32,7 +28,6 @@ _CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
     "array": (list,), "boolean": (bool,), "integer": (int,),
     "number": (float, int), "object": (dict,), "string": (str,),
 }  # fmt: skip
-_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 def compile_check(spec: JSONObject) -> Check:
@@ -92,7 +87,7 @@ def _by_class(spec: JSONObject) -> list[Check]:
     checks: list[Check] = []
     for accepted, found in (
         ((str,), _text_checks(spec)),
-        ((int, float), _number_checks(spec)),
+        ((int, float), number_checks(spec)),
         ((list,), _array_checks(spec)),
         ((dict,), _object_checks(spec)),
     ):
@@ -111,7 +106,7 @@ def _only_for(accepted: tuple[type, ...], inner: Check) -> Check:
 
 def _text_checks(spec: JSONObject) -> list[Check]:
     checks: list[Check] = []
-    if bounds := _text_bounds(spec):
+    if bounds := text_bounds(spec):
         checks.append(bounds)
     format = spec.get("format", "")
     if spec.get("type", "string") == "string" and (has_format := check_for(format)):
@@ -124,77 +119,6 @@ def _text_checks(spec: JSONObject) -> list[Check]:
 
         checks.append(check)
     return checks
-
-
-def _text_bounds(spec: JSONObject) -> Check | None:
-    longest, shortest, pattern = spec.get("maxLength"), spec.get("minLength"), spec.get("pattern")
-    if longest is None and shortest is None and not pattern:
-        return None
-    search = compile_pattern(pattern) if pattern else None
-
-    def check(value: str, path: Path, faults: Faults) -> None:
-        if longest is not None and len(value) > longest:
-            faults.append((path, too_long(dotted(path), longest)))
-        elif shortest is not None and len(value) < shortest:
-            _wrong(faults, path, value, f"should be at least {shortest} chars long")
-        elif search is not None and search(value) is None:
-            _wrong(faults, path, value, f"should match '{pattern}'")
-
-    return check
-
-
-def _number_checks(spec: JSONObject) -> list[Check]:
-    checks: list[Check] = []
-    if (limits := _RANGES.get(spec.get("format", "int64"))) and spec.get("type") == "integer":
-        checks.append(_ranged(limits, spec.get("format", "")))
-    if factor := spec.get("multipleOf"):
-        checks.append(_multiple_of(factor))
-    if (highest := spec.get("maximum")) is not None:
-        checks.append(_at_most(highest, exclusive=bool(spec.get("exclusiveMaximum"))))
-    if (lowest := spec.get("minimum")) is not None:
-        checks.append(_at_least(lowest, exclusive=bool(spec.get("exclusiveMinimum"))))
-    return checks
-
-
-def _ranged(limits: tuple[int, int], format: str) -> Check:
-    low, high = limits
-    kind = f"with format {format}" if format else "(default format)"
-
-    def check(value: float, path: Path, faults: Faults) -> None:
-        if not low <= value <= high or (isinstance(value, float) and not value.is_integer()):
-            _general(faults, path, f"Checked value must be of type integer {kind} in {dotted(path)}")
-
-    return check
-
-
-def _multiple_of(factor: float) -> Check:
-    def check(value: float, path: Path, faults: Faults) -> None:
-        quotient = 1 / factor * value if factor < 1 else value / factor
-        whole = value % factor == 0 if isinstance(value, int) and isinstance(factor, int) else quotient.is_integer()
-        if not whole:
-            _wrong(faults, path, value, f"should be a multiple of {jsons.number(factor)}")
-
-    return check
-
-
-def _at_most(limit: float, *, exclusive: bool) -> Check:
-    text = f"should be less than {'' if exclusive else 'or equal to '}{jsons.number(limit)}"
-
-    def check(value: float, path: Path, faults: Faults) -> None:
-        if value > limit or (exclusive and value == limit):
-            _wrong(faults, path, value, text)
-
-    return check
-
-
-def _at_least(limit: float, *, exclusive: bool) -> Check:
-    text = f"should be greater than {'' if exclusive else 'or equal to '}{jsons.number(limit)}"
-
-    def check(value: float, path: Path, faults: Faults) -> None:
-        if value < limit or (exclusive and value == limit):
-            _wrong(faults, path, value, text)
-
-    return check
 
 
 def _array_checks(spec: JSONObject) -> list[Check]:
@@ -211,7 +135,7 @@ def _array_checks(spec: JSONObject) -> list[Check]:
 
         def sized(value: list[Any], path: Path, faults: Faults) -> None:
             if fewest is not None and len(value) < fewest:
-                _wrong(faults, path, len(value), f"should have at least {fewest} items")
+                add_invalid(faults, path, len(value), f"should have at least {fewest} items")
             if most is not None and len(value) > most:
                 faults.append((path, too_many(dotted(path) or NOWHERE, len(value), most)))
 
@@ -220,7 +144,7 @@ def _array_checks(spec: JSONObject) -> list[Check]:
 
         def distinct(value: list[Any], path: Path, faults: Faults) -> None:
             if uniqueness.repeated(value):
-                _wrong(faults, path, "", "shouldn't contain duplicates")
+                add_invalid(faults, path, "", "shouldn't contain duplicates")
 
         checks.append(distinct)
     return checks
@@ -233,7 +157,7 @@ def _object_checks(spec: JSONObject) -> list[Check]:
 
         def sized(value: JSONObject, path: Path, faults: Faults) -> None:
             if fewest is not None and len(value) < fewest:
-                _wrong(faults, path, len(value), f"should have at least {fewest} properties")
+                add_invalid(faults, path, len(value), f"should have at least {fewest} properties")
             if most is not None and len(value) > most:
                 faults.append((path, too_many(dotted(path) or NOWHERE, len(value), most)))
 
@@ -311,80 +235,11 @@ def _enum(spec: JSONObject) -> Check | None:
 def _junctors(spec: JSONObject) -> list[Check]:
     checks: list[Check] = []
     if alternatives := [compile_check(each) for each in spec.get("anyOf") or ()]:
-        checks.append(_any_of(alternatives))
+        checks.append(any_of(alternatives))
     if alternatives := [compile_check(each) for each in spec.get("oneOf") or ()]:
-        checks.append(_one_of(alternatives))
+        checks.append(one_of(alternatives))
     if parts := [compile_check(each) for each in spec.get("allOf") or ()]:
-        checks.append(_all_of(parts))
+        checks.append(all_of(parts))
     if is_object(unwanted := spec.get("not")):
-        checks.append(_not(compile_check(unwanted)))
+        checks.append(none_of(compile_check(unwanted)))
     return checks
-
-
-def _tried(check: Check, value: Any, path: Path) -> Faults:
-    found: Faults = []
-    check(value, path, found)
-    return found
-
-
-def _any_of(alternatives: list[Check]) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        nearest: Faults = []
-        for each in alternatives:
-            found = _tried(each, value, path)
-            if not found:
-                return
-            nearest = nearest or found
-        _general(faults, path, f'"{dotted(path)}" must validate at least one schema (anyOf)')
-        faults.extend(nearest)
-
-    return check
-
-
-def _one_of(alternatives: list[Check]) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        results = [_tried(each, value, path) for each in alternatives]
-        good = sum(not each for each in results)
-        if good == 1:
-            return
-        told = f"Found {good} valid alternatives" if good else "Found none valid"
-        _general(faults, path, f'"{dotted(path)}" must validate one and only one schema (oneOf). {told}')
-        if not good:
-            faults.extend(results[0])
-
-    return check
-
-
-def _all_of(parts: list[Check]) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        good = 0
-        for each in parts:
-            found = _tried(each, value, path)
-            good += not found
-            faults.extend(found)
-        if good != len(parts):
-            _general(
-                faults,
-                path,
-                f'"{dotted(path)}" must validate all the schemas (allOf){"" if good else ". None validated"}',
-            )
-
-    return check
-
-
-def _not(unwanted: Check) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        if not _tried(unwanted, value, path):
-            _general(faults, path, f'"{dotted(path)}" must not validate the schema (not)')
-
-    return check
-
-
-def _wrong(faults: Faults, path: Path, value: object, text: str) -> None:
-    place = dotted(path)
-    faults.append((path, invalid(place or NOWHERE, value, f"{place} in body {text}")))
-
-
-def _general(faults: Faults, path: Path, text: str) -> None:
-    """A fault that the API server tells without saying where."""
-    faults.append((path, invalid(NOWHERE, "", text)))

@@ -15,7 +15,8 @@ from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.schema import embedded, uniqueness
-from kubewright.schema.constraints import NOWHERE, Faults, compile_check
+from kubewright.schema.constraints import compile_check
+from kubewright.schema.faults import NOWHERE, Faults
 from kubewright.schema.node import Node
 from kubewright.schema.path import Path, links
 

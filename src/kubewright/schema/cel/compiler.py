@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kubewright.schema.cel import loops
+from kubewright.schema.cel.calls import call_of, candidates
 from kubewright.schema.cel.checker import TYPE_NAMES
-from kubewright.schema.cel.code import Code, Frame, spend, truth
+from kubewright.schema.cel.code import Code, Frame, truth
 from kubewright.schema.cel.conversion import converter
-from kubewright.schema.cel.functions import Function, size_of
+from kubewright.schema.cel.functions import Function
 from kubewright.schema.cel.identifiers import unescape
 from kubewright.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
-from kubewright.schema.cel.types import DYN, Type, unify
+from kubewright.schema.cel.types import DYN
 from kubewright.schema.cel.values import (
     NONE,
     EvaluationError,
@@ -31,7 +32,6 @@ from kubewright.schema.cel.values import (
     contains,
     equal,
     item,
-    no_overload,
 )
 
 _TURN: Final = 3
@@ -166,17 +166,7 @@ class _Compiler:
             case "_==_" | "_!=_" | "@in" if special := _special_equality(expression, arguments):
                 return special
             case _:
-                return _function(self._candidates(expression), arguments)
-
-    def _candidates(self, expression: Call) -> list[Function]:
-        given = [each.type for each in expression.arguments]
-        return [
-            each
-            for each in self._functions[expression.function]
-            if each.signature.member == expression.member
-            and len(each.signature.parameters) == len(given)
-            and _may_be(each, given)
-        ]
+                return call_of(candidates(expression, self._functions), arguments)
 
     def _macro(self, expression: Macro, scope: Mapping[str, int]) -> Code:
         over = self.compile(expression.range, scope)
@@ -318,58 +308,6 @@ def _same_members(left: Any, right: Any) -> bool:
     if left.__class__ is not list or right.__class__ is not list:
         return equal(left, right)
     return len(left) == len(right) and all(contains(right, each) for each in left)
-
-
-def _may_be(function: Function, given: Sequence[Type]) -> bool:
-    bound: dict[str, Type] = {}
-    return all(unify(wanted, each, bound) for wanted, each in zip(function.signature.parameters, given, strict=True))
-
-
-def _function(candidates: list[Function], arguments: list[Code]) -> Code:
-    if len(candidates) != 1:
-        return _dispatched(candidates, arguments)
-    (function,) = candidates
-    call = function.call
-    if function.linear:
-        return _linear(call, arguments)
-    match arguments:
-        case [only]:
-            return lambda frame: call(only(frame))
-        case [first, second]:
-            return lambda frame: call(first(frame), second(frame))
-        case _:
-            return lambda frame: call(*[each(frame) for each in arguments])
-
-
-def _linear(call: Callable[..., Any], arguments: list[Code]) -> Code:
-    if len(arguments) != 2:
-        return lambda frame: _paid(call, [each(frame) for each in arguments], frame)
-    first, second = arguments
-
-    def called(frame: Frame) -> Any:
-        left, right = first(frame), second(frame)
-        if left.__class__ is str and right.__class__ is str and len(left) + len(right) < 10:
-            return call(left, right)
-        return _paid(call, [left, right], frame)
-
-    return called
-
-
-def _paid(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
-    spend(frame, sum(map(size_of, values)) // 10)
-    return call(*values)
-
-
-def _dispatched(candidates: list[Function], arguments: list[Code]) -> Code:
-    def called(frame: Frame) -> Any:
-        values = [each(frame) for each in arguments]
-        for function in candidates:
-            if function.accepts(values):
-                spend(frame, sum(map(size_of, values)) // 10)
-                return function.call(*values)
-        raise no_overload()
-
-    return called
 
 
 def _cost_of(expression: Expr) -> int:
