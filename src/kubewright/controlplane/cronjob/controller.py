@@ -12,7 +12,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubewright.apis.batch.v1 import CronJob, CronJobStatus, Job
-from kubewright.apis.core.v1 import ObjectReference
+from kubewright.client.references import reference_to
 from kubewright.controller import Context, Controller, Result, controller
 from kubewright.controlplane.cronjob import schedule
 from kubewright.controlplane.ending import while_namespace_lasts
@@ -73,7 +73,7 @@ class CronJobReconciler:
             made = await ctx.get(Job, _name(cron_job, due))
         ctx.events.normal(cron_job, "SuccessfulCreate", f"Created job {made.metadata.name}", action="Create")
         if all(each.uid != made.metadata.uid for each in status.active):
-            status.active = [*status.active, _reference(made)]
+            status.active = [*status.active, reference_to(made)]
         status.last_schedule_time = due
 
     async def _tidy(self, ctx: Context[CronJob], jobs: Sequence[Job]) -> None:
@@ -103,7 +103,7 @@ def _status(cron_job: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
     active = [job for job in jobs if _end(job) is None]
     successes = [job.status.completion_time for job in jobs if _end(job) == "Complete"]
     return CronJobStatus(
-        active=[_reference(job) for job in active],
+        active=[reference_to(job) for job in active],
         last_schedule_time=cron_job.status.last_schedule_time,
         last_successful_time=max(filter(None, [*successes, cron_job.status.last_successful_time]), default=None),
     )
@@ -133,18 +133,6 @@ def _job(cron_job: CronJob, due: datetime) -> Job:
 
 def _name(cron_job: CronJob, due: datetime) -> str:
     return f"{cron_job.metadata.name}-{int(due.timestamp()) // 60}"
-
-
-def _reference(job: Job) -> ObjectReference:
-    meta = job.metadata
-    return ObjectReference(
-        api_version=job.api_version,
-        kind=job.kind,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-    )
 
 
 def cronjob_controller(clock: Clock) -> Controller[CronJob]:

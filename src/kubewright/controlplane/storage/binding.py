@@ -27,18 +27,6 @@ def is_reference_to(reference: ObjectReference | None, claim: PersistentVolumeCl
     return same and reference.uid in (None, "", claim.metadata.uid)
 
 
-def reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
-    meta = claim.metadata
-    return ObjectReference(
-        api_version=claim.api_version,
-        kind=claim.kind,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-    )
-
-
 def best(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> PersistentVolume | None:
     """The volume that is kept for the claim, else the smallest free one that fits."""
     fitting = [volume for volume in volumes if fits(claim, volume)]

@@ -15,6 +15,7 @@ from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache.lister import Lister
 from kubewright.client.patch import MergePatch
+from kubewright.client.references import reference_to
 from kubewright.controller import Context, Controller, Request, Watch, controller
 from kubewright.controlplane.nodes.volumes import SELECTED_NODE, WAIT
 from kubewright.controlplane.storage import binding
@@ -75,7 +76,7 @@ async def _bind(ctx: Context[PersistentVolumeClaim], volume: PersistentVolume) -
         marks = {} if volume.spec.claim_ref else {"annotations": {binding.BOUND_BY_CONTROLLER: "yes"}}
         change = {
             "metadata": {"resourceVersion": volume.metadata.resource_version, **marks},
-            "spec": {"claimRef": msgspec.to_builtins(binding.reference_to(claim))},
+            "spec": {"claimRef": msgspec.to_builtins(reference_to(claim))},
         }
         volume = await ctx.patch(volume, MergePatch(change))
     if not binding.is_bound(claim):

@@ -23,6 +23,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
+from kubewright.client.references import reference_to
 from kubewright.controller import Context, Controller, Request, Watch, controller
 from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.storage import binding
@@ -59,7 +60,7 @@ async def _provision(ctx: Context[PersistentVolumeClaim], storage_class: Storage
             capacity={"storage": str(binding.asked_of(claim))},
             access_modes=list(claim.spec.access_modes),
             volume_mode=claim.spec.volume_mode,
-            claim_ref=binding.reference_to(claim),
+            claim_ref=reference_to(claim),
             storage_class_name=storage_class.metadata.name,
             persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
             mount_options=list(storage_class.mount_options),
