@@ -263,7 +263,7 @@ class Informer(Generic[T]):
         for key in [key for key in self.store.keys(part.namespace) if key not in entries]:
             self._remove(key, None)
         for entry in entries.values():
-            self._put(entry, initial)
+            self._put(entry, initial=initial)
         self._reach(part, version)
         part.synced = True
         self._synced = self._synced or all(each.synced for each in self._parts)
@@ -275,7 +275,7 @@ class Informer(Generic[T]):
             if deleted:
                 self._remove(entry.key, entry)
             else:
-                self._put(entry, False)
+                self._put(entry, initial=False)
             self.own_writes.happened(entry.key, entry.resource_version)
         self._reach(part, version)
         self._waiters.changed()
@@ -284,7 +284,7 @@ class Informer(Generic[T]):
         self.store.reach(version, part.namespace)
         self.own_writes.reached(part.namespace, version)
 
-    def _put(self, entry: Entry[T], initial: bool) -> None:
+    def _put(self, entry: Entry[T], *, initial: bool) -> None:
         old = self.store.get(entry.key)
         if old is entry:
             return

@@ -47,15 +47,15 @@ class Recovery:
             self._failures = self._expiries = 0
         self._failures += 1
         if failure is None:
-            return Step(0.0 if self._failures == 1 else self._backoff(), False)
+            return Step(0.0 if self._failures == 1 else self._backoff(), relist=False)
         if isinstance(failure, Gone):
             self._expiries += 1
-            return Step(0.0 if self._expiries == 1 else self._backoff(), True)
+            return Step(0.0 if self._expiries == 1 else self._backoff(), relist=True)
         delay = self._backoff(PATIENT_LIMIT if isinstance(failure, Forbidden | NotFound) else LIMIT)
         if isinstance(failure, APIError):
             delay = max(delay, failure.retry_after or 0.0)
         # A kind that is gone takes its versions with it.
-        return Step(delay, isinstance(failure, NotFound))
+        return Step(delay, relist=isinstance(failure, NotFound))
 
     def _backoff(self, limit: float = LIMIT) -> float:
         wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)

@@ -393,15 +393,16 @@ class Client:
         self, kind: type[Object], name: str, subresource: str, *, namespace: str | None = None
     ) -> Subresource:
         """A subresource that is of another kind than the object: `scale`, `eviction`, `binding`, `token`."""
-        return Subresource(
-            self.rest, self.endpoint(kind).item(name, namespace, subresource), self._options(False, None, None)
-        )
+        return Subresource(self.rest, self.endpoint(kind).item(name, namespace, subresource), self._options())
 
     def _item_of(self, obj: Object, subresource: str | None) -> str:
         return self.endpoint(type(obj)).item(obj.metadata.name, obj.metadata.namespace, subresource)
 
     def _options(
-        self, dry_run: bool, field_manager: str | None, field_validation: FieldValidation | None
+        self,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
     ) -> dict[str, str | None]:
         return {
             "dryRun": "All" if dry_run else None,

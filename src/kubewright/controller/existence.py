@@ -32,8 +32,8 @@ class _Life(NamedTuple):
 
     uid: str
     at: float
-    made: bool
-    deleted: bool
+    made: bool = False
+    deleted: bool = False
     owners: tuple[str, ...] = ()
     """Their uids: with another owner it is another matter."""
     round: int = 0
@@ -41,7 +41,8 @@ class _Life(NamedTuple):
 
     def repeats(self, last: _Life) -> bool:
         """Whether the same was done to `last`, just before."""
-        return self.at - last.at <= BRIEF and self[2:5] == last[2:5]
+        same = (self.made, self.deleted, self.owners) == (last.made, last.deleted, last.owners)
+        return same and self.at - last.at <= BRIEF
 
 
 class Existence:
@@ -58,7 +59,7 @@ class Existence:
         if (last is not None and last.uid == meta.uid) or len(meta.managed_fields) != 1:
             return False  # somebody has written to it before
         owners = tuple(each.uid for each in meta.owner_references)
-        return self._begin(name, last, _Life(meta.uid, self._clock.monotonic(), True, False, owners))
+        return self._begin(name, last, _Life(meta.uid, self._clock.monotonic(), made=True, owners=owners))
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> bool:
         """The controller deleted an object: whether it did so once more, against somebody's will."""
@@ -67,7 +68,7 @@ class Existence:
         if last is not None and last.uid == uid:
             self._lives[name] = last._replace(deleted=True)
             return False
-        return self._begin(name, last, _Life(uid, self._clock.monotonic(), False, True))
+        return self._begin(name, last, _Life(uid, self._clock.monotonic(), deleted=True))
 
     def _begin(self, name: _Name, last: _Life | None, life: _Life) -> bool:
         """Another object has come under a name."""

@@ -88,16 +88,18 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
     try:
         deployment = await deployment_of(client, manifests)
     except ConfigError:
-        return OperatorStatus(settings.name, settings.namespace, False, "", 0, kinds, ())
+        return OperatorStatus(
+            settings.name, settings.namespace, deployed=False, image="", replicas=0, kinds=kinds, pods=()
+        )
     containers, replicas = deployment.spec.template.spec.containers, deployment.spec.replicas
     return OperatorStatus(
         settings.name,
         settings.namespace,
-        True,
-        containers[0].image or "" if containers else "",
-        1 if replicas is None else replicas,
-        kinds,
-        await _pods(client, manifests),
+        deployed=True,
+        image=containers[0].image or "" if containers else "",
+        replicas=1 if replicas is None else replicas,
+        kinds=kinds,
+        pods=await _pods(client, manifests),
     )
 
 
@@ -106,14 +108,14 @@ async def _kind(client: Client, crd: JSONObject) -> KindStatus:
     try:
         found = await client.list(Unstructured.of(api))
     except NotFound:
-        return KindStatus(api.kind, api.group, False, 0, ())
+        return KindStatus(api.kind, api.group, installed=False, total=0, unconverged=())
     wrong = [(each, why) for each in found if (why := hindrance(each)) is not None]
     warnings = await _warnings(client, api) if wrong else {}
     statuses = [
         ObjectStatus(each.metadata.namespace, each.metadata.name, why, warnings.get(each.metadata.uid or "", ""))
         for each, why in wrong
     ]
-    return KindStatus(api.kind, api.group, True, len(found), tuple(statuses))
+    return KindStatus(api.kind, api.group, installed=True, total=len(found), unconverged=tuple(statuses))
 
 
 async def _warnings(client: Client, api: APIResource) -> dict[str, str]:

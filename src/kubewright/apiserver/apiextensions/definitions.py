@@ -150,10 +150,10 @@ def _serves_the_same(crd: JSONObject, before: JSONObject | None) -> bool:
 
 
 def _end_in_progress(reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, True, reason, message, now)
+    set_terminating(crd, reason, message, now, holds=True)
 
 
 def _release(reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, False, reason, message, now)
+    set_terminating(crd, reason, message, now, holds=False)
     metadata = crd["metadata"]
     metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != CLEANUP_FINALIZER]

@@ -58,13 +58,13 @@ def settle_names(crd: JSONObject, taken: Taken, now: str) -> None:
     _copy(wanted, accepted, "categories")
     status["acceptedNames"] = {"plural": "", "kind": ""} | {key: value for key, value in accepted.items() if value}
     status["conditions"] = list(status.get("conditions") or ())
-    _set(crd, "NamesAccepted", not reason, reason or "NoConflicts", message or "no conflicts found", now)
+    _set(crd, "NamesAccepted", reason or "NoConflicts", message or "no conflicts found", now, holds=not reason)
     if is_established(crd):
         return
     if reason:
-        _set(crd, "Established", False, "NotAccepted", "not all names are accepted", now)
+        _set(crd, "Established", "NotAccepted", "not all names are accepted", now, holds=False)
     else:
-        _set(crd, "Established", True, "InitialNamesAccepted", "the initial names have been accepted", now)
+        _set(crd, "Established", "InitialNamesAccepted", "the initial names have been accepted", now, holds=True)
 
 
 def is_established(crd: JSONObject) -> bool:
@@ -76,14 +76,14 @@ def has_condition(crd: JSONObject, kind: str) -> bool:
     return any(each.get("type") == kind and each.get("status") == "True" for each in conditions)
 
 
-def set_terminating(crd: JSONObject, status: bool, reason: str, message: str, now: str) -> None:
+def set_terminating(crd: JSONObject, reason: str, message: str, now: str, *, holds: bool) -> None:
     crd.setdefault("status", {})["conditions"] = list(crd["status"].get("conditions") or ())
-    _set(crd, "Terminating", status, reason, message, now)
+    _set(crd, "Terminating", reason, message, now, holds=holds)
 
 
-def _set(crd: JSONObject, kind: str, status: bool, reason: str, message: str, now: str) -> None:
-    text = "True" if status else "False"
-    set_condition(crd, {"type": kind, "status": text, "reason": reason, "message": message}, now)
+def _set(crd: JSONObject, kind: str, reason: str, message: str, now: str, *, holds: bool) -> None:
+    status = "True" if holds else "False"
+    set_condition(crd, {"type": kind, "status": status, "reason": reason, "message": message}, now)
 
 
 def _copy(source: JSONObject, target: JSONObject, field: str) -> None:

@@ -69,7 +69,7 @@ class DefinitionStrategy(Strategy):
             metadata["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
         message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         now = time.format(self._clock.now())
-        set_terminating(obj, True, "InstanceDeletionPending", message, now)
+        set_terminating(obj, "InstanceDeletionPending", message, now, holds=True)
 
 
 def _add_stored_version(obj: JSONObject) -> None:
