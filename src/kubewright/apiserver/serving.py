@@ -108,9 +108,9 @@ class ServedAPI:
             "current-context": "kubewright",
         }
 
-    def write_kubeconfig(self, path: Path, user: str = ADMIN, groups: Iterable[str] = (_MASTERS,)) -> None:
-        """Write a kubeconfig, readable by its owner only, in place of what is there, in one step."""
-        content = encode_json(self.kubeconfig(user, groups))
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the administrator's kubeconfig, readable by its owner only, in place of what is there, in one step."""
+        content = encode_json(self.kubeconfig())
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
         with os.fdopen(descriptor, "wb") as file:

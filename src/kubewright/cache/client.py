@@ -2,7 +2,7 @@
 
 After a write, a read of that key waits until the cache has reached the version that the write made, or has seen the
 deletion; a list of a kind waits for all that this client had written of the kind by then. When the cache does not get
-there within `patience` seconds the read goes to the server instead: slow, never stale.
+there within five seconds the read goes to the server instead: slow, never stale.
 
 Guarantees
     A get or list gives nothing older than what this client's last write of it made.
@@ -34,11 +34,14 @@ T = TypeVar("T", bound=Object)
 
 _log = get_logger("kubewright.cache")
 
+_PATIENCE: Final = 5.0
+"""Seconds for the cache to see a write."""
+
 
 class CachedClient(Client):
     """Has the methods of a `Client`; `get` and `list` read `cache`, all else goes to the server."""
 
-    def __init__(self, client: Client, cache: Cache, *, patience: float = 5.0) -> None:
+    def __init__(self, client: Client, cache: Cache) -> None:
         """Writes as `client` would, over the same connections."""
         super().__init__(
             client.rest.transport,
@@ -51,7 +54,6 @@ class CachedClient(Client):
         self.cache = cache
         self.uncached: Reader = Client(client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
         """Reads from the server: what is looked at too rarely to be kept, or for the last time before a loss."""
-        self._patience = patience
 
     # ---- reading
 
@@ -100,14 +102,14 @@ class CachedClient(Client):
         count = writes.count
         if any(write.overdue for write in writes.unseen(key, count)):
             return False
-        if await informer.wait_until(lambda: not any(writes.unseen(key, count)), self._patience):
+        if await informer.wait_until(lambda: not any(writes.unseen(key, count)), _PATIENCE):
             return True
         for write in writes.unseen(key, count):
             write.overdue = True
         _log.warning(
             "The cache has not seen a write of ours in time: reading from the server",
             resource=informer.resource,
-            seconds=self._patience,
+            seconds=_PATIENCE,
             error=str(informer.last_error or "") or None,
         )
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,9 +58,9 @@ class _Answer(msgspec.Struct, rename="pascal"):
     secret: str = ""
 
 
-def credentials_for(registry: str, environment: Mapping[str, str] = os.environ) -> Credentials | None:
+def credentials_for(registry: str) -> Credentials | None:
     """What this user has for `registry`, if anything. ConfigError for a file or a helper that can't be read."""
-    for path in _files(environment):
+    for path in _files():
         if path.is_file():
             config = _read(path)
             found = _from_helper(config, registry) or _from_file(config, registry, path)
@@ -69,12 +69,12 @@ def credentials_for(registry: str, environment: Mapping[str, str] = os.environ) 
     return None
 
 
-def _files(environment: Mapping[str, str]) -> Iterator[Path]:
-    if named := environment.get("REGISTRY_AUTH_FILE"):
+def _files() -> Iterator[Path]:
+    if named := os.environ.get("REGISTRY_AUTH_FILE"):
         yield Path(named)
-    if runtime := environment.get("XDG_RUNTIME_DIR"):
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         yield Path(runtime, "containers", "auth.json")
-    if docker := environment.get("DOCKER_CONFIG"):
+    if docker := os.environ.get("DOCKER_CONFIG"):
         yield Path(docker, "config.json")
     else:
         yield Path.home() / ".docker" / "config.json"

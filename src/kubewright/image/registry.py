@@ -63,17 +63,15 @@ class Registry:
                 await self._pull_blobs(image, found, layout, say)
         return top
 
-    async def push(
-        self, image: Descriptor, name: Reference, layout: Layout, say: Teller, *, bases: Iterable[str] = ()
-    ) -> None:
-        """Send the image and let `name` be it. `bases` are repositories of this registry that may have its blobs."""
+    async def push(self, image: Descriptor, name: Reference, layout: Layout, say: Teller) -> None:
+        """Send the image and let `name` be it."""
         blobs = list(layout.closure(image))
         sent: set[str] = set()
         for blob in blobs:
             if blob.media_type in IMAGES or blob.digest in sent:
                 continue
             sent.add(blob.digest)
-            await self._push_blob(name, blob, layout, say, bases)
+            await self._push_blob(name, blob, layout, say)
         for blob in blobs:
             if blob.media_type in IMAGES:
                 version = name.tag if blob is blobs[-1] else blob.digest
@@ -116,18 +114,12 @@ class Registry:
 
     # Pushing.
 
-    async def _push_blob(
-        self, name: Reference, blob: Descriptor, layout: Layout, say: Teller, bases: Iterable[str]
-    ) -> None:
+    async def _push_blob(self, name: Reference, blob: Descriptor, layout: Layout, say: Teller) -> None:
         scope = _pushing(name)
         there = await self._ask(Request("HEAD", f"/v2/{name.repository}/blobs/{blob.digest}"), scope)
         if there.status == 200:
             return
         begin = f"/v2/{name.repository}/blobs/uploads/"
-        for base in bases:
-            query = f"mount={quote(blob.digest)}&from={quote(base, safe='')}"
-            if (await self._ask(Request("POST", f"{begin}?{query}"), scope)).status == 201:
-                return
         begun = await self._ask(Request("POST", begin), scope)
         if begun.status != 202 or "location" not in begun.headers:
             raise self._refused(f"push to {name}", begun, await begun.read())

@@ -75,13 +75,13 @@ def containers(obj: JSONObject, *path: str) -> list[object]:
     return [",".join(text(each, "name") for each in found), ",".join(text(each, "image") for each in found)]
 
 
-def joined(values: Iterable[str], shown: int = _SHOWN) -> str:
+def joined(values: Iterable[str]) -> str:
     """The first few of a list, and how many more there are."""
     listed = list(values)
     if not listed:
         return NONE
-    head = ",".join(listed[:shown])
-    return f"{head} + {len(listed) - shown} more..." if len(listed) > shown else head
+    head = ",".join(listed[:_SHOWN])
+    return f"{head} + {len(listed) - _SHOWN} more..." if len(listed) > _SHOWN else head
 
 
 def is_default_class(obj: JSONObject, annotation: str) -> bool:

@@ -46,13 +46,13 @@ _LAST_GRACE: Final = 5.0
 class ProcessRuntime:
     """Runs Pods, and keeps what they wrote, in `folder`."""
 
-    def __init__(self, folder: Path, *, images: Mapping[str, Image] | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, *, images: Mapping[str, Image] | None = None) -> None:
         """`images` have a command besides those in the table that is kept in `folder`."""
         self.images = ImageTable(folder / TABLE, images)
         self.changed = Channel()
         """The Pods of which there is something new to report."""
         self._folder = folder
-        self._clock: Clock = clock or SystemClock()
+        self._clock: Clock = SystemClock()
         self._watcher = Watcher()
         self._pods: dict[Name, PodRunner] = {}
         self._past: dict[Name, Path] = {}
