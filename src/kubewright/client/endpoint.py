@@ -66,3 +66,8 @@ class Endpoint:
         place = self._places.get(namespace) or self.place(namespace)
         path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
+
+    def subresource(self, path: str) -> str:
+        """Which subresource one of these paths leads to; empty for the object itself."""
+        parts = path.removeprefix(self._root).split("/")[1:]  # namespaces, <namespace>, deployments, <name>, status
+        return "/".join(parts[4 if self.api.namespaced else 2 :])

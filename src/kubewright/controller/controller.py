@@ -109,7 +109,7 @@ class Controller(Generic[T]):
     def rbac_rules(self) -> list[PolicyRule]:
         """The rules that this controller needs in the namespaces it works in, and no more."""
         return [
-            *rules_for(self.kind, self.finalizer is not None),
+            *rules_for(self.kind, has_finalizer=self.finalizer is not None, is_owner=bool(self.owns)),
             *(rule(kind, WRITE) for kind in (*self.owns, *self.writes)),
             *(rule(kind, READ) for kind in (*(watch.kind for watch in self.watches), *self.reads)),
             *self.rules,
@@ -149,7 +149,8 @@ def controller(
     `owns`: kinds of children. A change of a child reconciles its controlling owner.
     `watches`: other kinds, with the function that says whom a change concerns.
     `sources`: requests from elsewhere in the program.
-    `reads`, `writes`: kinds that are read or written beyond these; `rules`: any other RBAC rule needed.
+    `reads`, `writes`: kinds that are read or written beyond these; `rules`: any other RBAC rule needed, as for another
+    subresource than the status of a kind that is not built in.
     `predicate` says which events of `kind` itself count; `indexers` are added to its cache.
     `workers`: how many requests at once, each of another object. They are tasks of one event loop that wait for answers
     most of the time, and share its wake-ups. Give 1 where objects must be looked at one after the other.

@@ -41,7 +41,7 @@ class GuardedClient(CachedClient):
     async def _write(
         self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
     ) -> T:
-        self._undeclared.look(kind)
+        self._undeclared.look(kind, self.endpoint(kind).subresource(path))
         suspect = self._loops.suspect(path)
         if suspect is None or query["dryRun"]:
             return await super()._write(kind, method, path, query, body, content_type)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kubewright.models import Object
+from kubewright.models import CustomResource, Object
 from kubewright.models.rbac import PolicyRule
 
 READ: Final = ("get", "list", "watch")
@@ -22,42 +22,45 @@ def rule(kind: type[Object], verbs: Sequence[str], subresource: str = "") -> Pol
     return PolicyRule(api_groups=[api.group], resources=[resource], verbs=list(verbs))
 
 
-def rules_for(kind: type[Object], has_finalizer: bool) -> list[PolicyRule]:
-    """What reconciling a kind takes: reading it, its finalizer, its status, and references that block its deletion.
+def rules_for(kind: type[Object], *, has_finalizer: bool, is_owner: bool) -> list[PolicyRule]:
+    """What reconciling a kind takes: reading it, and of its status, its finalizer and its children what there is.
 
-    Setting `blockOwnerDeletion` needs the right to update finalizers where the OwnerReferencesPermissionEnforcement
-    admission plugin is on.
+    The status of a built-in kind is Kubernetes' own. An owner reference that blocks the owner's deletion needs the
+    right to update its finalizers where the admission plugin OwnerReferencesPermissionEnforcement is on.
     """
     own = [rule(kind, (*READ, "update", "patch") if has_finalizer else READ)]
-    if "status" in kind.__api__.subresources:
+    if issubclass(kind, CustomResource) and "status" in kind.__api__.subresources:
         own.append(rule(kind, ("get", "update", "patch"), "status"))
-    return [*own, rule(kind, ("update",), "finalizers")]
+    if is_owner:
+        own.append(rule(kind, ("update",), "finalizers"))
+    return own
 
 
 class Undeclared:
     """Tells of each resource that a controller writes without having declared it, once."""
 
     def __init__(self, rules: Sequence[PolicyRule], tell: Callable[[str], None]) -> None:
-        """`rules` are what follows from what is declared; `tell` is called with the resource, `configmaps`."""
+        """`rules` follow from what is declared; `tell` is called with the resource, like `deployments.apps/status`."""
         self._rules = rules
         self._tell = tell
-        self._looked_at: set[tuple[str, str]] = set()
+        self._looked_at: set[tuple[type[Object], str]] = set()
 
-    def look(self, kind: type[Object]) -> None:
-        """An object of `kind` is about to be written."""
-        api = kind.__api__
-        resource = (api.group, api.plural)
-        if resource not in self._looked_at:
-            self._looked_at.add(resource)
-            if not any(_writes(rule, *resource) for rule in self._rules):
-                self._tell(api.gvr.qualified_resource)
+    def look(self, kind: type[Object], subresource: str = "") -> None:
+        """An object of `kind` is about to be written, or a subresource of it."""
+        if (kind, subresource) in self._looked_at:
+            return
+        self._looked_at.add((kind, subresource))
+        if not any(_writes(each, kind, subresource) for each in self._rules):
+            resource = kind.__api__.gvr.qualified_resource
+            self._tell(f"{resource}/{subresource}" if subresource else resource)
 
 
-def _writes(rule: PolicyRule, group: str, plural: str) -> bool:
-    """Whether `rule` lets something of a resource, or of a part of it, be written."""
-    resources = {each.partition("/")[0] for each in rule.resources}
+def _writes(rule: PolicyRule, kind: type[Object], subresource: str) -> bool:
+    """Whether `rule` lets objects of a kind be written in some way, or that subresource of theirs."""
+    api = kind.__api__
+    named = {f"{api.plural}/{subresource}", f"*/{subresource}"} if subresource else {api.plural}
     return (
-        not {"*", group}.isdisjoint(rule.api_groups)
-        and not {"*", plural}.isdisjoint(resources)
+        not {"*", api.group}.isdisjoint(rule.api_groups)
+        and not {"*", *named}.isdisjoint(rule.resources)
         and not set(rule.verbs) <= set(READ)
     )

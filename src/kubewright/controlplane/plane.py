@@ -31,6 +31,7 @@ from kubewright.controlplane.nodes.proxy import nodeports
 from kubewright.controlplane.nodes.scheduler import scheduler
 from kubewright.controlplane.podgarbage import pod_garbage_controller
 from kubewright.controlplane.replicaset import replicaset_controller
+from kubewright.controlplane.rights import unrestricted
 from kubewright.controlplane.selection import SCOPES
 from kubewright.controlplane.serviceaccount import serviceaccount_controller
 from kubewright.controlplane.statefulset.controller import statefulset_controller
@@ -162,7 +163,7 @@ class ControlPlane:
             nodeports.NAME: [nodeports.proxy(self._node_ports)] if self._node_ports else [],
             PROVISIONER: [provisioner.provisioner()],
         }
-        return [each for name, controllers in known.items() if self._runs(name) for each in controllers]
+        return unrestricted(each for name, controllers in known.items() if self._runs(name) for each in controllers)
 
     async def _register(self) -> None:
         """What a cluster has from the start: nodes, and a default class of volumes."""

@@ -25,6 +25,7 @@ from kubewright.controller.predicates import Predicate
 from kubewright.http.message import Response
 from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound, Status, StatusCause, StatusDetails
 from kubewright.models.meta import LabelSelector, ObjectMeta
+from kubewright.models.rbac import PolicyRule
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 
@@ -234,6 +235,22 @@ async def test_a_write_of_a_kind_that_was_not_declared_is_told_of_once(
     await within(shop, work)
     told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
     assert told == ["services"]
+
+
+async def test_a_write_of_a_subresource_that_was_not_declared_is_told_of(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    scale = PolicyRule(api_groups=["apps"], resources=["deployments/scale"], verbs=["update"])
+
+    @controller(Deployment, owns=[Service], rules=[scale])
+    async def reconcile(ctx: Context[Deployment]) -> None:
+        await ctx.update_status(DeploymentStatus(replicas=1))
+        await ctx.patch(ctx.object, MergePatch({"metadata": {"labels": {"seen": "yes"}}}))
+
+    await shop.run(reconcile)
+    await shop.create(deployment())
+    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    assert told == ["deployments.apps/status", "deployments.apps"]
 
 
 async def test_a_kind_without_a_status_is_told_so(shop: Workshop) -> None:

@@ -9,6 +9,7 @@ from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
 from kubewright.cache import Informer
 from kubewright.controller import Context, QueueClosed, Request, Result, Watch, WorkQueue, controller
 from kubewright.machinery.errors import ConfigError
+from kubewright.models import CustomResource, Model, field
 from kubewright.models.rbac import PolicyRule, cluster_role
 
 from .workshop import Workshop, config_map
@@ -17,6 +18,26 @@ from .workshop import Workshop, config_map
 async def reconcile(ctx: Context[Deployment]) -> Result | None:
     """Does nothing."""
     return None
+
+
+class ShopStatus(Model):
+    open: bool = False
+
+
+class Shop(CustomResource, group="example.com", version="v1"):
+    status: ShopStatus = field(default_factory=ShopStatus)
+
+
+class Note(CustomResource, group="example.com", version="v1"):
+    """Says nothing of how it stands."""
+
+
+async def reconcile_note(ctx: Context[Note]) -> None:
+    """Does nothing."""
+
+
+async def reconcile_shop(ctx: Context[Shop]) -> None:
+    """Does nothing."""
 
 
 class Keeper:
@@ -48,16 +69,31 @@ def test_a_reconciler_with_state_is_an_object_with_a_reconcile_method() -> None:
 
 
 def test_what_is_reconciled_may_be_read_and_its_status_written() -> None:
-    assert rules_of(*controller(Deployment)(reconcile).rbac_rules()) == [
-        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["apps"], "resources": ["deployments/finalizers"], "verbs": ["update"]},
-        {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["get", "patch", "update"]},
+    assert rules_of(*controller(Shop)(reconcile_shop).rbac_rules()) == [
+        {"apiGroups": ["example.com"], "resources": ["shops"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["example.com"], "resources": ["shops/status"], "verbs": ["get", "patch", "update"]},
     ]
 
 
 def test_a_kind_without_a_status_asks_for_no_rights_on_one() -> None:
-    made = controller(ConfigMap)(reconcile)  # type: ignore[arg-type]
-    assert "configmaps/status" not in str(rules_of(*made.rbac_rules()))
+    made = controller(Note)(reconcile_note)
+    assert [rule["resources"] for rule in rules_of(*made.rbac_rules())] == [["notes"]]
+
+
+def test_a_built_in_kind_is_only_read_unless_more_is_declared() -> None:
+    reading = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]}
+    assert rules_of(*controller(Deployment)(reconcile).rbac_rules()) == [reading]
+    status = PolicyRule(api_groups=["apps"], resources=["deployments/status"], verbs=["patch"])
+    assert rules_of(*controller(Deployment, rules=[status])(reconcile).rbac_rules()) == [
+        reading,
+        {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["patch"]},
+    ]
+
+
+def test_who_owns_objects_may_block_the_deletion_of_their_owner() -> None:
+    blocking = {"apiGroups": ["apps"], "resources": ["deployments/finalizers"], "verbs": ["update"]}
+    assert blocking in rules_of(*controller(Deployment, owns=[Service])(reconcile).rbac_rules())
+    assert blocking not in rules_of(*controller(Deployment, finalizer="example.com/keep")(Keeper()).rbac_rules())
 
 
 def test_a_finalizer_needs_the_right_to_write_the_object() -> None:

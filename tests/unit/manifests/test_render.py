@@ -83,8 +83,8 @@ def test_a_kind_of_the_whole_cluster_is_granted_by_a_cluster_role_with_its_event
     found = objects(Manager([sail, moor]), Ship, Port, watch_namespaces=("red",))
     [cluster] = [each for each in found["ClusterRole"] if each["metadata"]["name"] == "fleet-manager-role"]
     [within] = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
-    assert resources(cluster) == ["events", "ports", "ports/finalizers"]
-    assert resources(within) == ["events", "ships", "ships/finalizers"]
+    assert resources(cluster) == ["events", "ports"]
+    assert resources(within) == ["events", "ships"]
 
 
 def test_the_election_role_is_where_the_program_says_its_lease_is() -> None:

@@ -32,6 +32,7 @@ from kubewright.controlplane.nodes.processes.kubelet import ProcessKubelet
 from kubewright.controlplane.nodes.processes.runtime import ProcessRuntime
 from kubewright.controlplane.nodes.processes.server import KubeletServer
 from kubewright.controlplane.nodes.proxy.nodeports import NodePorts, proxy
+from kubewright.controlplane.rights import unrestricted
 from kubewright.controlplane.selection import SCOPES
 from kubewright.machinery.clock import SystemClock
 from kubewright.machinery.errors import ConfigError
@@ -110,7 +111,7 @@ class ProcessNode:
         processes = ProcessKubelet(runtime, self._client, _api(self._config), network, clock)
         node_ports = NodePorts(network)
         manager = Manager(
-            [kubelet(clock, processes), _heartbeat(port), proxy(node_ports)],
+            unrestricted([kubelet(clock, processes), _heartbeat(port), proxy(node_ports)]),
             name="kubelet",
             config=self._config,
             scopes={
