@@ -57,6 +57,19 @@ async def test_of_two_that_want_a_port_each_gets_one_when_one_of_them_chooses_an
     await webs.completes("first" if loser == "second" else "second")
 
 
+async def test_two_can_swap_their_ports(webs: MyWebs) -> None:
+    await webs.create("first", port=PORT)
+    await webs.create("second", port=PORT + 1)
+    await webs.completes("first", port=PORT)
+    await webs.completes("second", port=PORT + 1)
+    await webs.change("first", nodePortNumber=PORT + 1)
+    await eventually(webs.is_held_up, "NodePortTaken", f'Service "{webs.namespace}/second"', "first")
+    assert node_ports(await webs.service("first")) == [PORT]
+    await webs.change("second", nodePortNumber=PORT)
+    await webs.completes("first", port=PORT + 1)
+    await webs.completes("second", port=PORT)
+
+
 def is_waiting(web: MyWeb) -> bool:
     return any(each.reason == "NodePortTaken" for each in web.status.conditions)
 

@@ -120,8 +120,20 @@ async def refusal(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
     holder = next((each for each in await ctx.list(Service, namespace="") if port in node_ports_of(each)), None)
     if holder is None:
         return Blocked("NodePortRefused", str(error))
+    await make_way(ctx)
     who = f'Service "{holder.metadata.namespace}/{holder.metadata.name}"'
     return Blocked("NodePortTaken", f"node port {port} is taken by {who}; the page moves there as soon as it is free")
+
+
+async def make_way(ctx: Context[MyWeb]) -> None:
+    """Give up the node port of before where another MyWeb wants it: two that swap theirs would wait for each other."""
+    present = await find(ctx, Service, ctx.object.metadata.name)
+    if present is None:
+        return
+    for port in node_ports_of(present):
+        if await ctx.client.list(MyWeb, index=("port", str(port))):
+            await ctx.patch(present, MergePatch({"spec": {"type": "ClusterIP"}}))
+            ctx.log.info("Node port given up for another MyWeb", object=present.metadata.name, port=port)
 
 
 async def find(ctx: Context[MyWeb], kind: type[T], name: str) -> T | None:
