@@ -2,12 +2,13 @@
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from kubewright import Condition, Config, Manager, MergePatch, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec
 from kubewright.apis.events.v1 import Event
+from kubewright.controller.outcome import Outcome
 from kubewright.machinery.clock import Clock, SystemClock
 from kubewright.testing import Cluster, Faults, eventually
 
@@ -167,14 +168,14 @@ class NewOperator(Protocol):
     def __call__(self, access: Config | Faults = ..., clock: Clock | None = None) -> Manager: ...
 
 
-class Ahead(SystemClock):
-    """A clock that a test puts forward."""
+class SetClock(SystemClock):
+    """A clock that shows the time to which a test has set it."""
 
-    def __init__(self) -> None:
-        self.by = timedelta()
+    def __init__(self, time: datetime) -> None:
+        self.time = time
 
     def now(self) -> datetime:
-        return super().now() + self.by
+        return self.time
 
 
 def installed_condition(tool: Podbuggertool) -> Condition:
@@ -186,6 +187,11 @@ def installed_condition(tool: Podbuggertool) -> Condition:
 def reconciles(operator: Manager) -> int:
     """How many there were."""
     return sum(operator.metrics.controllers["podbuggertool"].outcomes.values())
+
+
+def waits(operator: Manager) -> int:
+    """How many of them ended with a wait for the next."""
+    return operator.metrics.controllers["podbuggertool"].outcomes[Outcome.REQUEUE_AFTER]
 
 
 async def has_reconciled(operator: Manager, times: int) -> None:

@@ -1,7 +1,7 @@
 """Which Pods get a tool, and when."""
 
-from kubewright import Manager, MergePatch
-from kubewright.apis.core.v1 import Container, EphemeralContainer, Node, Pod, PodSpec
+from kubewright import Manager, MergePatch, StrategicPatch
+from kubewright.apis.core.v1 import Container, Node, Pod, PodSpec
 from kubewright.testing import Cluster, eventually
 
 from podbuggertools import Podbuggertools
@@ -114,8 +114,8 @@ async def test_a_static_pod_gets_nothing(tools: Podbuggertools, operator: Manage
 async def test_a_container_that_a_person_added_counts(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     pod = await tools.ready()
-    pod.spec.ephemeral_containers = [EphemeralContainer(name="ephemeral-busybox", image="busybox")]
-    await tools.client.update(pod, subresource="ephemeralcontainers")
+    added = {"ephemeralContainers": [{"name": "ephemeral-busybox", "image": "busybox"}]}
+    await tools.client.patch(pod, StrategicPatch({"spec": added}), subresource="ephemeralcontainers")
     await tools.create()
     await tools.installed()
     await tools.has(["ephemeral-busybox"])

@@ -1,4 +1,4 @@
-"""A thousand Pods, and a thousand tools."""
+"""A thousand Pods, and a thousand tools; many tools for the same Pods."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.testing import Faults, eventually, running
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
-from podbuggertools import NewOperator, Podbuggertools, has_reconciled, reconciles
+from podbuggertools import NewOperator, Podbuggertools, has_reconciled, reconciles, waits
 
 PODS: Final = 1000
 TEAMS: Final = 10
@@ -44,3 +44,16 @@ async def test_a_thousand_pods_get_what_a_thousand_tools_say_and_then_there_is_r
             await tools.touch(tool.metadata.name)
         await eventually(has_reconciled, operator, before + PODS)
         assert faults.writes == written
+
+
+async def test_tools_of_the_same_pods_do_not_wait_for_each_other(
+    tools: Podbuggertools, new_operator: NewOperator
+) -> None:
+    pods = [f"pod-{number}" for number in range(10)]
+    images = [f"tool-{number:02}" for number in range(20)]
+    await tools.create_all(pods, images)
+    for pod in pods:
+        await tools.ready(pod)
+    async with running(new_operator()) as operator:
+        await tools.all_installed(pods, images)
+        assert waits(operator) == 0

@@ -12,9 +12,13 @@ async def test_it_says_how_many_pods_have_it_and_which(tools: Podbuggertools, op
         await tools.create_pod(name)
     await tools.create_pod("c", gated=True)
     await tools.create()
-    tool = await tools.pending("NotReady", pod="c")
-    assert (tool.status.pods, tool.status.installed_pods, tool.status.pending_pods) == (["a", "b"], 2, 1)
-    assert installed_condition(tool).message == '2 of 3 Pods with app=payment have it; Pod "c": it is not Ready yet'
+
+    async def says_so() -> None:
+        tool = await tools.pending("NotReady", pod="c")
+        assert (tool.status.pods, tool.status.installed_pods, tool.status.pending_pods) == (["a", "b"], 2, 1)
+        assert installed_condition(tool).message == '2 of 3 Pods with app=payment have it; Pod "c": it is not Ready yet'
+
+    await eventually(says_so)
 
 
 async def test_it_says_when_there_is_no_pod(tools: Podbuggertools, operator: Manager) -> None:

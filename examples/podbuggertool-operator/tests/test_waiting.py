@@ -1,27 +1,26 @@
 """How long a Pod that is not Ready is waited for, and what is said when that is over."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from kubewright import Manager, MergePatch
 from kubewright.machinery.time import format
 from kubewright.testing import eventually, running
 
-from podbuggertools import Ahead, NewOperator, Podbuggertools, has_reconciled, installed_condition, reconciles
+from podbuggertools import NewOperator, Podbuggertools, SetClock, has_reconciled, installed_condition, reconciles
 
 LATE = "it was not Ready within 120 s; it gets the tool when it is"
 
 
 async def test_after_120_seconds_somebody_is_told(tools: Podbuggertools, new_operator: NewOperator) -> None:
-    clock = Ahead()
+    clock = SetClock(await begin_to_wait(tools))
+    began = clock.time
     async with running(new_operator(clock=clock)) as operator:
-        await tools.create()
-        await tools.create_pod(gated=True)
         await tools.pending("NotReady")
-        clock.by = timedelta(seconds=90)
+        clock.time = began + timedelta(seconds=119)
         await has_looked_again(operator)
         await tools.pending("NotReady")
         assert await tools.events("pod", "TimedOut") == []
-        clock.by = timedelta(seconds=120)
+        clock.time = began + timedelta(seconds=120)
         tool = await tools.pending("TimedOut")
         assert installed_condition(tool).message == f'0 of 1 Pods with app=payment have it; Pod "pod": {LATE}'
         assert await tools.told("tool", "TimedOut") == f'Pod "pod": {LATE}'
@@ -29,11 +28,8 @@ async def test_after_120_seconds_somebody_is_told(tools: Podbuggertools, new_ope
 
 
 async def test_a_pod_that_is_ready_after_all_gets_the_tool(tools: Podbuggertools, new_operator: NewOperator) -> None:
-    clock = Ahead()
-    clock.by = timedelta(seconds=125)
+    clock = SetClock(await begin_to_wait(tools) + timedelta(seconds=120))
     async with running(new_operator(clock=clock)):
-        await tools.create()
-        await tools.create_pod(gated=True)
         await tools.pending("TimedOut")
         await tools.let_start()
         await tools.installed()
@@ -41,14 +37,13 @@ async def test_a_pod_that_is_ready_after_all_gets_the_tool(tools: Podbuggertools
 
 
 async def test_a_restart_does_not_begin_the_wait_again(tools: Podbuggertools, new_operator: NewOperator) -> None:
-    async with running(new_operator()):
-        await tools.create()
-        await tools.create_pod(gated=True)
+    clock = SetClock(await begin_to_wait(tools))
+    async with running(new_operator(clock=clock)):
         await tools.pending("NotReady")
-    clock = Ahead()
-    clock.by = timedelta(seconds=120)
+    clock.time += timedelta(seconds=120)
     async with running(new_operator(clock=clock)):
         await tools.pending("TimedOut")
+        await tools.told("tool", "TimedOut")
         await tools.told("pod", "TimedOut")
     async with running(new_operator(clock=clock)) as operator:
         await eventually(has_reconciled, operator, 1)
@@ -59,17 +54,15 @@ async def test_a_restart_does_not_begin_the_wait_again(tools: Podbuggertools, ne
 async def test_a_pod_is_waited_for_from_when_it_was_last_ready(
     tools: Podbuggertools, new_operator: NewOperator
 ) -> None:
-    clock = Ahead()
-    async with running(new_operator(clock=clock)) as operator:
-        await tools.create()
-        pod = await tools.create_pod(gated=True)
-        ready_until = format(clock.now() + timedelta(minutes=5))
-        condition = {"type": "Ready", "status": "False", "lastTransitionTime": ready_until}
-        await tools.client.patch(pod, MergePatch({"status": {"conditions": [condition]}}), subresource="status")
-        clock.by = timedelta(minutes=6)
-        await has_looked_again(operator)
+    ready_until = await begin_to_wait(tools) + timedelta(minutes=5)
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": format(ready_until)}
+    await tools.client.patch(
+        await tools.pod(), MergePatch({"status": {"conditions": [condition]}}), subresource="status"
+    )
+    clock = SetClock(ready_until + timedelta(seconds=119))
+    async with running(new_operator(clock=clock)):
         await tools.pending("NotReady")
-        clock.by = timedelta(minutes=8)
+        clock.time += timedelta(seconds=1)
         await tools.pending("TimedOut")
 
 
@@ -83,6 +76,14 @@ async def test_no_worker_waits(tools: Podbuggertools, operator: Manager) -> None
     await tools.create_pod()
     await tools.create()
     await tools.installed()
+
+
+async def begin_to_wait(tools: Podbuggertools) -> datetime:
+    """Make a tool, and a Pod that does not become Ready. Gives the time from which on it is waited for."""
+    tool, pod = await tools.create(), await tools.create_pod(gated=True)
+    assert tool.metadata.creation_timestamp is not None
+    assert pod.metadata.creation_timestamp is not None
+    return max(tool.metadata.creation_timestamp, pod.metadata.creation_timestamp)
 
 
 async def has_looked_again(operator: Manager) -> None:

@@ -1,9 +1,11 @@
 """The controller of Podbuggertool: each living, Ready Pod that matches has the tool as an ephemeral container."""
 
+import asyncio
 import random
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
+from weakref import WeakValueDictionary
 
 from kubewright import (
     Backoff,
@@ -24,13 +26,16 @@ from kubewright.cache import Entry
 from kubewright.controller.predicates import changed
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import EARLIER, PendingPod, Podbuggertool
-from podbuggertool_operator.controller.pods import can_have, container_name, facts, has, why_not
+from podbuggertool_operator.controller.pods import container_name, facts
 from podbuggertool_operator.controller.report import Report, tell, write_status
 
 LOOK_AGAIN: Final = timedelta(seconds=3)
-"""While a Pod that is not Ready is waited for, or one that was not as it was thought to be is to be tried again."""
+"""While a Pod that is not Ready is waited for."""
 AT_ONCE: Final = 100
 """Pods that get the tool in one reconcile. Before the next ones it looks whether the tool is still wanted."""
+
+turns: Final = WeakValueDictionary[str, asyncio.Lock]()
+"""By the uid of a Pod: its tools are added one after the other. Of several at the same time one alone would get in."""
 
 
 def label_of(tool: Podbuggertool) -> Iterable[str]:
@@ -52,15 +57,16 @@ async def reconcile(ctx: Context[Podbuggertool]) -> Result | None:
     await take_up_spec(ctx)
     report = await survey(ctx)
     ready = report.waiting("Adding")
-    # Tools of the same Pods go through them in different orders, or they would meet at each of them.
-    failures = [await add(ctx, name, report) for name in random.sample(ready, min(len(ready), AT_ONCE))]
+    # Tools of the same Pods go through them in different orders, or they would wait for each other at each of them.
+    chosen = random.sample(ready, min(len(ready), AT_ONCE))
+    failures = [failure for name in chosen if (failure := await add(ctx, name, report)) is not None]
     tell(ctx, report)
     await write_status(ctx, report)
-    for failure in filter(None, failures):
+    if len(ready) > AT_ONCE and (report.added or not failures):
+        return Result(requeue_after=timedelta(0))  # the next ones; what failed is among them again
+    for failure in sorted(failures, key=lambda each: isinstance(each, Conflict)):  # what is told of comes first
         raise failure
-    if len(ready) > AT_ONCE:
-        return Result(requeue_after=timedelta(0))
-    return Result(requeue_after=LOOK_AGAIN) if report.waiting("NotReady", "Adding") else None
+    return Result(requeue_after=LOOK_AGAIN) if report.waiting("NotReady") else None
 
 
 async def take_up_spec(ctx: Context[Podbuggertool]) -> None:
@@ -84,10 +90,7 @@ async def survey(ctx: Context[Podbuggertool]) -> Report:
     """How each Pod stands that should have the tool."""
     tool, now, report = ctx.object, ctx.clock.now(), Report()
     for pod in await ctx.list(Pod, labels=tool.spec.label):
-        if can_have(pod, tool):
-            report.pods[pod.metadata.name] = pod
-            if not has(pod, tool):
-                report.pending[pod.metadata.name] = why_not(pod, tool, now)
+        report.look_at(pod, tool, now)
     return report
 
 
@@ -100,14 +103,19 @@ async def add(ctx: Context[Podbuggertool], name: str, report: Report) -> Kubewri
     tool = ctx.object
     container = {"name": container_name(tool.spec.image), "image": tool.spec.image, "stdin": True, "tty": True}
     try:
-        pod = await ctx.get(Pod, name)
-        if not can_have(pod, tool) or has(pod, tool) or why_not(pod, tool, ctx.clock.now()).reason != "Adding":
-            return None  # it has changed since it was listed
-        seen = {"metadata": {"resourceVersion": pod.metadata.resource_version}}
-        patch = StrategicPatch({**seen, "spec": {"ephemeralContainers": [container]}})
-        await ctx.patch(pod, patch, subresource="ephemeralcontainers")
-    except (Conflict, NotFound):
-        return None  # it has changed, or went: it is looked at again
+        async with turns.setdefault(report.pods[name].metadata.uid, asyncio.Lock()):
+            pod = await ctx.get(Pod, name)
+            report.look_at(pod, tool, ctx.clock.now())
+            if not report.is_next(name):
+                return None  # it has changed since it was listed
+            seen = {"metadata": {"resourceVersion": pod.metadata.resource_version}}
+            patch = StrategicPatch({**seen, "spec": {"ephemeralContainers": [container]}})
+            await ctx.patch(pod, patch, subresource="ephemeralcontainers")
+    except NotFound:
+        report.forget(name)
+        return None
+    except Conflict as conflict:
+        return conflict  # somebody else has changed it: it is looked at again
     except KubewrightError as error:
         refused = isinstance(error, (Forbidden, Invalid))  # anything else may be over at the next try
         report.pending[name] = PendingPod(name=name, reason="Refused" if refused else "Adding", message=str(error))

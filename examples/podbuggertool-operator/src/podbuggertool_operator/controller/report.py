@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from kubewright import Context, set_condition
 from kubewright.apis.core.v1 import Pod
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import LISTED, PendingPod, Podbuggertool, Reason
-from podbuggertool_operator.controller.pods import container_name
+from podbuggertool_operator.controller.pods import can_have, container_name, has, why_not
 
 SERIOUS: Final[Sequence[Reason]] = ("Refused", "NameTaken", "TimedOut", "NotReady", "Adding")
 """Why a Pod has not got the tool, the worst first."""
@@ -34,8 +35,25 @@ class Report:
         """Those that are pending, the worst first, and no more than go into the status."""
         return sorted(self.pending.values(), key=lambda each: (SERIOUS.index(each.reason), each.name))[:LISTED]
 
-    def waiting(self, *reasons: Reason) -> list[str]:
-        return [each.name for each in self.pending.values() if each.reason in reasons]
+    def look_at(self, pod: Pod, tool: Podbuggertool, now: datetime) -> None:
+        """Note how `pod` stands, in place of what was known of it."""
+        name = pod.metadata.name
+        self.forget(name)
+        if can_have(pod, tool):
+            self.pods[name] = pod
+            if not has(pod, tool):
+                self.pending[name] = why_not(pod, tool, now)
+
+    def forget(self, name: str) -> None:
+        """The Pod of that name is gone."""
+        self.pods.pop(name, None)
+        self.pending.pop(name, None)
+
+    def is_next(self, name: str) -> bool:
+        return name in self.pending and self.pending[name].reason == "Adding"
+
+    def waiting(self, reason: Reason) -> list[str]:
+        return [each.name for each in self.pending.values() if each.reason == reason]
 
 
 def tell(ctx: Context[Podbuggertool], report: Report) -> None:
