@@ -84,6 +84,25 @@ async def test_nothing_of_the_dead_reaches_the_server(copies: Copies) -> None:
     assert faults.writes == 0
 
 
+async def test_a_last_write_that_comes_to_nothing_is_the_last_all_the_same(copies: Copies) -> None:
+    """Given up, as Events under way are at a stop, or failed: it may have reached the server."""
+    faults = Faults(copies.cluster.config)
+    faults.dies_after = 1
+    sent = asyncio.Event()
+
+    def note(_: object) -> bool:
+        sent.set()
+        return False
+
+    faults.loses = note
+    made = ConfigMap(metadata=ObjectMeta(name="a", namespace=copies.namespace))
+    writing = asyncio.create_task(Client(faults).create(made))
+    await sent.wait()
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert faults.died
+
+
 async def test_an_operator_rests_when_all_is_written(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3

@@ -125,9 +125,11 @@ class Faults(Transport):
             return answered
         lost = self.loses(request)
         number = self._number(request)
-        response = await self._inner.send(request, timeout=timeout, stream=stream)
-        if number is not None and number == self.dies_after:
-            self.die()
+        try:
+            response = await self._inner.send(request, timeout=timeout, stream=stream)
+        finally:
+            if number is not None and number == self.dies_after:
+                self.die()
         if lost or self.died:
             await response.aclose()
             raise ConnectionFailed(f"{request.method} {request.path}: the answer is lost")
