@@ -17,6 +17,7 @@ from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.http.stream import PipeBroken
 from kubewright.machinery.errors import ConnectionFailed
+from kubewright.testing import failure
 
 READS, WRITES = {"GET"}, {"POST", "PUT", "PATCH", "DELETE"}
 
@@ -180,14 +181,7 @@ def _end_to_end(headers: dict[str, str]) -> dict[str, str]:
 
 
 def failing(
-    code: int, reason: str, headers: dict[str, str], methods: set[str] = READS | WRITES
+    code: int, reason: str, headers: dict[str, str] | None = None, *, methods: set[str] = READS | WRITES
 ) -> Callable[[Request], Response | None]:
     """An answer for a `Gate`: this failure, to requests of these methods."""
-    body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"%s","code":%d}' % (reason.encode(), code)
-
-    def answer(request: Request) -> Response | None:
-        if request.method not in methods:
-            return None
-        return Response(code, {"content-type": "application/json", **headers}, body)
-
-    return answer
+    return lambda request: failure(code, reason, headers=headers) if request.method in methods else None

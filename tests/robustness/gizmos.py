@@ -103,6 +103,13 @@ class Gizmos:
     async def converge(self) -> None:
         await eventually(self._check)
 
+    async def have_no_orphans(self) -> None:
+        """The parts of those that were deleted are deleted, too."""
+        living = {each.metadata.uid for each in await self._client.list(Gizmo, namespace=self.namespace)}
+        parts = await self._client.list(ConfigMap, namespace=self.namespace)
+        orphans = [each for each in parts for owner in each.metadata.owner_references if owner.uid not in living]
+        assert not orphans, f"{len(orphans)} are left"
+
     async def _check(self) -> None:
         gizmos = await self._client.list(Gizmo, namespace=self.namespace)
         parts = {gizmo.metadata.name: gizmo.status.parts if gizmo.status else None for gizmo in gizmos}

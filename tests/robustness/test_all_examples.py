@@ -59,9 +59,7 @@ async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_i
                 tasks.create_task(kill_at_random(operators, line, chance))
             writes = calm(gate, line)
             await until_right(cluster.client, namespace)
-            writes.clear()
-            await asyncio.sleep(SILENCE)
-            assert writes == []
+            await until_quiet(writes)
             is_right(await World.of(cluster.client, namespace))
             for each in operators:
                 assert "Traceback" not in each.log, each.log
@@ -197,11 +195,11 @@ async def at_work(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterat
 def storm(gate: Gate, chance: random.Random) -> None:
     """Requests fail or are answered by nobody, watches are late."""
     answers = [
-        failing(500, "InternalError", {}),
-        failing(503, "ServiceUnavailable", {}),
+        failing(500, "InternalError"),
+        failing(503, "ServiceUnavailable"),
         failing(429, "TooManyRequests", {"retry-after": "1"}),
-        failing(409, "Conflict", {}, WRITES - {"POST"}),
-        failing(410, "Expired", {}, READS),
+        failing(409, "Conflict", methods=WRITES - {"POST"}),
+        failing(410, "Expired", methods=READS),
     ]
 
     def fails(request: Request) -> bool:
@@ -247,6 +245,17 @@ async def until_right(client: Client, namespace: str) -> None:
             await asyncio.sleep(1)
         else:
             return
+
+
+async def until_quiet(writes: list[str]) -> None:
+    """Wait until nobody writes any more."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        writes.clear()
+        await asyncio.sleep(SILENCE)
+        if not writes:
+            return
+        assert time.monotonic() < deadline, f"still written, within {SILENCE:g} s: {writes}"
 
 
 def is_right(world: World) -> None:

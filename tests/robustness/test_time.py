@@ -61,9 +61,9 @@ async def test_children_with_generated_names_are_made_once_though_the_watch_lags
 ) -> None:
     chance = random.Random(20261120)
     answers = [
-        failing(409, "Conflict", {}),
+        failing(409, "Conflict"),
         failing(429, "TooManyRequests", {"retry-after": "1"}),
-        failing(503, "", {}),
+        failing(503, ""),
     ]
 
     @controller(Gizmo, owns=[ConfigMap], workers=4)

@@ -15,7 +15,7 @@ from kubewright.client import MergePatch
 from kubewright.client.transport import HTTPTransport, Transport
 from kubewright.http.message import Request, Response
 from kubewright.models.rbac import PolicyRule
-from kubewright.testing import Cluster, eventually
+from kubewright.testing import Cluster, eventually, failure
 from robustness.faults import Gate, Line, between
 
 LABELS = {"followed": "yes"}
@@ -94,10 +94,6 @@ async def followed(
         await follower.informer.stop()
 
 
-def status(code: int, reason: str) -> bytes:
-    return b'{"kind":"Status","status":"Failure","code":%d,"reason":"%s"}' % (code, reason.encode())
-
-
 def resumes(request: Request) -> bool:
     """Whether a watch is to go on from where one has ended."""
     return "resourceVersion=" in request.query and "watch=true" in request.query
@@ -107,8 +103,7 @@ async def test_a_version_that_is_too_old_to_go_on_from(cluster: Cluster, namespa
     async with followed(cluster, namespace) as (world, _, line, gate):
         line.go_down()
         await world.shake()
-        expired = Response(410, {"content-type": "application/json"}, status(410, "Expired"))
-        gate.answer = lambda request: expired if resumes(request) else None
+        gate.answer = lambda request: failure(410, "Expired") if resumes(request) else None
         before = gate.requests
         line.come_up()
         await eventually(world.is_known)
@@ -118,7 +113,7 @@ async def test_a_version_that_is_too_old_to_go_on_from(cluster: Cluster, namespa
 
 async def test_a_storm_of_503(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace) as (world, follower, line, gate):
-        gate.answer = lambda _: Response(503, {"content-type": "application/json"}, status(503, "ServiceUnavailable"))
+        gate.answer = lambda _: failure(503, "ServiceUnavailable")
         before = gate.requests
         line.cut()
         await world.shake()
@@ -134,7 +129,7 @@ async def test_a_storm_of_503(cluster: Cluster, namespace: str) -> None:
 )
 async def test_an_error_in_the_stream(cluster: Cluster, namespace: str, code: int, reason: str, times: int) -> None:
     async with followed(cluster, namespace) as (world, _, line, gate):
-        errors = [b'{"type":"ERROR","object":%s}\n' % status(code, reason)] * times
+        errors = [b'{"type":"ERROR","object":%s}\n' % await failure(code, reason).read()] * times
         gate.answer = lambda request: Response(200, {}, errors.pop()) if errors and resumes(request) else None
         line.cut()
         await world.shake()
