@@ -60,14 +60,14 @@ async def test_a_namesake_is_not_the_object(server: Server, client: Client) -> N
 
 
 async def test_waiting_in_vain_says_for_what(server: Server, client: Client) -> None:
-    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d", timeout=0.02))
+    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d", timeout=0.5))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3)]})
     with pytest.raises(
-        DeadlineExceeded, match=r'Widget "a": big was not met after 0\.02 s; it is at resource version 3'
+        DeadlineExceeded, match=r'Widget "a": big was not met after 0\.5 s; it is at resource version 3'
     ):
         await task
     held = widget("a", 3, finalizers=["example.com/hold"])
-    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d", timeout=0.02))
+    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d", timeout=0.5))
     watch = await server.call()
     if watch.watches:
         watch = await server.call()

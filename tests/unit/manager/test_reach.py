@@ -109,7 +109,7 @@ async def api() -> AsyncIterator[API]:
 
 
 async def eventually(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - whatever it is, it comes about by itself
             await asyncio.sleep(0.005)
 
@@ -154,7 +154,7 @@ async def test_a_namespace_without_rights_is_named_at_the_start(api: API) -> Non
     chosen = manager(api, reconcile, peer=OPERATOR, namespace=["blue", "green"])
     await api.grant("blue", chosen)
     with pytest.raises(ConfigError) as caught:
-        await asyncio.wait_for(chosen.run(), 10)
+        await asyncio.wait_for(chosen.run(), 60)
     assert "list configmaps in namespace green" in str(caught.value)
     assert "blue" not in str(caught.value)
 
@@ -233,7 +233,7 @@ async def test_a_manager_that_waits_for_a_kind_can_be_stopped(api: API) -> None:
     @controller(Later)
     async def late(ctx: Context[Later]) -> None: ...
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async with running(manager(api, late, wait_for_kinds=True)):
             pass
 
