@@ -6,9 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+
+from kubewright import Config
+from kubewright.apis.core.v1 import ServiceAccount
+from kubewright.testing import Cluster, eventually
+from kubewright.testing.cluster import connected
 
 COMMAND = Path(sys.executable).with_name("kubewright")
 
@@ -16,6 +21,22 @@ COMMAND = Path(sys.executable).with_name("kubewright")
 def environment(kubeconfig: Path | None) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHONPATH"))}
     return own | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
+
+
+def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tuple[int, str]:
+    """The exit status of a command, and what it said."""
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env=environment(kubeconfig),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, done.stdout
 
 
 class Up:
@@ -60,3 +81,11 @@ def up(folder: Path, *arguments: object, by: Sequence[str] = ()) -> Iterator[Up]
         yield started
     finally:
         started.kill()
+
+
+@asynccontextmanager
+async def cluster_of(started: Up) -> AsyncGenerator[Cluster]:
+    """An administrator's way to it, once Pods can be made in the namespace `default`."""
+    async with connected(Config.from_kubeconfig(started.kubeconfig)) as cluster:
+        await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
+        yield cluster

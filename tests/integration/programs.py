@@ -6,8 +6,10 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
+import pytest_asyncio
 
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ContainerStatus, Event, Pod
@@ -114,13 +116,13 @@ class Programs:
         return await eventually(check)
 
 
-@asynccontextmanager
-async def programs_of(cluster: Cluster, namespace: str) -> AsyncIterator[Programs]:
-    programs = Programs(cluster, namespace)
-    try:
-        yield programs
-    finally:
-        programs.close()
+@pytest_asyncio.fixture
+async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Programs]:
+    if target != "embedded":
+        pytest.skip("on other control planes images are images")
+    found = Programs(cluster, namespace)
+    yield found
+    found.close()
 
 
 def status(pod: Pod, index: int = 0) -> ContainerStatus:

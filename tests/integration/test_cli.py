@@ -7,13 +7,12 @@ import json
 import shutil
 import signal
 import socket
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, Up, environment, up
+from integration.command import COMMAND, Up, environment, run, up
 from integration.ports import free_port
 from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
@@ -25,21 +24,6 @@ from webserver_operator.controller.webserver import reconcile
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
 NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
 CRD = "webservers.my.domain"
-
-
-def run(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> tuple[int, str]:
-    """The exit status, and what is said."""
-    done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        cwd=folder,
-        env=environment(kubeconfig),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    return done.returncode, done.stdout
 
 
 def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> str:
@@ -54,7 +38,7 @@ def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None 
 
 async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple[int, str]:
     """The same while this event loop goes on."""
-    return await asyncio.to_thread(run, *arguments, kubeconfig=kubeconfig)
+    return await asyncio.to_thread(run, *arguments, folder=EXAMPLE, kubeconfig=kubeconfig)
 
 
 async def failure_aside(*arguments: object, kubeconfig: Path) -> str:

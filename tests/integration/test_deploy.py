@@ -6,14 +6,13 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from integration.command import COMMAND, environment
+from integration.command import COMMAND, environment, run
 from integration.deployed import Project
 from integration.programs import is_ready
 from kubewright import ObjectMeta
@@ -53,7 +52,7 @@ class Deployed:
 
     async def run(self, *arguments: str) -> tuple[int, str]:
         """The exit status of a command, and what it said."""
-        return await asyncio.to_thread(self._run, arguments)
+        return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
 
     async def good(self, *arguments: str) -> str:
         status, said = await self.run(*arguments)
@@ -64,20 +63,6 @@ class Deployed:
         status, said = await self.run(*arguments)
         assert status == 1, said
         return said
-
-    def _run(self, arguments: tuple[str, ...]) -> tuple[int, str]:
-        done = subprocess.run(
-            [COMMAND, *arguments],
-            cwd=self.project.folder,
-            env=environment(self._kubeconfig),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        return done.returncode, done.stdout
 
     async def interrupted(self, *arguments: str, when: str) -> str:
         """What a command says that is interrupted as soon as it has said `when`."""

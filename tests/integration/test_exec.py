@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from integration.kubectl import KUBECTL, Kubectl, at_terminal
-from integration.programs import SLEEP, Programs, ended, is_running, programs_of
+from integration.programs import SLEEP, Programs, ended, is_running
+from integration.programs import programs as programs
 from kubewright.apis.core.v1 import Pod
 from kubewright.client.patch import MergePatch
 from kubewright.controlplane.nodes.processes.images import Image
@@ -19,14 +18,6 @@ from kubewright.testing import Cluster, eventually
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
 
 PYTHON = (sys.executable, "-S", "-u", "-c")
-
-
-@pytest_asyncio.fixture
-async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Programs]:
-    if target != "embedded":
-        pytest.skip("on other control planes images are images")
-    async with programs_of(cluster, namespace) as found:
-        yield found
 
 
 @pytest.fixture

@@ -8,27 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, Up, up
+from integration.command import COMMAND, cluster_of, up
 from integration.web import Web, page, shows
-from kubewright import Config
-from kubewright.apis.core.v1 import ServiceAccount
-from kubewright.testing import Cluster, eventually
+from kubewright.testing import eventually
 
 pytestmark = pytest.mark.xdist_group("node port 31311")
-
-
-@asynccontextmanager
-async def web_of(started: Up, folder: Path) -> AsyncIterator[Web]:
-    cluster = Cluster(Config.from_kubeconfig(started.kubeconfig), folder)
-    await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
-    yield Web(cluster, "default")
-    await cluster.close()
 
 
 async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_not_get(tmp_path: Path) -> None:
@@ -36,7 +24,8 @@ async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_
     for folder in folders:
         folder.mkdir()
     with up(folders[0], "--stand-ins") as first, up(folders[1], "--stand-ins") as second:
-        async with web_of(first, folders[0]) as one, web_of(second, folders[1]) as other:
+        async with cluster_of(first) as its_own, cluster_of(second) as the_others:
+            one, other = Web(its_own, "default"), Web(the_others, "default")
             port = {"port": 80, "nodePort": one.port}
             await one.deploy(image="nginx:1")
             await one.expose(port)
@@ -65,7 +54,8 @@ def bereft() -> list[str]:
 
 async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -> None:
     with up(tmp_path, "--stand-ins", by=bereft()) as started:
-        async with web_of(started, tmp_path) as web:
+        async with cluster_of(started) as cluster:
+            web = Web(cluster, "default")
             await web.deploy(replicas=2)
             await web.expose()
             await eventually(page, web.port)
@@ -87,7 +77,8 @@ async def test_images_of_a_file_run_by_its_commands(tmp_path: Path) -> None:
     file = tmp_path / "images.yaml"
     file.write_text(SITE.replace("PYTHON", sys.executable))
     with up(tmp_path, "--images", file) as started:
-        async with web_of(started, tmp_path) as web:
+        async with cluster_of(started) as cluster:
+            web = Web(cluster, "default")
             await web.deploy(image="registry.test/site:v1")
             await web.expose()
             await eventually(shows, "Directory listing for /", web.port)

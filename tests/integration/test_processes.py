@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from integration.programs import SLEEP, Programs, ended, is_alive, is_ready, is_running, process_id, programs_of, status
+from integration.programs import SLEEP, Programs, ended, is_alive, is_ready, is_running, process_id, status
+from integration.programs import programs as programs
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
 from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
@@ -23,16 +22,7 @@ from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.http.message import Request
 from kubewright.models import codec
 from kubewright.models.rbac import PolicyRule, role
-from kubewright.testing import Cluster, gone
-
-
-@pytest_asyncio.fixture
-async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Programs]:
-    if target != "embedded":
-        pytest.skip("on other control planes images are images")
-    async with programs_of(cluster, namespace) as found:
-        yield found
-
+from kubewright.testing import gone
 
 # ---- what a container is given
 

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from integration.command import Up, up
-from integration.programs import Programs, is_running, process_id, status
-from integration.test_processes import GRACEFUL, STUBBORN, ended, is_alive
-from kubewright import Config
-from kubewright.apis.core.v1 import ServiceAccount
-from kubewright.testing import Cluster, eventually
-
-
-@asynccontextmanager
-async def programs_on(started: Up, folder: Path) -> AsyncIterator[Programs]:
-    cluster = Cluster(Config.from_kubeconfig(started.kubeconfig), folder)
-    await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
-    yield Programs(cluster, "default")
-    await cluster.close()
+from integration.command import cluster_of, up
+from integration.programs import Programs, ended, is_alive, is_running, process_id, status
+from integration.test_processes import GRACEFUL, STUBBORN
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 async def test_no_process_outlives_its_control_plane(tmp_path: Path, number: int) -> None:
     with up(tmp_path) as started:
-        async with programs_on(started, tmp_path) as programs:
+        async with cluster_of(started) as cluster:
+            programs = Programs(cluster, "default")
             await programs.run(STUBBORN)
             parent, child = map(int, (await programs.says("\n")).split())
         started.end(number)
@@ -40,7 +28,8 @@ async def test_no_process_outlives_its_control_plane(tmp_path: Path, number: int
 async def test_pods_of_an_earlier_life_are_started_again(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(tmp_path, "--data", data) as first:
-        async with programs_on(first, tmp_path) as programs:
+        async with cluster_of(first) as cluster:
+            programs = Programs(cluster, "default")
             await programs.run(GRACEFUL)
             image = programs.image("print('did it')")
             await programs.pod([{"image": image}], "work", restartPolicy="Never")
@@ -51,7 +40,8 @@ async def test_pods_of_an_earlier_life_are_started_again(tmp_path: Path) -> None
         first.end(signal.SIGKILL)
     await ended(pid)
     with up(tmp_path, "--data", data) as second:
-        async with programs_on(second, tmp_path) as programs:
+        async with cluster_of(second) as cluster:
+            programs = Programs(cluster, "default")
             pod = await programs.until(lambda pod: status(pod).restart_count == 1 and is_running(pod))
             last = status(pod).last_state
             assert last is not None
