@@ -10,7 +10,7 @@ What `APIServer` puts together, and where each part comes from:
     registry        ResourceSet                    resources, each with its Registry
     authentication  Authentication                 who is asking
     authorization   RBAC                           may they; observes roles and bindings
-    registry        builtin.install                the built-in kinds, from the catalog and `registry/<group>.py`
+    kinds           builtin.install                the built-in kinds, from the catalog and `kinds/<group>.py`
     admission       build_chain                    what may change or refuse a write
     apiextensions   Definitions                    serves CustomResourceDefinitions; observes their commits
 """
@@ -30,9 +30,9 @@ from kubewright.apiserver.endpoints.paths import PathEndpoints
 from kubewright.apiserver.endpoints.pipeline import Pipeline
 from kubewright.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright.apiserver.expiry import EventExpiry
+from kubewright.apiserver.kinds import builtin
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.parts import ServerParts
-from kubewright.apiserver.registry import builtin
 from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.apiserver.storage.store import Log, Store
 from kubewright.http.message import Request, Response

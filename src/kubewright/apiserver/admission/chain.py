@@ -1,7 +1,7 @@
 """The chain of plugins that each write goes through.
 
 They are those of kube-apiserver that are on by default and that operators meet, in its order. Webhooks and
-admission policies come later; until then their configurations are refused (`registry.admissionregistration`).
+admission policies come later; until then their configurations are refused (`kinds.admissionregistration`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kubewright.apiserver.admission.attributes import Attributes
 from kubewright.apiserver.admission.limitranger import pod_total
 from kubewright.apiserver.admission.plugin import Plugin, refuse
-from kubewright.apiserver.registry.core.pod import qos_class
+from kubewright.apiserver.kinds.core.pod import qos_class
 from kubewright.apiserver.storage.events import Event
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kubewright.apiserver.registry.core.podsubresources import set_condition
+from kubewright.apiserver.registry.conditions import set_condition
 from kubewright.machinery.json import JSONObject
 
 _SINGLE: Final = (("plural", "Plural"), ("singular", "Singular"))

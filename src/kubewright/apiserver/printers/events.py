@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.apiserver.kinds.core.events import to_core
 from kubewright.apiserver.printers import core
-from kubewright.apiserver.registry.core.events import to_core
 from kubewright.apiserver.registry.resource import Cells
 from kubewright.machinery.json import JSONObject
 

@@ -1,5 +1,5 @@
 """What a kind does beyond its schema. The base does nothing: a kind without a strategy of its own behaves as a custom
-resource does. One file a group, `registry/<group>.py`, holds the strategies of its kinds and a function
+resource does. One module a group, `kinds/<group>.py`, holds the strategies of its kinds and a function
 `strategies(server: ServerParts) -> Mapping[str, Strategy]`, by plural. The group is named as its Go package is (`core`,
 `apps`, `rbac`, ...).
 A module with a kind that is served in several forms (autoscaling, events) also has `CONVERSIONS`; see `conversion`.
