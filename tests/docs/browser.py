@@ -98,4 +98,4 @@ def browser(profile: Path) -> Iterator[Browser]:
         yield Browser(commands, answers)
     finally:
         os.close(commands)  # which ends it
-        process.wait(30)
+        process.wait(300)

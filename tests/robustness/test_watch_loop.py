@@ -23,10 +23,10 @@ RULE = PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list", "wat
 
 
 class Impatient(HTTPTransport):
-    """Bears no silence of more than a second."""
+    """Bears no silence of more than three seconds."""
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        return await super().send(request, timeout=1.0 if stream else timeout, stream=stream)
+        return await super().send(request, timeout=3.0 if stream else timeout, stream=stream)
 
 
 class Follower:

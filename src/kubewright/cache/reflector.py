@@ -33,12 +33,12 @@ from kubewright.client.lists import raw_pages
 from kubewright.client.rest import Query
 from kubewright.client.watch import Bookmark, RawEvent
 from kubewright.machinery.errors import (
+    APIError,
     BadRequest,
     DecodeError,
     Gone,
     Invalid,
     KubewrightError,
-    ServerTimeout,
 )
 from kubewright.machinery.log import get_logger
 from kubewright.models import Object
@@ -183,10 +183,8 @@ class Reflector(Generic[T]):
             await self._rest.request(
                 "GET", self._path, {**self._selection, **not_older}, accept=self._endpoint.accept_list
             )
-        except ServerTimeout as error:
-            if any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes):
-                return True
-            raise
+        except APIError as error:  # whatever else it is, the watch will tell
+            return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
         return False
 
     async def _recover(self, failure: Exception | None, lasted: float) -> None:

@@ -361,6 +361,17 @@ async def test_a_server_that_was_put_back_to_an_older_state_is_listed_anew(
     assert diary.take() == ["add a@3", "add b@900", "delete b@900"]
 
 
+async def test_who_may_watch_and_not_list_goes_on_where_a_quiet_stream_ended(
+    server: Server, clock: VirtualClock, informer: Informer[Widget]
+) -> None:
+    stream = await synced(informer, server, version=10)
+    await clock.advance(120)
+    stream.end()
+    (await server.call()).fail(403, "Forbidden", "cannot list")
+    assert (await server.call()).query["resourceVersion"] == "10"
+    assert informer.last_error is None
+
+
 # ---- 410 Gone
 
 
