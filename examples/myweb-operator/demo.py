@@ -26,7 +26,7 @@ SERVED: Final = sys.platform == "linux"
 SHOWN: Final[Mapping[type, Summary]] = {
     MyWeb: lambda it: f"port {it.spec.node_port_number}, {'completed' if it.status.completed else 'not completed'}",
     ConfigMap: lambda it: f"{len(it.data.get('index.html', ''))} characters",
-    Deployment: lambda it: f"{it.status.updated_replicas or 0} new Pods, {it.status.available_replicas or 0} serve",
+    Deployment: lambda it: f"Pods: {it.status.updated_replicas or 0} new, {it.status.available_replicas or 0} serve",
     Pod: lambda it: str(it.status.phase),
     Service: lambda it: f"{it.spec.type}, node port {it.spec.ports[0].node_port}",
 }
