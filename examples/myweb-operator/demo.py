@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
@@ -134,7 +135,7 @@ def fetch(port: int) -> str:
     try:
         with urlopen(f"http://127.0.0.1:{port}", timeout=5) as answer:
             return str(answer.read().decode())
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         return f"nothing: {error}"
 
 

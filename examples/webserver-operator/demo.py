@@ -4,6 +4,7 @@ import asyncio
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
@@ -142,7 +143,7 @@ class Steps:
         """What the node port serves."""
         try:
             return await asyncio.to_thread(page)
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise AssertionError(f"{PAGE}: {error}") from error
 
 

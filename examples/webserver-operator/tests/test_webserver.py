@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -157,7 +158,7 @@ async def test_the_node_port_serves_the_image(cluster: Cluster, webs: WebServers
     async def is_served(image: str) -> None:
         try:
             assert f"<h1>{image}</h1>" in await asyncio.to_thread(page)
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise AssertionError("nothing is served") from error
 
     async with cluster.images(STAND_INS):
