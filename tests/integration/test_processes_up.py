@@ -13,7 +13,7 @@ from integration.programs import Programs, ended, is_alive, is_running, process_
 from integration.test_processes import GRACEFUL, STUBBORN
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 async def test_no_process_outlives_its_control_plane(tmp_path: Path, number: int) -> None:
     with up(tmp_path) as started:
         async with cluster_of(started) as cluster:

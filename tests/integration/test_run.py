@@ -112,6 +112,14 @@ async def test_an_embedded_control_plane_comes_and_goes_with_the_operator(projec
     assert sorted(path for path in project.iterdir()) == before
 
 
+async def test_the_operator_stops_when_the_terminal_is_closed(project: Path) -> None:
+    async with run(project, "--embedded", "--reload") as running:
+        await running.says('"Working"')
+        assert await running.end(signal.SIGHUP) == 0
+        assert '"Stopped"' in running.said
+        assert not (project / ".kubewright").exists()
+
+
 async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
         await running.says('"Working"')

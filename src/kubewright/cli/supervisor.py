@@ -19,6 +19,7 @@ from typing import Final
 
 from kubewright.cli import console
 from kubewright.cli.sources import Sources
+from kubewright.machinery.signals import stop_signals
 
 _TO_STOP: Final = 1.0
 """Seconds that an old process has to end what it does, before it is killed for the new one."""
@@ -36,8 +37,8 @@ class Supervisor:
         self._process: asyncio.subprocess.Process | None = None
 
     async def run(self) -> int:
-        """Until SIGINT or SIGTERM, or, when it is not started again, its own end. Gives its exit status."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        """Until it is asked to stop, or, when it is not started again, its own end. Gives its exit status."""
+        for number in stop_signals():
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
         while True:
             self._process = await self._start()

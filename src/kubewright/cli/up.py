@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from kubewright.cli.embedded import KUBECONFIG, owned, serving
 from kubewright.controlplane.nodes.processes.images import images_in
 from kubewright.controlplane.nodes.processes.standins import STAND_INS
 from kubewright.controlplane.plane import NAMES, ControlPlaneOptions
+from kubewright.machinery.signals import stop_signals
 from kubewright.manager import logs
 from kubewright.manager.program import loop_factory
 from kubewright.testing.environment import Environment
@@ -69,7 +69,8 @@ def command(
 ) -> None:
     """Start a Kubernetes control plane in this process: API server, controllers, and nodes that simulate their Pods.
 
-    Objects are in memory, unless --data says where to keep them. It runs until Ctrl-C or SIGTERM.
+    Objects are in memory, unless --data says where to keep them. It runs until Ctrl-C or SIGTERM, or until its
+    terminal is closed.
 
     \b
     Examples:
@@ -95,7 +96,7 @@ def command(
 
 async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
     stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with serving(environment, kubeconfig, kept=kept):
         await stopping.wait()

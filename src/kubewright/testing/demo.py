@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.machinery.errors import KubewrightError
+from kubewright.machinery.signals import stop_signals
 from kubewright.models import CustomResource
 from kubewright.models.rbac import PolicyRule
 from kubewright.testing.cluster import Cluster, connected
@@ -87,7 +87,7 @@ class Demo:
             sys.exit(f"The demo failed: {error}")
 
     async def _run(self, *, real: bool, keep: bool) -> None:
-        _cancel_on_sigterm()
+        _cancel_on_signals()
         began = time.monotonic()
         async with _real() if real else Environment() as cluster:
             _say(f"The control plane is ready after {time.monotonic() - began:.2f} s, at {cluster.config.server}")
@@ -131,8 +131,9 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _cancel_on_sigterm() -> None:
+def _cancel_on_signals() -> None:
     """End as Ctrl-C does, with everything cleaned up."""
     task = asyncio.current_task()
     if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in stop_signals():
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
