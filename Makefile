@@ -49,6 +49,7 @@ clean: ## Remove .venv and all caches of this checkout.
 
 .PHONY: demo
 demo: .venv/.installed ## Run an example operator through its whole walk-through, on a control plane of its own. KEEP=1 leaves it up.
+	@[ -f examples/$(EXAMPLE)/demo.py ] || { echo "There is no example $(EXAMPLE); there are:" $$(ls examples); exit 1; }
 	@PYTHONPATH=examples/$(EXAMPLE)/src $(BIN)/python examples/$(EXAMPLE)/demo.py --target=$(TARGET) $(if $(KEEP),--keep)
 
 # ---- tests and checks ----------------------------------------------------------------------------------------------

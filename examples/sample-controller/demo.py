@@ -63,7 +63,7 @@ class Steps:
             await self.walk.reach("the first one is gone", self.are_gone("example-foo"))
         async with self.walk.step("Delete the Foo"):
             await self.client.delete(Foo, "example-foo", namespace=NAMESPACE)
-            await self.walk.reach("all that belonged to it is gone", self.are_gone("another"))
+            await self.walk.reach("all that belonged to it is gone", self.nothing_is_left)
 
     async def scale_by_hand(self) -> None:
         async with self.walk.step("Scale its Deployment to 7 by hand, and delete it"):
@@ -90,6 +90,10 @@ class Steps:
 
     def are_gone(self, deployment: str) -> Callable[[], Awaitable[None]]:
         return lambda: gone(self.client.get, Deployment, deployment, namespace=NAMESPACE)
+
+    async def nothing_is_left(self) -> None:
+        for kind in (Deployment, Pod):
+            assert not await self.client.list(kind, namespace=NAMESPACE)
 
 
 async def steps(cluster: Cluster, walk: Walkthrough) -> None:

@@ -200,7 +200,10 @@ async def report(ctx: Context[VolumeOperation], stage: Stage) -> None:
     if changed:
         tell = ctx.events.warning if stage.phase == "Failed" else ctx.events.normal
         tell(operation, stage.reason, stage.message, action=operation.spec.type)
-        ctx.log.info("VolumeOperation status.phase change", before=before, after=stage.phase, why=stage.message)
+        if before == stage.phase:
+            ctx.log.info("VolumeOperation waits", why=stage.message)
+        else:
+            ctx.log.info("VolumeOperation status.phase change", before=before, after=stage.phase, why=stage.message)
 
 
 def created(operation: VolumeOperation) -> datetime:
