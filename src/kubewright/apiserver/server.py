@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubewright.apiserver.admission.attributes import AdmissionPlugin
 from kubewright.apiserver.admission.chain import build_chain
 from kubewright.apiserver.apiextensions.definitions import Definitions
 from kubewright.apiserver.authentication.authentication import build_authentication
@@ -33,6 +32,7 @@ from kubewright.apiserver.expiry import EventExpiry
 from kubewright.apiserver.kinds import builtin
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.parts import ServerParts
+from kubewright.apiserver.registry.attributes import AdmissionPlugin
 from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.apiserver.storage.store import Log, Store
 from kubewright.http.message import Request, Response

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from kubewright.apiserver.admission.attributes import AdmissionPlugin
 from kubewright.apiserver.admission.limitranger import LimitRanger
 from kubewright.apiserver.admission.namespacelifecycle import NamespaceLifecycle
 from kubewright.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
@@ -16,6 +15,7 @@ from kubewright.apiserver.admission.protection import StorageObjectInUseProtecti
 from kubewright.apiserver.admission.resourcequota import ResourceQuota
 from kubewright.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
+from kubewright.apiserver.registry.attributes import AdmissionPlugin
 from kubewright.apiserver.registry.resourceset import ResourceSet
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kubewright.apiserver.admission.attributes import Attributes
 from kubewright.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.admission.attributes import Attributes
 from kubewright.apiserver.admission.plugin import Plugin, refuse
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.apiserver.storage.events import Event
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 

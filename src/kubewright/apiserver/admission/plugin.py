@@ -5,8 +5,8 @@ Follows k8s.io/apiserver pkg/admission.
 
 from __future__ import annotations
 
-from kubewright.apiserver.admission.attributes import Attributes
 from kubewright.apiserver.authorization.attributes import forbidden_object
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.machinery.errors import Forbidden
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.admission.attributes import Attributes
 from kubewright.apiserver.admission.limitranger import pod_total
 from kubewright.apiserver.admission.plugin import Plugin, refuse
 from kubewright.apiserver.kinds.core.pod import qos_class
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.apiserver.storage.events import Event
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity

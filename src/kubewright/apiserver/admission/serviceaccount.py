@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.admission.attributes import Attributes
 from kubewright.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
 

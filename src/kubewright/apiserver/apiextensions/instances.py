@@ -14,7 +14,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_object
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _MAX_INT32 = 2**31 - 1
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})

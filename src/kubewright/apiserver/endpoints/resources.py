@@ -5,7 +5,6 @@ Follows apiserver's pkg/endpoints/handlers.
 
 from __future__ import annotations
 
-from kubewright.apiserver.admission.attributes import Attributes, Operation
 from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.endpoints import answers, body, parameters, patching
 from kubewright.apiserver.endpoints.negotiation import JSON, PROTOBUF, check_encoding, negotiate
@@ -13,6 +12,7 @@ from kubewright.apiserver.endpoints.parameters import Query
 from kubewright.apiserver.endpoints.representation import Form, MetadataForm, Representation, WholeForm
 from kubewright.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright.apiserver.endpoints.table import TableForm
+from kubewright.apiserver.registry.attributes import Attributes, Operation
 from kubewright.apiserver.registry.conform import Nonconforming
 from kubewright.apiserver.registry.failures import not_found, not_served
 from kubewright.apiserver.registry.listing import list_entries, parse_revision, refuse_future

@@ -19,7 +19,7 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

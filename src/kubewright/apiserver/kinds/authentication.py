@@ -21,7 +21,7 @@ from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

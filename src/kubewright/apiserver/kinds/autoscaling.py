@@ -20,7 +20,7 @@ from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _PLURAL: Final = "horizontalpodautoscalers"
 _DEFAULT_UTILIZATION: Final = 80

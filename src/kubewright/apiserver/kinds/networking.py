@@ -16,7 +16,7 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _NOT_IN_A_PATH: Final = ("//", "/./", "/../", "%2f", "%2F")

@@ -13,7 +13,7 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _FIELDS = ("MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

@@ -22,7 +22,7 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _EVERYTHING: Final = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), urls=("*",)))

@@ -9,7 +9,7 @@ from kubewright.machinery.errors import Forbidden, StatusDetails
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 class RefusedStrategy(Strategy):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Never
 
-from kubewright.apiserver.admission.attributes import Attributes
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.apiserver.registry.subresource import Connection
 from kubewright.http.message import Request
 from kubewright.machinery.errors import MethodNotAllowed

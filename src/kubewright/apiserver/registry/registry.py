@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kubewright.apiserver.admission.attributes import AdmissionPlugin, Attributes, Operation
 from kubewright.apiserver.registry import metadata as meta
+from kubewright.apiserver.registry.attributes import AdmissionPlugin, Attributes, Operation
 from kubewright.apiserver.registry.conform import conform, conform_applied, refuse_undeclared
 from kubewright.apiserver.registry.deletion import Deletion, Fate, is_kept
 from kubewright.apiserver.registry.failures import (

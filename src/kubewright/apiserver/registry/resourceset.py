@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubewright.apiserver.admission.attributes import AdmissionPlugin
+from kubewright.apiserver.registry.attributes import AdmissionPlugin
 from kubewright.apiserver.registry.objects import decode_json, from_stored, to_stored
 from kubewright.apiserver.registry.registry import Registry
 from kubewright.apiserver.registry.resource import Resource

@@ -20,7 +20,7 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
     from kubewright.apiserver.registry.subresource import Action, Subresource
 
 _NO_FIELDS: Mapping[str, str] = {}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kubewright.apiserver.admission.attributes import Attributes
+from kubewright.apiserver.registry.attributes import Attributes
 from kubewright.apiserver.registry.subresource import View
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.fields import FieldError, invalid

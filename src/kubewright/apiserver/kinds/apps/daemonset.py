@@ -11,7 +11,7 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")

@@ -11,7 +11,7 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supp
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 class DeploymentStrategy(Strategy):

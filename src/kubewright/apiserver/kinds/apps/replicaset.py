@@ -12,7 +12,7 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 class ReplicaSetStrategy(Strategy):

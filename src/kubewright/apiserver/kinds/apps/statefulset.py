@@ -13,7 +13,7 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _COUNTS: Final = ("replicas", "availableReplicas")
 _MAY_CHANGE: Final = (

@@ -19,7 +19,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
     from kubewright.apiserver.registry.resourceset import ResourceSet
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"

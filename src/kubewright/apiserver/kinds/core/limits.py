@@ -13,7 +13,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 _SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})

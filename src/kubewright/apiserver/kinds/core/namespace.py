@@ -16,7 +16,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _FINALIZER: Final = "kubernetes"
 _LABEL: Final = "kubernetes.io/metadata.name"

@@ -14,7 +14,7 @@ from kubewright.machinery.fields import FieldError, duplicate, forbidden, requir
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _NODE_INFO: Final = (
     "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",

@@ -25,7 +25,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
     from kubewright.apiserver.registry.resourceset import ResourceSet
 
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"

@@ -12,7 +12,7 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 
 class ReplicationControllerStrategy(Strategy):

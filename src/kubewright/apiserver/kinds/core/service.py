@@ -20,7 +20,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _CLIENT_IP_SECONDS: Final = 10800

@@ -23,7 +23,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
-    from kubewright.apiserver.admission.attributes import Attributes
+    from kubewright.apiserver.registry.attributes import Attributes
 
 _KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _MIN_SECONDS: Final = 600
