@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kubewright.apiserver.authentication.user import UserInfo
+from kubewright.apiserver.user import UserInfo
 from kubewright.http.message import Handler
 from kubewright.machinery.clock import Clock, SystemClock
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.options import ServerOptions
 from kubewright.apiserver.server import APIServer
+from kubewright.apiserver.user import UserInfo
 from kubewright.machinery.clock import VirtualClock
 from unit.apiserver.harness import ADMIN, API
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.server import APIServer
+from kubewright.apiserver.user import UserInfo
 from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import VirtualClock
 

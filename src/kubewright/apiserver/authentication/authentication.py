@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from kubewright.apiserver.authentication.impersonation import impersonate
 from kubewright.apiserver.authentication.jwt import InvalidToken, SigningKey
 from kubewright.apiserver.authentication.serviceaccount import ServiceAccountTokens
-from kubewright.apiserver.authentication.user import ANONYMOUS_USER, AUTHENTICATED_GROUP, UserInfo
 from kubewright.apiserver.authorization.attributes import AccessAttributes, Authorizer
+from kubewright.apiserver.user import ANONYMOUS_USER, AUTHENTICATED_GROUP, UserInfo
 from kubewright.http.message import Request
 from kubewright.machinery.errors import Unauthorized
 from kubewright.machinery.json import JSONObject

@@ -16,7 +16,8 @@ from json import dumps
 from typing import Final
 from urllib.parse import unquote
 
-from kubewright.apiserver.authentication.user import (
+from kubewright.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
+from kubewright.apiserver.user import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,
     MASTERS_GROUP,
@@ -25,7 +26,6 @@ from kubewright.apiserver.authentication.user import (
     service_account_groups,
     split_service_account,
 )
-from kubewright.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright.http.message import Request
 from kubewright.machinery import names
 from kubewright.machinery.errors import BadRequest, Forbidden

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Final
 
 from kubewright.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
-from kubewright.apiserver.authentication.user import (
+from kubewright.apiserver.user import (
     AUTHENTICATED_GROUP,
     UserInfo,
     service_account_groups,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kubewright.apiserver.authentication.user import UserInfo
+from kubewright.apiserver.user import UserInfo
 from kubewright.machinery.errors import Forbidden, StatusDetails
 
 

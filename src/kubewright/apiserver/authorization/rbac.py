@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.authorization.attributes import ALLOWED, AccessAttributes, Decision
 from kubewright.apiserver.authorization.rules import Rule, compile_rules
+from kubewright.apiserver.user import UserInfo
 from kubewright.machinery.json import JSONObject
 
 _Key: TypeAlias = tuple[str, str]

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import cast
 from urllib.parse import parse_qsl
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.registry.options import (
     DeleteOptions,
     FieldValidation,
@@ -18,6 +17,7 @@ from kubewright.apiserver.registry.options import (
     WatchOptions,
     WriteOptions,
 )
+from kubewright.apiserver.user import UserInfo
 from kubewright.http.message import Request
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required

@@ -10,7 +10,6 @@ import uuid
 from dataclasses import replace
 from typing import Protocol
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright.apiserver.endpoints import answers, requestinfo
 from kubewright.apiserver.endpoints.metrics import Metrics
@@ -18,6 +17,7 @@ from kubewright.apiserver.endpoints.parameters import Query
 from kubewright.apiserver.endpoints.paths import PathEndpoints
 from kubewright.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright.apiserver.endpoints.resources import ResourceEndpoints
+from kubewright.apiserver.user import UserInfo
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector

@@ -5,7 +5,6 @@ Follows apiserver's pkg/endpoints/handlers.
 
 from __future__ import annotations
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.endpoints import answers, body, parameters, patching
 from kubewright.apiserver.endpoints.negotiation import JSON, PROTOBUF, check_encoding, negotiate
 from kubewright.apiserver.endpoints.parameters import Query
@@ -22,6 +21,7 @@ from kubewright.apiserver.registry.registry import Registry
 from kubewright.apiserver.registry.resourceset import ResourceSet
 from kubewright.apiserver.registry.subresource import Action, Connection, View
 from kubewright.apiserver.registry.watching import Watch
+from kubewright.apiserver.user import UserInfo
 from kubewright.http.message import Request, Response
 from kubewright.machinery.clock import Clock
 from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.authorization.attributes import AccessAttributes
 from kubewright.apiserver.authorization.rbac import RBAC
 from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry.strategy import Strategy
 from kubewright.apiserver.registry.subresource import Action
+from kubewright.apiserver.user import UserInfo
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kubewright.apiserver.authentication.user import UserInfo
 from kubewright.apiserver.authorization.attributes import AccessAttributes, forbidden_object
 from kubewright.apiserver.authorization.rbac import RBAC
 from kubewright.apiserver.authorization.rules import Rule, compile_rules, quoted, uncovered
@@ -16,6 +15,7 @@ from kubewright.apiserver.kinds.plain import UpsertStrategy
 from kubewright.apiserver.parts import ServerParts
 from kubewright.apiserver.registry import checks
 from kubewright.apiserver.registry.strategy import Strategy
+from kubewright.apiserver.user import UserInfo
 from kubewright.machinery import names
 from kubewright.machinery.errors import NotFound, StatusDetails
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from kubewright.apiserver.authentication.user import LOOPBACK, UserInfo
+from kubewright.apiserver.user import LOOPBACK, UserInfo
 from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from kubewright.apiserver.authentication.user import LOOPBACK, UserInfo
+from kubewright.apiserver.user import LOOPBACK, UserInfo
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldSelector, LabelSelector
 

@@ -1,6 +1,6 @@
-"""Who asks: the outcome of authentication, and what an authenticator is.
+"""Who asks: what authentication finds out.
 
-Follows k8s.io/apiserver pkg/authentication.
+Follows k8s.io/apiserver pkg/authentication/user.
 """
 
 from __future__ import annotations
