@@ -11,7 +11,7 @@ Not found: fights over objects with generated names, which are different ones ea
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kubewright.cache.entry import ObjectKey
 from kubewright.machinery.clock import Clock
@@ -20,11 +20,11 @@ from kubewright.models import Object
 ROUNDS: Final = 5
 BRIEF: Final = 10.0
 _REMEMBERED: Final = 1024
+"""Names, and as many again that came before them."""
 
 
-class _Name(NamedTuple):
-    kind: type[Object]
-    key: ObjectKey
+_Name: TypeAlias = tuple[type[Object], str, str]
+"""Kind, namespace or nothing, name."""
 
 
 class _Life(NamedTuple):
@@ -51,24 +51,31 @@ class Existence:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lives: dict[_Name, _Life] = {}
+        self._older: dict[_Name, _Life] = {}
 
-    def written(self, key: ObjectKey, obj: Object) -> bool:
+    def written(self, obj: Object) -> bool:
         """The controller wrote `obj`: whether that made it, once more, against somebody's will."""
-        name, meta = _Name(type(obj), key), obj.metadata
-        last = self._lives.get(name)
-        if (last is not None and last.uid == meta.uid) or len(meta.managed_fields) != 1:
+        meta = obj.metadata
+        if len(meta.managed_fields) != 1:
             return False  # somebody has written to it before
+        name = (type(obj), meta.namespace, meta.name)
+        last = self._last(name)
+        if last is not None and last.uid == meta.uid:
+            return False
         owners = tuple(each.uid for each in meta.owner_references)
         return self._begin(name, last, _Life(meta.uid, self._clock.monotonic(), made=True, owners=owners))
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> bool:
         """The controller deleted an object: whether it did so once more, against somebody's will."""
-        name = _Name(kind, key)
-        last = self._lives.get(name)
+        name = (kind, key.namespace or "", key.name)
+        last = self._last(name)
         if last is not None and last.uid == uid:
             self._lives[name] = last._replace(deleted=True)
             return False
         return self._begin(name, last, _Life(uid, self._clock.monotonic(), deleted=True))
+
+    def _last(self, name: _Name) -> _Life | None:
+        return self._lives.get(name) or self._older.get(name)
 
     def _begin(self, name: _Name, last: _Life | None, life: _Life) -> bool:
         """Another object has come under a name."""
@@ -76,8 +83,6 @@ class Existence:
             life = life._replace(round=last.round + 1)
         found = life.round >= ROUNDS
         if len(self._lives) >= _REMEMBERED:
-            self._lives = {each: known for each, known in self._lives.items() if life.at - known.at <= BRIEF}
-            if len(self._lives) >= _REMEMBERED:
-                self._lives.clear()
+            self._older, self._lives = self._lives, {}
         self._lives[name] = life._replace(round=0) if found else life
         return found

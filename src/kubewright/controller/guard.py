@@ -54,7 +54,7 @@ class GuardedClient(CachedClient):
     def _written(self, method: str, path: str, obj: Object) -> None:
         super()._written(method, path, obj)
         attempt = CURRENT.get()
-        self._loops.written(ObjectKey(obj.metadata.namespace or None, obj.metadata.name), obj)
+        self._loops.written(obj)
         if method != "POST":
             self._loops.wrote(path, obj, attempt)
         elif attempt is not None:

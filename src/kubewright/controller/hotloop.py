@@ -138,9 +138,10 @@ class HotLoops:
         self._told: dict[tuple[str, str], float] = {}
         self._existence = Existence(clock)
 
-    def written(self, key: ObjectKey, obj: Object) -> None:
-        """The object was written by this controller, and is `obj` now."""
-        if self._existence.written(key, obj):
+    def written(self, obj: Object) -> None:
+        """An object was written by this controller, and is `obj` now."""
+        if self._existence.written(obj):
+            key = ObjectKey(obj.metadata.namespace or None, obj.metadata.name)
             self._report_existence(Shape.DELETED, obj.__api__.kind, key)
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> None:

@@ -1,0 +1,26 @@
+"""What a controller remembers of the objects that it makes."""
+
+from kubewright.controller.existence import ROUNDS, Existence
+from kubewright.machinery.clock import VirtualClock
+from kubewright.models.meta import ManagedFieldsEntry
+
+from .workshop import config_map
+
+MANY = 1500
+
+
+def test_a_fight_over_one_object_is_found_although_very_many_others_are_made_meanwhile() -> None:
+    existence = Existence(VirtualClock())
+    made = 0
+
+    def is_fought_over(name: str) -> bool:
+        nonlocal made
+        made += 1
+        obj = config_map(name)
+        obj.metadata.uid = str(made)
+        obj.metadata.managed_fields = [ManagedFieldsEntry(manager="ours")]
+        return existence.written(obj)
+
+    assert [is_fought_over("web") for _ in range(ROUNDS)] == [False] * ROUNDS
+    assert not any(is_fought_over(f"other-{number}") for number in range(MANY))
+    assert is_fought_over("web")
