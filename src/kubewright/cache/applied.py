@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
 from kubewright.cache.entry import Entry, ObjectKey
 from kubewright.cache.ownership import would_change
-from kubewright.machinery.json import JSONObject, equal, is_array, is_object
+from kubewright.machinery.json import JSONObject, equal, is_array, is_object, read_object
 
 Applier: TypeAlias = tuple[str, str | None]
 """Field manager and subresource: each says its own part of an object."""
@@ -46,7 +44,7 @@ class LastApplied:
         same = last is not None and last.uid == entry.uid and last.digest == digest
         if last is not None and same and last.version == entry.resource_version:
             return True
-        live = msgspec.json.decode(entry.data, type=JSONObject)
+        live = read_object(entry.data)
         wanted = _counting(entry, applier[1], configuration)
         if "managedFields" not in live["metadata"]:
             return same and _says(live, wanted)
@@ -58,7 +56,7 @@ class LastApplied:
 
 def _counting(entry: Entry[Any], subresource: str | None, configuration: bytes) -> JSONObject:
     """What of `configuration` the server looks at."""
-    wanted = msgspec.json.decode(configuration, type=JSONObject)
+    wanted = read_object(configuration)
     if subresource is None and "status" in entry.kind.__api__.subresources:
         wanted.pop("status", None)
     elif subresource == "status":

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubewright.machinery.errors import ConfigError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import APIResource, Object, codec, field
 
 T = TypeVar("T", bound=Object)
@@ -102,7 +102,7 @@ def _derive(base: type[T], api: APIResource) -> type[T]:
 
 
 def _decode_content(data: bytes) -> JSONObject:
-    content = msgspec.json.decode(data, type=JSONObject)
+    content = read_object(data)
     for known in ("apiVersion", "kind", "metadata"):
         content.pop(known, None)
     return content

@@ -19,7 +19,7 @@ from kubewright.client.warnings import WarningHandler, parse_warnings
 from kubewright.client.watch import EventDecoder, RawEvent
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, Status, StatusDetails, from_status
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import read_object
 
 JSON: Final = "application/json"
 ANY: Final = "*/*"
@@ -152,7 +152,7 @@ def error_of(request: Request, response: Response, data: bytes) -> APIError:
 
 def _status(data: bytes) -> Status | None:
     try:
-        found = msgspec.json.decode(data, type=JSONObject)
+        found = read_object(data)
     except msgspec.MsgspecError:
         return None
     return Status.from_dict(found) if found.get("kind") == "Status" else None

@@ -14,7 +14,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from kubewright.machinery.errors import APIError, DecodeError, Status, from_status
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import read_object
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -56,7 +56,7 @@ class RawEvent(msgspec.Struct, gc=False, frozen=True):
 
     def error(self) -> APIError:
         """What an ERROR event says."""
-        return from_status(Status.from_dict(msgspec.json.decode(self.object, type=JSONObject)))
+        return from_status(Status.from_dict(read_object(self.object)))
 
 
 class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):

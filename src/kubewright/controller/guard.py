@@ -21,7 +21,7 @@ from kubewright.controller.fuse import Fuse
 from kubewright.controller.hotloop import HotLoops, Suspect
 from kubewright.controller.rbac import Undeclared
 from kubewright.machinery.errors import KubewrightError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -68,11 +68,11 @@ class GuardedClient(CachedClient):
         """The document at `path` as it is before a write; None when it is not known."""
         if suspect.is_at_stake:
             with suppress(KubewrightError):  # then who it is stays unknown, as far as the cache does not tell
-                return _document(await self.rest.request("GET", path, accept=self.endpoint(kind).accept))
+                return read_object(await self.rest.request("GET", path, accept=self.endpoint(kind).accept))
         informer, last = self.cache.find(kind), suspect.last
         entry = informer.store.get(suspect.key) if informer is not None else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
-            return _document(entry.data)
+            return read_object(entry.data)
         return last.document if last is not None else None
 
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
@@ -98,7 +98,3 @@ class GuardedClient(CachedClient):
 
 class _Items(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
-
-
-def _document(data: bytes) -> JSONObject:
-    return msgspec.json.decode(data, type=JSONObject)

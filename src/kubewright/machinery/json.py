@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
+
+import msgspec
 
 JSONObject: TypeAlias = dict[str, Any]
 """A JSON object whose shape its schema knows and Python does not."""
 
 JSONArray: TypeAlias = list[Any]
 """A JSON array of anything."""
+
+read_object: Final = msgspec.json.Decoder(JSONObject).decode
+"""The JSON object that bytes are. Raises msgspec.DecodeError. To make a decoder costs more than to decode with it."""
 
 
 def is_object(value: object) -> TypeGuard[JSONObject]:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.json import JSONObject, is_object
+from kubewright.machinery.json import JSONObject, is_object, read_object
 from kubewright.models import merge, tolerance, values
 from kubewright.models.resource import Object
 from kubewright.models.values import from_json, plain
@@ -98,7 +98,7 @@ def _head(cls: type[Object]) -> bytes:
 
 def _document(cls: type[Object], data: bytes) -> JSONObject:
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
+        return read_object(data)
     except msgspec.DecodeError as fault:
         raise DecodeError(f"{cls.__name__}: not a JSON object: {fault}") from fault
 
