@@ -99,6 +99,8 @@ class CachedClient(Client):
     async def _caught_up(self, informer: Informer[Any], key: ObjectKey | None) -> bool:
         """Wait for the cache to see what this client has written of `key`, or of all keys: whether it did."""
         writes = informer.own_writes
+        if key is not None and writes.seen(key):
+            return True
         count = writes.count
         if any(write.overdue for write in writes.unseen(key, count)):
             return False
@@ -155,16 +157,16 @@ class CachedClient(Client):
             else:
                 informer.own_writes.wrote(key, version, codec.decoded_from(obj))
 
-    async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
+    async def _apply(self, obj: T, subresource: str | None, query: Query, body: bytes) -> T:
         informer = self.cache.find(type(obj))
         if informer is None or query.get("dryRun"):
-            return await super()._apply(obj, subresource, path, query, body)
+            return await super()._apply(obj, subresource, query, body)
         key = _key(obj)
         applier = (query.get("fieldManager") or "", subresource)
         entry = informer.store.get(key)
         if entry is not None and informer.own_writes.seen(key) and informer.applied.holds(entry, applier, body):
             return entry.decode()
-        applied = await super()._apply(obj, subresource, path, query, body)
+        applied = await super()._apply(obj, subresource, query, body)
         if informer.store.get(key) is not None or not informer.own_writes.seen(key):  # it is not gone already
             informer.applied.remember(key, applier, body, applied.metadata.uid, _version(applied))
         return applied

@@ -293,7 +293,7 @@ class Reflector(Generic[T]):
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
         """The entry of a document; None if it can't be read."""
         if self._listing is None:
-            pack = len(self._sink) >= MANY and memoryview(raw).nbytes >= LARGE
+            pack = memoryview(raw).nbytes >= LARGE and len(self._sink) >= MANY
         else:
             pack = max(len(self._sink), len(self._listing)) >= MANY
         try:

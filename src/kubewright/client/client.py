@@ -319,10 +319,9 @@ class Client:
                 f'{obj.kind} "{obj.metadata.name}": apply takes an object with only what you want to own, not one that '
                 "was read (it has metadata.managedFields); make a new one, or send a patch"
             )
-        path = self._item_of(obj, subresource)
         query = self._options(dry_run, field_manager, field_validation)
         query["force"] = "true" if force else None
-        return await self._apply(obj, subresource, path, query, encode_object(obj))
+        return await self._apply(obj, subresource, query, encode_object(obj))
 
     @overload
     async def delete(
@@ -424,9 +423,9 @@ class Client:
     def _written(self, method: str, path: str, obj: Object) -> None:
         """Told of every write of an object that was made, and of what the object at `path` is since."""
 
-    async def _apply(self, obj: T, subresource: str | None, path: str, query: Query, body: bytes) -> T:
+    async def _apply(self, obj: T, subresource: str | None, query: Query, body: bytes) -> T:
         """The way that every apply goes."""
-        return await self._write(type(obj), "PATCH", path, query, body, _APPLY)
+        return await self._write(type(obj), "PATCH", self._item_of(obj, subresource), query, body, _APPLY)
 
     async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
         """The way that every deletion of one object goes."""
