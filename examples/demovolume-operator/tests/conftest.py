@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
+from kubewright.machinery.clock import Clock
 from kubewright.testing import Cluster, Faults, running
 
 from demovolume_operator import api
@@ -32,12 +33,13 @@ async def account(cluster: Cluster, volumes: Volumes) -> AsyncIterator[Config]:
 def new_operator(volumes: Volumes) -> NewOperator:
     """Makes an operator, as a new process would be."""
 
-    def make(access: Config | Faults) -> Manager:
+    def make(access: Config | Faults, clock: Clock | None = None) -> Manager:
         return Manager(
             manager.controllers,
             name=manager.name,
             config=access,
             namespace=volumes.namespace,
+            clock=clock,
             health_address="0",
             metrics_address="0",
         )

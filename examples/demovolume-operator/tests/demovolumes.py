@@ -1,8 +1,10 @@
 """What the tests do with volumes and operations, and what they look at."""
 
+import secrets
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from kubewright import Condition, Config, Manager, MergePatch, NotFound, ObjectMeta
 from kubewright.apis.core.v1 import (
@@ -22,6 +24,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.events.v1 import Event as KubernetesEvent
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache import Event, Informer
+from kubewright.machinery.clock import Clock
 from kubewright.testing import Cluster, Faults, eventually, gone
 
 from demovolume_operator.api.v1.demovolume import DemoVolume, DemoVolumeSpec
@@ -29,8 +32,31 @@ from demovolume_operator.api.v1.volumeoperation import VolumeOperation, VolumeOp
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
-NewOperator = Callable[[Config | Faults], Manager]
-"""Makes an operator, as a new process would be; with a `Faults`, things go wrong for it."""
+
+class NewOperator(Protocol):
+    """Makes an operator, as a new process would be; with a `Faults`, things go wrong for it."""
+
+    def __call__(self, access: Config | Faults, clock: Clock | None = None) -> Manager: ...
+
+
+class ClaimsSeen:
+    """All claims that there were."""
+
+    def __init__(self) -> None:
+        self._uids: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, event: Event[PersistentVolumeClaim]) -> None:
+        if event.new is not None and event.new.uid not in self._uids[event.key.name]:
+            self._uids[event.key.name].append(event.new.uid)
+
+    async def of(self, name: str, number: int) -> list[str]:
+        """The uids of those of that name, in their order, once there were as many. Fails when there were others."""
+
+        async def check() -> list[str]:
+            assert len(self._uids[name]) == number, self._uids[name]
+            return list(self._uids[name])
+
+        return await eventually(check)
 
 
 class Volumes:
@@ -89,8 +115,10 @@ class Volumes:
 
     # ---- volumes and their claims
 
-    async def create(self, name: str = "data", *, size: int = 1, called: str = "Data") -> DemoVolume:
-        spec = DemoVolumeSpec(name=called, size=size, storage_class_name=self.storage_class)
+    async def create(
+        self, name: str = "data", *, size: int = 1, called: str = "Data", storage_class: str = ""
+    ) -> DemoVolume:
+        spec = DemoVolumeSpec(name=called, size=size, storage_class_name=storage_class or self.storage_class)
         metadata = ObjectMeta(name=name, namespace=self.namespace)
         return await self.client.create(DemoVolume(metadata=metadata, spec=spec))
 
@@ -102,7 +130,7 @@ class Volumes:
 
     async def nudge(self, name: str = "data") -> None:
         """Have the volume looked at, as its next turn would."""
-        note = MergePatch({"metadata": {"annotations": {"nudged": "yes"}}})
+        note = MergePatch({"metadata": {"annotations": {"nudged": secrets.token_hex(4)}}})
         await self.client.patch(DemoVolume, note, name=name, namespace=self.namespace)
 
     async def delete(self, name: str = "data") -> None:
@@ -132,6 +160,17 @@ class Volumes:
             return volume
 
         return await eventually(check)
+
+    async def comes_round_to(self, reason: str) -> None:
+        """Wait until the volume says this, having it looked at again and again: what refuses may be the last to know."""
+
+        async def check() -> None:
+            said = condition(await self.get(), "Ready")
+            if said.reason != reason:
+                await self.nudge()
+            assert said.reason == reason, said
+
+        await eventually(check)
 
     # ---- Pods
 
@@ -189,20 +228,17 @@ class Volumes:
         await eventually(check)
 
     @asynccontextmanager
-    async def claims_seen(self) -> AsyncGenerator[dict[str, list[str]]]:
-        """The uids of all claims that there are in the block, by name, in their order."""
-        seen: defaultdict[str, list[str]] = defaultdict(list)
-
-        def note(event: Event[PersistentVolumeClaim]) -> None:
-            if event.new is not None and event.new.uid not in seen[event.key.name]:
-                seen[event.key.name].append(event.new.uid)
-
+    async def claims_seen(self) -> AsyncGenerator[ClaimsSeen]:
+        """What claims there are in the block."""
+        seen = ClaimsSeen()
         informer = Informer(self.client, PersistentVolumeClaim, namespace=self.namespace)
-        informer.add_handler(on_add=note, on_update=note)
+        informer.add_handler(on_add=seen.note, on_update=seen.note)
         informer.start()
-        await informer.wait_synced(timeout=60)
-        yield seen
-        await informer.stop()
+        try:
+            await informer.wait_synced(timeout=60)
+            yield seen
+        finally:
+            await informer.stop()
 
 
 def condition(of: DemoVolume | VolumeOperation, type: str) -> Condition:

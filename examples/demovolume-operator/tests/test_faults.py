@@ -63,7 +63,8 @@ async def test_a_claim_is_replaced_once_wherever_the_operator_dies(
             async with running(new_operator(account)):
                 operation = await volumes.comes_to("Succeeded", "Rebuilt", name)
                 await volumes.reaches("ClaimPending", name)
-            assert claims[name] == [operation.status.replaced_claim_uid, operation.status.new_claim_uid]
+            replaced, new = await claims.of(name, 2)
+            assert (replaced, new) == (operation.status.replaced_claim_uid, operation.status.new_claim_uid)
     assert life > 4  # recorded, deleted, made anew, recorded again
 
 
@@ -78,9 +79,8 @@ async def test_a_claim_is_replaced_once_though_the_cache_is_stale(
         await volumes.rebuild("two")
         one = await volumes.comes_to("Succeeded", "Rebuilt", "one")
         two = await volumes.comes_to("Succeeded", "Rebuilt", "two")
-        assert len(claims["data"]) == 3
-        replaced = {one.status.replaced_claim_uid, two.status.replaced_claim_uid}
-        assert replaced == set(claims["data"][:2])
+        first, second, _ = await claims.of("data", 3)
+        assert {one.status.replaced_claim_uid, two.status.replaced_claim_uid} == {first, second}
 
 
 async def test_two_operators_at_once_replace_a_claim_once(
@@ -95,8 +95,9 @@ async def test_two_operators_at_once_replace_a_claim_once(
         await volumes.rebuild()
         operation = await volumes.comes_to("Succeeded", "Rebuilt")
         await volumes.reaches("ClaimPending")
-        await asyncio.sleep(3 * stale.lag)  # the other one learns of it
-        assert claims["data"] == [operation.status.replaced_claim_uid, operation.status.new_claim_uid]
+        await stale.rest()  # the other one has learned of it
+        replaced, new = await claims.of("data", 2)
+        assert (replaced, new) == (operation.status.replaced_claim_uid, operation.status.new_claim_uid)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -114,7 +115,8 @@ async def test_each_claim_is_replaced_once_in_a_storm(
         faults.calm()
         for name in names:
             operation = await volumes.comes_to("Succeeded", "Rebuilt", name)
-            assert claims[name] == [operation.status.replaced_claim_uid, operation.status.new_claim_uid]
+            replaced, new = await claims.of(name, 2)
+            assert (replaced, new) == (operation.status.replaced_claim_uid, operation.status.new_claim_uid)
             await volumes.reaches("ClaimPending", name)
 
 

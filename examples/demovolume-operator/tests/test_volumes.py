@@ -101,8 +101,7 @@ async def test_a_class_that_lets_no_claim_grow_is_told_in_plain_words(volumes: V
     await volumes.has_told(volume, ("Warning", "ExpansionRefused"))
     allow = MergePatch({"allowVolumeExpansion": True})
     await volumes.client.patch(StorageClass, allow, name=volumes.storage_class)
-    await volumes.nudge()
-    await volumes.reaches("Expanding")
+    await volumes.comes_round_to("Expanding")
     await asks_for(volumes, "2Gi")
 
 
@@ -201,8 +200,15 @@ async def test_a_claim_that_a_quota_forbids_is_told_of_and_made_when_there_is_ro
     assert "exceeded quota: none" in said
     await volumes.client.delete(quota)
     await gone(volumes.client.get, ResourceQuota, "none", namespace=volumes.namespace)
-    await volumes.nudge()
-    await volumes.reaches("ClaimPending")
+    await volumes.comes_round_to("ClaimPending")
+
+
+async def test_a_storage_class_that_cannot_be_is_told_of(volumes: Volumes, operator: Manager) -> None:
+    volume = await volumes.create(storage_class="Gold")
+    said = condition(await volumes.reaches("ClaimRefused"), "Ready").message
+    assert said.startswith('PersistentVolumeClaim "data" of 1Gi cannot be made: ')
+    assert 'spec.storageClassName: Invalid value: "Gold"' in said
+    await volumes.has_told(volume, ("Warning", "ClaimRefused"))
 
 
 async def test_the_claim_goes_with_the_volume(volumes: Volumes, operator: Manager) -> None:

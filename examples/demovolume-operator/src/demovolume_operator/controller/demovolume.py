@@ -11,6 +11,7 @@ from kubewright import (
     AlreadyExists,
     Context,
     Forbidden,
+    Invalid,
     MergePatch,
     NotFound,
     Request,
@@ -62,7 +63,7 @@ async def reconcile(ctx: Context[DemoVolume]) -> Result | None:
             claim = await grow(ctx, claim)
     except AlreadyExists:
         return UNSEEN
-    except Forbidden as error:
+    except (Forbidden, Invalid) as error:
         await report(ctx, claim, refused(volume, claim, error))
         return TRY_AGAIN
     await report(ctx, claim, verdict_on(claim, volume))
@@ -110,7 +111,7 @@ async def grow(ctx: Context[DemoVolume], claim: PersistentVolumeClaim) -> Persis
     return grown
 
 
-def refused(volume: DemoVolume, claim: PersistentVolumeClaim | None, error: Forbidden) -> Verdict:
+def refused(volume: DemoVolume, claim: PersistentVolumeClaim | None, error: Forbidden | Invalid) -> Verdict:
     name, size = volume.metadata.name, size_of(volume)
     if claim is None:
         return Verdict("ClaimRefused", f'PersistentVolumeClaim "{name}" of {size} cannot be made: {error}')

@@ -8,7 +8,7 @@ Operations are rare and destroy what cannot be brought back: volume and claim ar
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
 from kubewright import Context, Lister, NotFound, Object, PolicyRule, Request, Result, Watch, controller, set_condition
@@ -80,7 +80,7 @@ async def reconcile(ctx: Context[VolumeOperation]) -> Result | None:
 async def begin(ctx: Context[VolumeOperation]) -> Stage:
     operation, status = ctx.object, ctx.object.status
     seconds = operation.spec.starting_deadline_seconds
-    left = created(operation) + timedelta(seconds=seconds) - datetime.now(UTC)
+    left = created(operation) + timedelta(seconds=seconds) - ctx.clock.now()
     found = await target_of(ctx)
     if isinstance(found, Stage):
         if left > timedelta(0):
@@ -89,7 +89,7 @@ async def begin(ctx: Context[VolumeOperation]) -> Stage:
     if left < timedelta(0):
         return Stage("Failed", "DeadlineExceeded", f"did not begin within {seconds} s, nothing was done")
     status.volume_uid, status.replaced_claim_uid = found.volume.metadata.uid, found.claim.metadata.uid
-    status.start_time = truncate(datetime.now(UTC))
+    status.start_time = truncate(ctx.clock.now())
     await report(ctx, deleting(ctx))
     return await go_on(ctx)
 
@@ -118,7 +118,8 @@ async def ahead_of(ctx: Context[VolumeOperation]) -> str | None:
     """The operation that runs on the volume, else the oldest (of one second: the first by name); None for this one."""
     operation = ctx.object
     index = (VOLUME, operation.spec.volume)
-    rivals = await ctx.client.list(VolumeOperation, namespace=ctx.request.namespace, index=index)
+    others = await ctx.client.list(VolumeOperation, namespace=ctx.request.namespace, index=index)
+    rivals = (operation, *others)  # where it is missing it has been deleted just now
     first = min(rivals, key=lambda each: (each.status.phase != "Running", created(each), each.metadata.name))
     return first.metadata.name if first.metadata.uid != operation.metadata.uid else None
 
@@ -187,7 +188,7 @@ async def report(ctx: Context[VolumeOperation], stage: Stage) -> None:
     before, status.phase = status.phase, stage.phase
     status.observed_generation = operation.metadata.generation or 0
     if stage.phase in OVER:
-        status.completion_time = truncate(datetime.now(UTC))
+        status.completion_time = truncate(ctx.clock.now())
     changed = set_condition(
         status.conditions,
         SUCCEEDED,
@@ -207,4 +208,6 @@ async def report(ctx: Context[VolumeOperation], stage: Stage) -> None:
 
 
 def created(operation: VolumeOperation) -> datetime:
-    return operation.metadata.creation_timestamp or datetime.now(UTC)
+    time = operation.metadata.creation_timestamp
+    assert time is not None, "every object of a server has one"
+    return time
