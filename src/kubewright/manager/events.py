@@ -4,7 +4,8 @@ Guarantees
     Recording neither waits nor fails: an Event is put down in memory, and one task writes them in their order.
     The same Event again is not another object but a higher count in its series, and that is written once a minute. A
     series that was quiet for `SERIES_ENDS` seconds is over; the same Event after that is a new one.
-    Memory is bounded: what comes while `BACKLOG` Events wait is dropped, and the number of those is logged.
+    Memory is bounded: what comes while `BACKLOG` Events wait is dropped, which is counted, and logged while it happens;
+    a series is forgotten when as many others were seen since.
 Not guaranteed
     That an Event arrives: one that the server refuses is logged and dropped.
 
@@ -17,8 +18,9 @@ import asyncio
 import logging
 import uuid
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kubewright.apis.core.v1 import ObjectReference
 from kubewright.apis.events.v1 import Event, EventSeries
@@ -30,14 +32,14 @@ from kubewright.machinery.log import get_logger
 from kubewright.models import Object
 from kubewright.models.meta import MicroTime, ObjectMeta
 
-BACKLOG: Final = 1000
-"""Events that may wait to be written."""
+BACKLOG: Final = 10_000
+"""Events that may wait to be written: some of each of some thousand objects, which are 1.3 kB each."""
 SERIES_INTERVAL: Final = 60.0
 """Seconds between two writes of one series."""
 SERIES_ENDS: Final = 360.0
 """Seconds without the Event after which its series is over, as in client-go."""
-_REMEMBERED: Final = 1000
-"""Events that are remembered, so that the same again is a series."""
+_TELL_DROPPED: Final = 10.0
+"""Seconds in which what is dropped becomes one line of the log."""
 _MAX_NOTE: Final = 1024
 """Bytes of a note that the API server accepts."""
 _MAX_BASE: Final = 236
@@ -46,6 +48,8 @@ _FLUSH: Final = 2.0
 """Seconds for what waits when the manager stops."""
 
 EventType = Literal["Normal", "Warning"]
+Fate: TypeAlias = Literal["written", "refused", "dropped"]
+"""What became of an Event, or of what a series had to add: on the server, not taken by it, or too many at once."""
 
 
 class _Key(NamedTuple):
@@ -82,17 +86,24 @@ class _Series:
 class EventWriter:
     """An `EventRecorder` that writes what it is told. `run` does the writing, until cancelled."""
 
-    def __init__(self, client: Client, controller: str, instance: str) -> None:
-        """`controller` and `instance` say who reports: the program, and which process of it."""
+    def __init__(
+        self, client: Client, controller: str, instance: str, *, count: Callable[[Fate], None] = lambda fate: None
+    ) -> None:
+        """`controller` and `instance` say who reports: the program, and which process of it. `count` is called with
+        what became of each.
+        """
         self._client = client
         self._controller = controller
         self._instance = instance
+        self._count = count
         self._clock = client.clock
         self._log = get_logger("kubewright.manager.events")
         self._known: OrderedDict[_Key, _Series] = OrderedDict()
+        """In the order in which they were seen last."""
         self._backlog: deque[_Series] = deque()
         self._arrived = asyncio.Event()
         self._dropped = 0
+        """Not told of yet."""
 
     def normal(
         self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
@@ -114,19 +125,19 @@ class EventWriter:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FLUSH):
                     await self._write_backlog()
+            self._tell_dropped()
             raise
 
     def _record(
         self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
     ) -> None:
         key = _Key(regarding.metadata.uid, type, reason, action, note, related.metadata.uid if related else "")
-        series, now = self._known.get(key), self._clock.monotonic()
-        if series is None or now - series.seen_at > SERIES_ENDS:
-            series = self._known[key] = _Series(
-                regarding.metadata.name, self._event(type, regarding, reason, note, action, related)
-            )
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+        now = self._clock.monotonic()
+        self._forget(now)
+        series = self._known.get(key)
+        if series is None:
+            event = self._event(type, regarding, reason, note, action, related)
+            series = self._known[key] = _Series(regarding.metadata.name, event)
         else:
             self._known.move_to_end(key)
         series.count += 1
@@ -134,13 +145,33 @@ class EventWriter:
         if series.waiting:
             return
         if len(self._backlog) >= BACKLOG:
-            self._dropped += 1
+            self._drop()
             return
         series.waiting = True
         if series.written > 1 and (left := series.written_at + SERIES_INTERVAL - now) > 0:
             self._clock.call_later(left, lambda: self._put(series))
         else:
             self._put(series)
+
+    def _forget(self, now: float) -> None:
+        """Of what is known, the series that are over, and of too many those that were quiet for longest."""
+        while self._known and (len(self._known) > BACKLOG or now - self._longest_quiet.seen_at > SERIES_ENDS):
+            self._known.popitem(last=False)
+
+    @property
+    def _longest_quiet(self) -> _Series:
+        return next(iter(self._known.values()))
+
+    def _drop(self) -> None:
+        self._count("dropped")
+        if not self._dropped:
+            self._clock.call_later(_TELL_DROPPED, self._tell_dropped)
+        self._dropped += 1
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            self._log.warning("Events dropped, since too many came at once", count=self._dropped)
+            self._dropped = 0
 
     def _put(self, series: _Series) -> None:
         self._backlog.append(series)
@@ -155,10 +186,10 @@ class EventWriter:
             except KubewrightError as error:
                 level = logging.DEBUG if _goes_with_its_namespace(error) else logging.WARNING
                 self._log.log(level, "Event not written", reason=series.event.reason, error=str(error))
+                self._count("refused")
+            else:
+                self._count("written")
         self._arrived.clear()
-        if self._dropped:
-            self._log.warning("Events dropped, since too many came at once", count=self._dropped)
-            self._dropped = 0
 
     async def _write(self, series: _Series) -> None:
         count, series.written_at = series.count, self._clock.monotonic()

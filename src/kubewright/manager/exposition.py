@@ -32,6 +32,10 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     for labels, count in metrics.requests.items():
         requests.add_metric(labels, count)
     yield requests
+    events = CounterMetricFamily("kubewright_events", "Number of Events, by what became of them.", labels=("result",))
+    for fate, count in metrics.events.items():
+        events.add_metric((fate,), count)
+    yield events
     read = CounterMetricFamily("certwatcher_read_certificate", "Number of times a certificate was read.")
     read.add_metric((), metrics.certificates_read)
     yield read

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from kubewright.cache.cache import Cache
+    from kubewright.manager.events import Fate
 
 _QUEUE_BUCKETS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
 _RECONCILE_BUCKETS: Final = (
@@ -114,6 +115,8 @@ class Metrics:
         self.name = name
         self.controllers: dict[str, ControllerMetrics] = {}
         self.requests: Counter[tuple[str, str, str]] = Counter()
+        self.events: dict[Fate, int] = {"written": 0, "refused": 0, "dropped": 0}
+        """What became of Events that reconcilers recorded."""
         self.leading: bool | None = None
         """None without an election."""
         self.certificates_read = 0
@@ -137,6 +140,10 @@ class Metrics:
     def request(self, code: str, method: str, host: str) -> None:
         """A request to the API server was answered, or `<error>`."""
         self.requests[code, method, host] += 1
+
+    def event(self, fate: Fate) -> None:
+        """An Event was written, or not."""
+        self.events[fate] += 1
 
     def certificate_read(self) -> None:
         """The files of the metrics server's certificate were read."""

@@ -129,7 +129,7 @@ class Run:
     def _events(self, client: Client) -> EventWriter:
         from kubewright.manager.events import EventWriter  # all of core/v1 comes with it
 
-        return EventWriter(client, self._manager.name, self._holder)
+        return EventWriter(client, self._manager.name, self._holder, count=self._manager.metrics.event)
 
     def _election(self, namespace: str) -> LeaderElection:
         wanted = self._manager.leader_election

@@ -151,10 +151,43 @@ async def test_a_flood_is_bounded_and_what_was_dropped_is_told(
     await clock.advance(0)
     while len(server.requests) < events.BACKLOG:
         await clock.advance(0)
-    await clock.advance(0)
+    await clock.advance(10)
     assert len(written(server)) == events.BACKLOG
     (line,) = [each for each in caplog.records if "dropped" in each.msg]
     assert line.fields == {"count": 7}  # type: ignore[attr-defined]
+
+
+async def test_what_is_dropped_is_told_although_the_server_takes_nothing(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def never(request: Request) -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    fates: list[str] = []
+    writer = EventWriter(Client(HandlerTransport(never), clock=clock), "web", "host_1", count=fates.append)
+    task = asyncio.create_task(writer.run())
+    await clock.advance(0)
+    for number in range(events.BACKLOG + 7):
+        writer.normal(MAP, "Scaled", f"to {number}")
+    await clock.advance(10)
+    assert [each.fields for each in caplog.records if "dropped" in each.msg] == [{"count": 7}]  # type: ignore[attr-defined]
+    assert fates == ["dropped"] * 7
+    task.cancel()
+
+
+async def test_what_recurs_of_thousands_of_objects_is_one_event_each(
+    server: SmallServer, clock: VirtualClock, recorder: EventWriter
+) -> None:
+    maps = [ConfigMap(metadata=ObjectMeta(name=f"m{n}", namespace="shop", uid=f"u{n}")) for n in range(3000)]
+    for method in ("POST", "PATCH"):
+        server.requests.clear()
+        for each in maps:
+            recorder.warning(each, "PortTaken", "node port 30010 is taken")
+        while len(server.requests) < len(maps):
+            await clock.advance(0)
+        assert {each.method for each in server.requests} == {method}
+    assert len(written(server)) == len(maps)
 
 
 async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespace(
