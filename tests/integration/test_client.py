@@ -105,6 +105,12 @@ async def test_an_update_of_what_has_changed_since_is_a_conflict(client: Client,
         await client.update(old)
 
 
+async def test_what_may_not_be_there_is_looked_for(client: Client, namespace: str) -> None:
+    assert await client.find(ConfigMap, "a", namespace=namespace) is None
+    made = await client.create(config_map(namespace, k="1"))
+    assert await client.find(ConfigMap, "a", namespace=namespace) == made
+
+
 async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespace: str) -> None:
     obj = await client.create(config_map(namespace, a="1", b="2", c="3"))
     obj = await client.patch(obj, MergePatch({"data": {"a": None}}))
@@ -287,6 +293,8 @@ async def test_a_client_is_closed_where_its_block_ends(cluster: Cluster, namespa
 async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace: str) -> None:
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
         await client.get(Uninstalled, "x", namespace=namespace)
+    with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
+        await client.find(Uninstalled, "x", namespace=namespace)
     with pytest.raises(ConfigError, match="is its CustomResourceDefinition installed"):
         await RESTMapper(client).kind("client.test/v1", "Uninstalled")
 

@@ -73,7 +73,7 @@ class Cache:
 
     def informer(self, kind: type[T]) -> Informer[T]:
         """The one informer of `kind`; started if the cache is."""
-        informer = self.find(kind)
+        informer = self.known(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
             if self._started and not self._stopped:
@@ -84,7 +84,7 @@ class Cache:
         """What part of `kind` this cache holds."""
         return self._scopes.get(_identity(kind), self._default)
 
-    def find(self, kind: type[T]) -> Informer[T] | None:
+    def known(self, kind: type[T]) -> Informer[T] | None:
         """The informer of `kind`, if it has been asked for."""
         # By its class it is held, unless that was made at run time.
         return self._informers.get(kind) or self._informers.get(_identity(kind))
@@ -132,7 +132,7 @@ class Cache:
         """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
-        informer = self.find(kind)
+        informer = self.known(kind)
         held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespace)
         if held != EVERYWHERE and namespace and namespace not in held:
             raise ConfigError(
@@ -148,6 +148,11 @@ class Cache:
         """The object of that name. Raises NotFound; DecodeError for one that is there but not of its kind."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
+
+    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+        """The object of that name, or None. Raises DecodeError for one that is there but not of its kind."""
+        self._client.endpoint(kind).item(name, namespace)
+        return (await self.ready(kind, namespace)).lister.get(name, namespace or None)
 
     async def list(
         self,

@@ -158,7 +158,7 @@ class CachedClient(Client):
                 informer.own_writes.wrote(key, version, codec.decoded_from(obj))
 
     async def _apply(self, obj: T, subresource: str | None, query: Query, body: bytes) -> T:
-        informer = self.cache.find(type(obj))
+        informer = self.cache.known(type(obj))
         if informer is None or query.get("dryRun"):
             return await super()._apply(obj, subresource, query, body)
         key = _key(obj)

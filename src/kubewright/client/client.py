@@ -35,7 +35,7 @@ from kubewright.client.transport import HTTPTransport, Transport
 from kubewright.client.warnings import LogOnce, WarningHandler
 from kubewright.client.watch import Bookmark, WatchEvent
 from kubewright.machinery.clock import Clock, SystemClock
-from kubewright.machinery.errors import ConfigError, Gone
+from kubewright.machinery.errors import ConfigError, Gone, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
 
@@ -101,6 +101,15 @@ class Client:
         endpoint = self.endpoint(kind)
         data = await self.rest.request("GET", endpoint.item(name, namespace), accept=endpoint.accept)
         return decode_object(kind, data)
+
+    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+        """The object of that name, or None. Raises NotFound where the server does not have the kind."""
+        try:
+            return await self.get(kind, name, namespace=namespace)
+        except NotFound as error:
+            if error.kind_is_missing:
+                raise
+            return None
 
     async def list(
         self,

@@ -17,6 +17,10 @@ class Reader(Protocol):
         """The object of that name. Raises NotFound."""
         ...
 
+    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+        """The object of that name, or None."""
+        ...
+
     async def list(
         self, kind: type[T], *, namespace: str | None = None, labels: Labels = None, fields: Fields = None
     ) -> ObjectList[T]:

@@ -95,6 +95,10 @@ class Context(Generic[T]):
         """The object of that name. Raises NotFound."""
         return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
 
+    async def find(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
+        """The object of that name, or None."""
+        return await self.client.find(kind, name, namespace=self._namespace(kind, namespace))
+
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
     ) -> ObjectList[U]:

@@ -69,7 +69,7 @@ class GuardedClient(CachedClient):
         if suspect.is_at_stake:
             with suppress(KubewrightError):  # then who it is stays unknown, as far as the cache does not tell
                 return read_object(await self.rest.request("GET", path, accept=self.endpoint(kind).accept))
-        informer, last = self.cache.find(kind), suspect.last
+        informer, last = self.cache.known(kind), suspect.last
         entry = informer.store.get(suspect.key) if informer is not None else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
             return read_object(entry.data)

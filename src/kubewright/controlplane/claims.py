@@ -59,11 +59,8 @@ class Claims:
     async def _may_adopt(self, ctx: Context[T]) -> bool:
         """The owner is there, is the one that was looked at, and is not being deleted."""
         mine = ctx.object.metadata
-        try:
-            live = await self._live.get(type(ctx.object), mine.name, namespace=mine.namespace)
-        except NotFound:
-            return False
-        return live.metadata.uid == mine.uid and live.metadata.deletion_timestamp is None
+        live = await self._live.find(type(ctx.object), mine.name, namespace=mine.namespace)
+        return live is not None and live.metadata.uid == mine.uid and live.metadata.deletion_timestamp is None
 
     async def _adopt(self, ctx: Context[T], child: U) -> U | None:
         references = [*child.metadata.owner_references, owner_reference(ctx.object)]

@@ -27,7 +27,6 @@ from kubewright.controlplane import pods
 from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.selection import SELECTOR
 from kubewright.controlplane.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
-from kubewright.machinery.errors import NotFound
 from kubewright.models.meta import ObjectMeta
 
 MOST: Final = 1000
@@ -46,9 +45,8 @@ async def reconcile(ctx: Context[Service]) -> None:
     if not is_managed(service):
         return
     desired = _desired(service, _subsets(service, await pods_behind(ctx)))
-    try:
-        present = await ctx.get(Endpoints, service.metadata.name)
-    except NotFound:
+    present = await ctx.find(Endpoints, service.metadata.name)
+    if present is None:
         await ctx.create(desired)
         return
     marks = {key: value for key, value in present.metadata.annotations.items() if key != _OVER_CAPACITY}
@@ -62,11 +60,8 @@ async def reconcile(ctx: Context[Service]) -> None:
 
 async def _remove(ctx: Context[Service]) -> None:
     """The Service is gone. Endpoints under its name that somebody else wrote stay."""
-    try:
-        present = await ctx.get(Endpoints, ctx.request.name)
-    except NotFound:
-        return
-    if present.metadata.labels.get(_MANAGED_BY) == _NAME:
+    present = await ctx.find(Endpoints, ctx.request.name)
+    if present is not None and present.metadata.labels.get(_MANAGED_BY) == _NAME:
         await ctx.delete(present)
 
 

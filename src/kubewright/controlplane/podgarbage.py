@@ -50,9 +50,7 @@ class PodGarbage:
         return await self._look_for_node(ctx, pod.spec.node_name) if pod.spec.node_name else None
 
     async def _look_for_node(self, ctx: Context[Pod], node: str) -> Result | None:
-        try:
-            await ctx.get(Node, node)
-        except NotFound:
+        if await ctx.find(Node, node) is None:
             return await self._without_node(ctx, node)
         self._missing.pop(node, None)
         return None
@@ -62,9 +60,7 @@ class PodGarbage:
         left = since + QUARANTINE - self._clock.now()
         if left > timedelta(0):
             return Result(requeue_after=left)
-        try:
-            await self._live.get(Node, node)
-        except NotFound:
+        if await self._live.find(Node, node) is None:
             await self._fail(ctx)
             await self._delete(ctx, ctx.object)
         return None

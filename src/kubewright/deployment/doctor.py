@@ -28,7 +28,7 @@ from kubewright.deployment.pods import (
     restarts,
     trouble_with,
 )
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import ConfigError
 from kubewright.manager.preflight import Permission
 from kubewright.manifests import Manifests
 
@@ -106,9 +106,7 @@ async def _kinds(client: Client, manifests: Manifests) -> AsyncGenerator[Finding
 async def _rights(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
     settings = manifests.settings
     name = names_of(manifests).account
-    try:
-        await client.get(ServiceAccount, name, namespace=settings.namespace)
-    except NotFound:
+    if await client.find(ServiceAccount, name, namespace=settings.namespace) is None:
         where = f'there is no ServiceAccount "{name}" in namespace {settings.namespace}'
         yield Finding("rbac", where, "run `kubewright deploy`")
         return

@@ -60,10 +60,7 @@ async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
 async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
     """The Lease by which the manager's Pods elect; None when there is none."""
     namespace = manifests.program.lease_namespace or manifests.settings.namespace
-    try:
-        return await client.get(Lease, manifests.program.manager.name, namespace=namespace)
-    except NotFound:
-        return None
+    return await client.find(Lease, manifests.program.manager.name, namespace=namespace)
 
 
 def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:

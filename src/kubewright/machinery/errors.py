@@ -214,6 +214,11 @@ class NotFound(APIError):
 
     code, reason = 404, "NotFound"
 
+    @property
+    def kind_is_missing(self) -> bool:
+        """The server does not have the kind, or not in this version: nothing is said of the object."""
+        return self.status.details is None or not self.status.details.name
+
 
 class MethodNotAllowed(APIError):
     """The resource does not have that verb."""

@@ -166,6 +166,19 @@ async def test_a_read_sees_what_this_process_just_wrote(shop: Workshop) -> None:
     assert await within(shop, work) == ["two"]
 
 
+async def test_what_may_not_be_there_is_looked_for(shop: Workshop) -> None:
+    async def work(ctx: Context[ConfigMap]) -> None:
+        assert await ctx.find(Secret, "one") is None
+        made = await ctx.create(secret("one"))
+        assert await ctx.find(Secret, "one") == made
+        assert await ctx.find(Secret, "one", namespace="elsewhere") is None
+        await ctx.delete(made)
+        assert await ctx.find(Secret, "one") is None
+        assert await ctx.client.uncached.find(Secret, "one", namespace=NAMESPACE) is None
+
+    await within(shop, work)
+
+
 async def test_a_list_of_owned_objects_leaves_out_those_of_others(shop: Workshop) -> None:
     await shop.create(secret("somebodys"))
 

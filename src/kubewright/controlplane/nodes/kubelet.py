@@ -19,7 +19,6 @@ from kubewright.controlplane.nodes.processes.kubelet import ProcessKubelet
 from kubewright.controlplane.nodes.processes.sources import config_maps_of, secrets_of
 from kubewright.controlplane.pods import is_finished
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import NotFound
 
 
 class Kubelet:
@@ -77,11 +76,8 @@ class Kubelet:
 
 async def _node(ctx: Context[Pod]) -> Node | None:
     """The pod's node, when that is there and ready."""
-    try:
-        node = await ctx.get(Node, ctx.object.spec.node_name or "")
-    except NotFound:
-        return None
-    return node if address_of(node) is not None else None
+    node = await ctx.find(Node, ctx.object.spec.node_name or "")
+    return node if node is not None and address_of(node) is not None else None
 
 
 def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:

@@ -18,7 +18,6 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client.patch import MergePatch
 from kubewright.controller import Context
 from kubewright.controlplane.nodes import affinity
-from kubewright.machinery.errors import NotFound
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -52,17 +51,16 @@ class VolumeCheck:
         waiting: list[PersistentVolumeClaim] = []
         volumes: list[PersistentVolume] = []
         for name in claims_of(ctx.object):
-            try:
-                claim = await ctx.get(PersistentVolumeClaim, name)
-            except NotFound:
+            claim = await ctx.find(PersistentVolumeClaim, name)
+            if claim is None:
                 return cls(ctx, f'persistentvolumeclaim "{name}" not found')
             if claim.metadata.deletion_timestamp is not None:
                 return cls(ctx, f'persistentvolumeclaim "{name}" is being deleted')
             if claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations:
-                try:
-                    volumes.append(await ctx.get(PersistentVolume, claim.spec.volume_name))
-                except NotFound:
+                volume = await ctx.find(PersistentVolume, claim.spec.volume_name)
+                if volume is None:
                     return cls(ctx, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
+                volumes.append(volume)
             elif await _waits(ctx, claim):
                 waiting.append(claim)
             else:
@@ -92,8 +90,5 @@ class VolumeCheck:
 async def _waits(ctx: Context[Pod], claim: PersistentVolumeClaim) -> bool:
     if not claim.spec.storage_class_name:
         return False
-    try:
-        storage_class = await ctx.get(StorageClass, claim.spec.storage_class_name)
-    except NotFound:
-        return False
-    return storage_class.volume_binding_mode == WAIT
+    storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name)
+    return storage_class is not None and storage_class.volume_binding_mode == WAIT

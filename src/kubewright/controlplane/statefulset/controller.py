@@ -21,7 +21,6 @@ from kubewright.controlplane.selection import SELECTOR, by_selector
 from kubewright.controlplane.statefulset import identity, retention
 from kubewright.controlplane.statefulset.plan import Members, Plan, Step, is_available, partition_of
 from kubewright.machinery.clock import Clock
-from kubewright.machinery.errors import NotFound
 
 
 class StatefulSetReconciler:
@@ -85,9 +84,7 @@ def _keeps_current(stateful_set: StatefulSet, ordinal: int) -> bool:
 
 async def _ensure_claims(ctx: Context[StatefulSet], ordinal: int) -> None:
     for claim in identity.build_claims(ctx.object, ordinal):
-        try:
-            await ctx.get(PersistentVolumeClaim, claim.metadata.name)
-        except NotFound:
+        if await ctx.find(PersistentVolumeClaim, claim.metadata.name) is None:
             made = await ctx.create(claim)
             note = f"create Claim {made.metadata.name} Pod {ctx.object.metadata.name}-{ordinal} in StatefulSet "
             note += f"{ctx.object.metadata.name} success"

@@ -13,7 +13,6 @@ from kubewright.client.patch import MergePatch
 from kubewright.controller import Context
 from kubewright.controlplane.statefulset import identity
 from kubewright.controlplane.statefulset.plan import Members
-from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
 from kubewright.models.meta import OwnerReference
 
@@ -33,9 +32,8 @@ async def _settle_pod(ctx: Context[StatefulSet], pod: Pod, *, condemned: bool) -
     stateful_set = ctx.object
     ordinal = identity.ordinal_of(stateful_set, pod)
     for template in stateful_set.spec.volume_claim_templates if ordinal is not None else ():
-        try:
-            claim = await ctx.get(PersistentVolumeClaim, identity.claim_name(stateful_set, template, ordinal or 0))
-        except NotFound:
+        claim = await ctx.find(PersistentVolumeClaim, identity.claim_name(stateful_set, template, ordinal or 0))
+        if claim is None:
             continue
         ours = {stateful_set.metadata.uid, pod.metadata.uid}
         others = [each for each in claim.metadata.owner_references if each.uid not in ours]

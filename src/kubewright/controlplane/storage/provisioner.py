@@ -27,7 +27,7 @@ from kubewright.client.references import reference_to
 from kubewright.controller import Context, Controller, Request, Watch, controller
 from kubewright.controlplane.ending import while_namespace_lasts
 from kubewright.controlplane.storage import binding
-from kubewright.machinery.errors import AlreadyExists, NotFound
+from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
 from kubewright.models.meta import ObjectMeta
 
@@ -38,11 +38,8 @@ DEFAULT_CLASS: Final = "standard"
 @while_namespace_lasts
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
-    try:
-        storage_class = await ctx.get(StorageClass, claim.spec.storage_class_name or "none")
-    except NotFound:
-        return
-    if storage_class.provisioner != NAME:
+    storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name or "none")
+    if storage_class is None or storage_class.provisioner != NAME:
         return
     if claim.metadata.annotations.get(binding.PROVISIONER) == NAME and not claim.spec.volume_name:
         await _provision(ctx, storage_class)

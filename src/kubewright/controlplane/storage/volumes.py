@@ -14,7 +14,6 @@ from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.client.client import Client
 from kubewright.controller import Context, Controller, Request, Watch, controller
 from kubewright.controlplane.storage import binding
-from kubewright.machinery.errors import NotFound
 
 
 class VolumeReconciler:
@@ -44,14 +43,8 @@ class VolumeReconciler:
         return "Bound"
 
     async def _find(self, ctx: Context[PersistentVolume], name: str, namespace: str) -> PersistentVolumeClaim | None:
-        try:
-            return await ctx.get(PersistentVolumeClaim, name, namespace=namespace)
-        except NotFound:
-            pass
-        try:
-            return await self._live.get(PersistentVolumeClaim, name, namespace=namespace)
-        except NotFound:
-            return None
+        claim = await ctx.find(PersistentVolumeClaim, name, namespace=namespace)
+        return claim or await self._live.find(PersistentVolumeClaim, name, namespace=namespace)
 
     def _is_to_be_deleted(self, volume: PersistentVolume) -> bool:
         ours = volume.metadata.annotations.get(binding.PROVISIONED_BY) == self._simulated

@@ -13,7 +13,6 @@ from kubewright import (
     Forbidden,
     Invalid,
     MergePatch,
-    NotFound,
     Request,
     Result,
     Watch,
@@ -55,7 +54,7 @@ def of_its_name(claim: PersistentVolumeClaim, _: object) -> Iterable[Request]:
 @controller(DemoVolume, owns=[PersistentVolumeClaim], watches=[Watch(PersistentVolumeClaim, map=of_its_name)])
 async def reconcile(ctx: Context[DemoVolume]) -> Result | None:
     volume = ctx.object
-    claim = await find(ctx)
+    claim = await ctx.find(PersistentVolumeClaim, volume.metadata.name)  # whosever it is
     try:
         if claim is None:
             claim = await make(ctx)
@@ -68,14 +67,6 @@ async def reconcile(ctx: Context[DemoVolume]) -> Result | None:
         return TRY_AGAIN
     await report(ctx, claim, verdict_on(claim, volume))
     return None
-
-
-async def find(ctx: Context[DemoVolume]) -> PersistentVolumeClaim | None:
-    """The claim of the volume's name, whosever it is."""
-    try:
-        return await ctx.get(PersistentVolumeClaim, ctx.object.metadata.name)
-    except NotFound:
-        return None
 
 
 async def make(ctx: Context[DemoVolume]) -> PersistentVolumeClaim:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
-from kubewright import Context, Lister, NotFound, Object, PolicyRule, Request, Result, Watch, controller, set_condition
+from kubewright import Context, Lister, Object, PolicyRule, Request, Result, Watch, controller, set_condition
 from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
 from kubewright.machinery.time import truncate
 
@@ -176,10 +176,7 @@ def uses(pod: Pod, claim: str) -> bool:
 
 async def live(ctx: Context[VolumeOperation], kind: type[T]) -> T | None:
     """The object of the volume's name, as the server has it now."""
-    try:
-        return await ctx.client.uncached.get(kind, ctx.object.spec.volume, namespace=ctx.request.namespace)
-    except NotFound:
-        return None
+    return await ctx.client.uncached.find(kind, ctx.object.spec.volume, namespace=ctx.request.namespace)
 
 
 async def report(ctx: Context[VolumeOperation], stage: Stage) -> None:

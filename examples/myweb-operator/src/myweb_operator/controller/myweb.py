@@ -1,7 +1,6 @@
 """The controller of MyWeb: brings about what its spec asks for, and says how it stands."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -11,7 +10,6 @@ from kubewright import (
     Forbidden,
     Invalid,
     MergePatch,
-    NotFound,
     Object,
     Result,
     Watch,
@@ -138,10 +136,8 @@ async def make_way(ctx: Context[MyWeb]) -> None:
 
 async def find(ctx: Context[MyWeb], kind: type[T], name: str) -> T | None:
     """Where the cache shows nothing the server is asked: an apply would take over what came a moment ago."""
-    for reader in (ctx.client, ctx.client.uncached):
-        with suppress(NotFound):
-            return await reader.get(kind, name, namespace=ctx.request.namespace)
-    return None
+    present = await ctx.find(kind, name)
+    return present or await ctx.client.uncached.find(kind, name, namespace=ctx.request.namespace)
 
 
 def is_strangers(child: Object, web: MyWeb) -> bool:

@@ -1,11 +1,10 @@
 """The controller of WebServer: brings about what its spec asks for, and says how it stands."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from kubewright import Context, Forbidden, Invalid, Lister, NotFound, Object, Request, Result, Watch, controller
+from kubewright import Context, Forbidden, Invalid, Lister, Object, Request, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
@@ -103,13 +102,8 @@ async def find(ctx: Context[WebServer], desired: T) -> T | None:
     Where the cache shows nothing the server is asked: an apply would take over what came a moment ago.
     """
     kind, name = type(desired), desired.metadata.name
-    for reader in (ctx.client, ctx.client.uncached):
-        with suppress(NotFound):
-            present = await reader.get(kind, name, namespace=ctx.request.namespace)
-            break
-    else:
-        return None
-    if not is_controlled_by(present, ctx.object):
+    present = await ctx.find(kind, name) or await ctx.client.uncached.find(kind, name, namespace=ctx.request.namespace)
+    if present is not None and not is_controlled_by(present, ctx.object):
         what = f'{kind.__api__.kind} "{name}"'
         raise Hindered("NameTaken", f"{what} is there already, and not of this WebServer; remove one or the other")
     return present
