@@ -40,6 +40,7 @@ class RESTClient:
         self.on_warning = on_warning
 
     async def close(self) -> None:
+        """Close the transport, and with it every connection."""
         await self.transport.close()
 
     async def request(
