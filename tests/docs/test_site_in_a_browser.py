@@ -53,7 +53,7 @@ def signature(page: Path, name: str) -> str:
     [
         ("controller", "Context.attempt", "attempt: int"),
         ("controller", "Context.events", "events: EventRecorder"),
-        ("controller", "handlers.MapFunction", "MapFunction = Callable[[U, Lister[T]], Iterable[Request]]"),
+        ("controller", "MapFunction", "MapFunction = Callable[[U, Lister[T]], Iterable[Request]]"),
         ("controller.predicates", "labels_changed", "labels_changed: Predicate"),
         ("manager", "Manager.health_port", "health_port: int"),
         (
