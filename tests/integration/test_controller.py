@@ -266,3 +266,36 @@ async def test_a_status_is_written_to_the_object_that_was_looked_at_and_to_no_na
             assert now.status.parts == 2
 
         await eventually(is_counted)
+
+
+class Pot(CustomResource, group="shelf.example.com", version="v1"):
+    """What objects were made as, before `height` had to be there."""
+
+    size: int = 1
+
+
+class TallPot(CustomResource, group="shelf.example.com", version="v1", kind="Pot"):
+    """The same kind, by an operator that is newer than the objects."""
+
+    height: int
+
+
+async def test_an_object_of_before_a_change_of_its_kind_does_not_keep_the_operator_from_starting(
+    cluster: Cluster, namespace: str
+) -> None:
+    await cluster.install(Pot)
+    await cluster.client.create(Pot(metadata=ObjectMeta(name="a-old", namespace=namespace)))
+    await cluster.install(TallPot)
+    seen: list[str] = []
+
+    @controller(TallPot)
+    async def look(ctx: Context[TallPot]) -> None:
+        seen.append(ctx.request.name)
+
+    async with running(Manager([look], config=cluster.config, namespace=namespace)):
+        await cluster.client.create(TallPot(metadata=ObjectMeta(name="new", namespace=namespace), height=2))
+
+        async def is_seen() -> None:
+            assert seen == ["new"]
+
+        await eventually(is_seen)

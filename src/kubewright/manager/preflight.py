@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubewright.cache.namespaces import Namespaces, each_of
 from kubewright.client.client import Client
-from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, Forbidden, NotFound
+from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, DecodeError, Forbidden, NotFound
 from kubewright.models import Object
 from kubewright.models.rbac import PolicyRule
 
@@ -77,6 +77,8 @@ async def _is_served(client: Client, kind: type[Object], namespace: str | None) 
     except NotFound:
         return False
     except Forbidden:  # the check of the rules says it better, and says all of it
+        return True
+    except DecodeError:  # the one object that was asked for is not of its kind: that is told when it is reconciled
         return True
     return True
 

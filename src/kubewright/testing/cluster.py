@@ -16,6 +16,7 @@ from kubewright.apis.core.v1 import Namespace, Node, ServiceAccount
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.client.client import Client
 from kubewright.client.config import Config
+from kubewright.client.dynamic import PartialObjectMetadata
 from kubewright.client.kubeconfig import write
 from kubewright.controlplane.nodes.processes.images import Image, ImageTable
 from kubewright.controlplane.nodes.processnode import LABEL as PROCESSES
@@ -91,7 +92,7 @@ class Cluster:
             crd = await self.client.apply(codec.from_dict(CustomResourceDefinition, document))
             await until_established(self.client, crd.metadata.name)
         for kind in kinds:
-            await eventually(self.client.list, kind)
+            await eventually(self.client.list, PartialObjectMetadata.of(kind))  # some may be of before a change of it
 
     @asynccontextmanager
     async def namespace(self, prefix: str = "test") -> AsyncGenerator[str]:
