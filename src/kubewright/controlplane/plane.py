@@ -40,7 +40,7 @@ from kubewright.controlplane.storage.claims import claim_controller
 from kubewright.controlplane.storage.volumes import volume_controller
 from kubewright.controlplane.ttl import ttl_after_finished_controller
 from kubewright.controlplane.unwarned import Unwarned
-from kubewright.machinery.clock import Clock, SystemClock
+from kubewright.machinery.clock import SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 
@@ -91,15 +91,13 @@ class ControlPlaneOptions:
 class ControlPlane:
     """The controllers beside an API server."""
 
-    def __init__(
-        self, transport: Transport, options: ControlPlaneOptions | None = None, *, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, transport: Transport, options: ControlPlaneOptions | None = None) -> None:
         """`transport` acts as a user that may do anything. Raises ConfigError for a name that is no controller's."""
         self._options = options or ControlPlaneOptions()
         for name in self._options.disabled:
             if name not in NAMES:
                 raise ConfigError(f'there is no controller "{name}" to switch off; there are: {", ".join(NAMES)}')
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         transport = Unwarned(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
         network = ProcessNetwork.embedded()
