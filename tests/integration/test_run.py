@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from integration.command import COMMAND, environment
-from kubewright import Client, Config, ObjectMeta, Unstructured
+from kubewright import Client, Config, ObjectMeta, Unstructured, pod_logs
+from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
@@ -118,6 +119,31 @@ async def test_the_operator_stops_when_the_terminal_is_closed(project: Path) -> 
         assert await running.end(signal.SIGHUP) == 0
         assert '"Stopped"' in running.said
         assert not (project / ".kubewright").exists()
+
+
+async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> None:
+    shell = Container(name="sh", image="busybox", command=["sh", "-c", "echo it runs"])
+    pod = Pod(
+        metadata=ObjectMeta(name="shell", namespace="default"),
+        spec=PodSpec(containers=[shell], restart_policy="Never"),
+    )
+    async with run(project, "--embedded", "--stand-ins") as running:
+        await running.says('"Working"')
+        client = running.client()
+        await client.create(pod)
+
+        async def is_over() -> None:
+            assert (await client.get(Pod, "shell", namespace="default")).status.phase == "Succeeded"
+
+        await eventually(is_over)
+        assert [line async for line in pod_logs(client, "shell", namespace="default")] == ["it runs"]
+        await client.close()
+
+
+async def test_stand_ins_are_for_a_control_plane_of_its_own(project: Path) -> None:
+    async with run(project, "--stand-ins") as running:
+        assert await running.ended() == 2
+    assert "--stand-ins is for the Pods of a control plane that --embedded brings; give both" in running.said
 
 
 async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Path) -> None:

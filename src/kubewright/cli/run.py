@@ -34,6 +34,11 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
 @click.option("--embedded", is_flag=True, help="Start an embedded control plane for it, and install the CRDs there.")
+@click.option(
+    "--stand-ins",
+    is_flag=True,
+    help="With --embedded: run Pods of nginx and busybox as processes of this machine, as `kubewright up` does.",
+)
 @click.option("--reload", is_flag=True, help="Start it again when its code changes.")
 @click.option("--install", "installs", is_flag=True, help="Install the CRDs first.")
 @kubeconfig_options
@@ -42,7 +47,13 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def command(
-    embedded: bool, reload: bool, installs: bool, kubeconfig: Path | None, context: str | None, flags: tuple[str, ...]
+    embedded: bool,
+    stand_ins: bool,
+    reload: bool,
+    installs: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+    flags: tuple[str, ...],
 ) -> None:
     """Run the operator of this project, against the cluster of $KUBECONFIG unless told otherwise.
 
@@ -56,12 +67,14 @@ def command(
     """
     if embedded and (kubeconfig or context):
         raise click.UsageError("--embedded brings a cluster of its own; leave out --kubeconfig and --context")
+    if stand_ins and not embedded:
+        raise click.UsageError("--stand-ins is for the Pods of a control plane that --embedded brings; give both")
     # Not on every interface: that would take the ports from operators in Pods that run here as processes, too.
     os.environ.setdefault(BIND_HOST, "127.0.0.1")
     access = _access_flags(kubeconfig, context)
     if embedded or reload:
         install_flag = ["--install"] if embedded or installs else []
-        status = _supervise([*install_flag, *access, *flags], embedded=embedded, reload=reload)
+        status = _supervise([*install_flag, *access, *flags], embedded=embedded, stand_ins=stand_ins, reload=reload)
         sys.exit(status)
     project = Project.load()
     if installs:
@@ -75,7 +88,7 @@ def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:
     return [*flags, f"--context={context}"] if context else flags
 
 
-def _supervise(arguments: Sequence[str], *, embedded: bool, reload: bool) -> int:
+def _supervise(arguments: Sequence[str], *, embedded: bool, stand_ins: bool, reload: bool) -> int:
     sources = Sources(find_root()) if reload else None
     with ExitStack() as stack:
         kubeconfig = None
@@ -84,18 +97,22 @@ def _supervise(arguments: Sequence[str], *, embedded: bool, reload: bool) -> int
 
             kubeconfig = stack.enter_context(owned(KUBECONFIG))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
-        return runner.run(_run_aside(arguments, kubeconfig, sources))
+        return runner.run(_run_aside(arguments, kubeconfig, stand_ins, sources))
 
 
-async def _run_aside(arguments: Sequence[str], kubeconfig: Path | None, sources: Sources | None) -> int:
+async def _run_aside(
+    arguments: Sequence[str], kubeconfig: Path | None, stand_ins: bool, sources: Sources | None
+) -> int:
     from kubewright.cli.supervisor import Supervisor
 
     async with AsyncExitStack() as stack:
         environment: dict[str, str] = {}
         if kubeconfig is not None:
             from kubewright.cli.embedded import serving  # the server is loaded by those who want one
+            from kubewright.controlplane.nodes.processes.standins import STAND_INS
             from kubewright.testing.environment import Environment
 
-            await stack.enter_async_context(serving(Environment(), kubeconfig))
+            control_plane = Environment(images=STAND_INS if stand_ins else None)
+            await stack.enter_async_context(serving(control_plane, kubeconfig))
             environment["KUBECONFIG"] = str(kubeconfig)
         return await Supervisor(arguments, environment, sources).run()

@@ -19,6 +19,8 @@ async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[Manager]:
             manager.controllers,
             name=manager.name,
             config=account,
+            scopes=manager.scopes,
+            delete_fuse=manager.delete_fuse,
             health_address="0",
             metrics_address="0",
         )
