@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
@@ -256,7 +257,8 @@ class ControlLoop(Generic[T]):
             count = self._conflicts[attempt.request] = self._conflicts.get(attempt.request, 0) + 1
             level = logging.WARNING if count > _PATIENCE else logging.DEBUG
             log.log(level, "Object changed meanwhile", error=str(error), conflicts=count)
-            self.queue.add(attempt.request, after=min(self.controller.backoff.delay(count), _CONFLICT_WAIT))
+            wait = min(self.controller.backoff.delay(count), _CONFLICT_WAIT)
+            self.queue.add(attempt.request, after=wait * random.uniform(0.5, 1))  # or rivals would meet again
             return Outcome.REQUEUE, False
         if failure is Failure.ENDING:
             log.debug("Namespace is being deleted", error=str(error))

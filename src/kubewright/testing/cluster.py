@@ -23,6 +23,7 @@ from kubewright.controlplane.nodes.processnode import LABEL as PROCESSES
 from kubewright.controlplane.nodes.processnode import ProcessNode
 from kubewright.deployment.crds import until_established
 from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.manager.preflight import described, missing_permissions
 from kubewright.models import CustomResource, codec
 from kubewright.models.crd import custom_resource_definitions
 from kubewright.models.kinds import kinds_of
@@ -58,6 +59,20 @@ async def connected(admin: Config) -> AsyncGenerator[Cluster]:
             yield cluster
         finally:
             await cluster.close()
+
+
+async def _until_in_force(account: Config, rules: Sequence[PolicyRule]) -> None:
+    """An API server's authorizer learns of roles and bindings a moment after they are written."""
+    client = Client(account)
+
+    async def check() -> None:
+        missing = await missing_permissions(client, rules, None)
+        assert not missing, described(missing)
+
+    try:
+        await eventually(check)
+    finally:
+        await client.close()
 
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -143,7 +158,9 @@ class Cluster:
         await self.client.create(role)
         await self.client.create(binding)
         try:
-            yield await self._config_of(name, namespace)
+            config = await self._config_of(name, namespace)
+            await _until_in_force(config, rules)
+            yield config
         finally:
             for kind in (ClusterRoleBinding, ClusterRole):
                 await self.client.delete(kind, name)
