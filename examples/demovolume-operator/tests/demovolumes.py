@@ -205,7 +205,9 @@ class Volumes:
 
         async def check() -> VolumeOperation:
             operation = await self.operation(name)
-            assert (operation.status.phase, condition(operation, "Succeeded").reason) == (phase, reason)
+            assert (operation.status.phase, condition(operation, "Succeeded").reason) == (phase, reason), (
+                operation.status
+            )
             return operation
 
         return await eventually(check)

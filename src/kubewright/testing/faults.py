@@ -167,7 +167,7 @@ class Faults(Transport):
                 async for chunk in body:
                     chunks.put_nowait((clock(), chunk))
                 chunks.put_nowait((clock(), None))
-            except ConnectionError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is for the one who watches
                 chunks.put_nowait((clock(), error))
 
         async def die() -> None:

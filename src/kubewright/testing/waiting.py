@@ -13,8 +13,10 @@ from kubewright.machinery.errors import NotFound
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PATIENCE: Final = timedelta(seconds=60)
-"""More than the slowest part of a real control plane takes: its garbage collector looks for new kinds every 30 s."""
+PATIENCE: Final = timedelta(seconds=120)
+"""More than the slowest part of a real control plane takes on a busy machine: its garbage collector looks for new kinds
+every 30 s, and was seen to take 40.
+"""
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.25
 
