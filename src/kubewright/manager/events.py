@@ -22,10 +22,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kubewright.apis.core.v1 import ObjectReference
 from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client.client import Client
 from kubewright.client.patch import MergePatch
+from kubewright.client.references import reference_to
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound
 from kubewright.machinery.log import get_logger
@@ -217,8 +217,8 @@ class EventWriter:
             reason=reason,
             action=action,
             note=note.encode()[:_MAX_NOTE].decode("utf-8", "ignore"),
-            regarding=_reference(regarding),
-            related=_reference(related) if related else None,
+            regarding=reference_to(regarding),
+            related=reference_to(related) if related else None,
             reporting_controller=self._controller,
             reporting_instance=self._instance[-128:],
         )
@@ -227,15 +227,3 @@ class EventWriter:
 def _goes_with_its_namespace(error: KubewrightError) -> bool:
     """Nothing but its namespace can be missing to an Event that is created."""
     return isinstance(error, NotFound) or (isinstance(error, APIError) and error.namespace_is_ending)
-
-
-def _reference(obj: Object) -> ObjectReference:
-    meta = obj.metadata
-    return ObjectReference(
-        api_version=obj.api_version,
-        kind=obj.kind,
-        name=meta.name,
-        namespace=meta.namespace or None,
-        uid=meta.uid or None,
-        resource_version=meta.resource_version or None,
-    )
