@@ -19,7 +19,7 @@ from typing import Final
 
 from kubewright.cli import console
 from kubewright.cli.sources import Sources
-from kubewright.machinery.signals import stop_signals
+from kubewright.machinery.signals import on_stop_signal
 
 _TO_STOP: Final = 1.0
 """Seconds that an old process has to end what it does, before it is killed for the new one."""
@@ -38,8 +38,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """Until it is asked to stop, or, when it is not started again, its own end. Gives its exit status."""
-        for number in stop_signals():
-            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        on_stop_signal(self._stop)
         while True:
             self._process = await self._start()
             changed = await self._change(self._process)

@@ -13,7 +13,7 @@ from kubewright.cli.embedded import KUBECONFIG, owned, serving
 from kubewright.controlplane.nodes.processes.images import images_in
 from kubewright.controlplane.nodes.processes.standins import STAND_INS
 from kubewright.controlplane.plane import NAMES, ControlPlaneOptions
-from kubewright.machinery.signals import stop_signals
+from kubewright.machinery.signals import on_stop_signal
 from kubewright.manager import logs
 from kubewright.manager.program import loop_factory
 from kubewright.testing.environment import Environment
@@ -96,7 +96,6 @@ def command(
 
 async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
     stopping = asyncio.Event()
-    for number in stop_signals():
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    on_stop_signal(stopping.set)
     async with serving(environment, kubeconfig, kept=kept):
         await stopping.wait()

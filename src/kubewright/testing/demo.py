@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from kubewright.controlplane.nodes.processes.images import Image
 from kubewright.machinery.errors import KubewrightError
-from kubewright.machinery.signals import stop_signals
+from kubewright.machinery.signals import on_stop_signal
 from kubewright.models import CustomResource
 from kubewright.models.rbac import PolicyRule
 from kubewright.testing.cluster import Cluster, connected
@@ -135,5 +135,4 @@ def _cancel_on_signals() -> None:
     """End as Ctrl-C does, with everything cleaned up."""
     task = asyncio.current_task()
     if task is not None:
-        for number in stop_signals():
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        on_stop_signal(task.cancel)
