@@ -125,7 +125,7 @@ async def refusal(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
 
 async def make_way(ctx: Context[MyWeb]) -> None:
     """Give up the node port of before where another MyWeb wants it: two that swap theirs would wait for each other."""
-    present = await find(ctx, Service, ctx.object.metadata.name)
+    present = await ctx.find(Service, ctx.object.metadata.name)
     if present is None:
         return
     for port in node_ports_of(present):
