@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apiserver.server import APIServer
@@ -15,6 +18,7 @@ from kubewright.controller import Controller
 from kubewright.controller.loop import ControlLoop
 from kubewright.controller.observer import ControllerObserver
 from kubewright.controller.outcome import Failure, Outcome
+from kubewright.controller.predicates import Predicate
 from kubewright.controller.tracing import Tracing
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.clock import VirtualClock
@@ -25,6 +29,14 @@ T = TypeVar("T", bound=Object)
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
 NAMESPACE = "default"
+
+ours = Predicate(lambda event: event.key.namespace == NAMESPACE and event.key.name != "kube-root-ca.crt")
+"""Leaves out what a cluster has of its own."""
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged as an error."""
+    return [each.msg for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 class Told(ControllerObserver):

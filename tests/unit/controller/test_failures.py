@@ -1,0 +1,345 @@
+"""What becomes of a reconcile that fails."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.controller import Backoff, Context, controller
+from kubewright.controller.outcome import Failure, Outcome
+from kubewright.http.message import Request as HTTPRequest
+from kubewright.http.message import Response
+from kubewright.machinery.clock import VirtualClock
+from kubewright.machinery.errors import Conflict, Forbidden, NotFound, StatusCause, StatusDetails, TerminalError
+from kubewright.models import Object, field
+
+from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
+
+
+async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backoff(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[tuple[float, int]] = []
+
+    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        tries.append((clock.monotonic(), ctx.attempt))
+        if len(tries) < 4:
+            raise OSError("the cloud is down")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(100)
+    assert tries == [(0, 1), (1, 2), (3, 3), (7, 4)]
+    assert errors(caplog) == ["Reconcile failed"] * 3
+    line: Any = next(each for each in caplog.records if each.msg == "Reconcile failed")
+    assert line.fields["error"] == "OSError: the cloud is down"
+    assert line.fields["name"] == "web"
+    assert line.fields["causes"] == "ConfigMap default/web add"
+    assert line.exc_info is None
+    assert shop.told.outcomes == [Outcome.ERROR] * 3 + [Outcome.SUCCESS]
+    assert shop.told.failures == [Failure.ERROR] * 3
+
+
+async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    async def look(ctx: Context[ConfigMap]) -> Any:
+        return timedelta(seconds=5)
+
+    loop = await shop.run(controller(ConfigMap, predicate=ours)(look))
+    await shop.create(config_map("web"))
+    await shop.stop(loop)
+    assert shop.told.failures[0] is Failure.MISTAKE
+    error = next(vars(each)["fields"]["error"] for each in caplog.records if each.levelno >= logging.ERROR)
+    assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it returns None or a Result"
+
+
+async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[str] = []
+
+    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(hours=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        seen.append(ctx.request.name)
+        if ctx.request.name == "bad":
+            raise KeyError("spec")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("bad"))
+    await shop.create(config_map("good"))
+    assert seen == ["bad", "good"]
+    assert shop.told.failures == [Failure.MISTAKE]
+    (line,) = [each for each in caplog.records if each.msg == "Reconcile failed"]
+    assert line.exc_info is not None
+
+
+async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_another_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if ctx.object.data.get("good") != "yes":
+            raise KeyError("spec" if ctx.attempt < 3 else "status")
+
+    await shop.run(reconcile)
+    bad = await shop.create(config_map("web"))
+    await clock.advance(10)
+    traces = [each.exc_info for each in caplog.records if each.msg == "Reconcile failed"]
+    assert [trace is not None for trace in traces] == [True, False, True, False]
+    first = traces[0][2] if traces[0] is not None else None
+    assert first is not None
+    assert first.tb_frame.f_code.co_filename == __file__
+    caplog.clear()
+    bad.data = {"good": "yes"}
+    bad = await shop.admin.update(bad)
+    await clock.advance(100)
+    bad.data = {}
+    await shop.admin.update(bad)
+    await shop.settle()
+    assert [each.exc_info is not None for each in caplog.records if each.msg == "Reconcile failed"] == [True]
+
+
+async def test_a_reconciler_whose_own_task_was_cancelled_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
+    tries: list[int] = []
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        tries.append(ctx.attempt)
+        if ctx.attempt == 1:
+            inner = asyncio.create_task(asyncio.sleep(3600))
+            inner.cancel()
+            await inner
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    assert tries == [1, 2]
+
+
+async def test_a_conflict_is_tried_again_soon_and_is_no_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[float] = []
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        tries.append(clock.monotonic())
+        if len(tries) < 3:
+            raise Conflict("changed")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    first, second, third = tries
+    assert first == 0
+    assert 0.0025 <= second <= 0.005  # who met another by chance is not to meet it again
+    assert 0.005 <= third - second <= 0.01
+    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
+    assert shop.told.outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.SUCCESS]
+    assert shop.told.failures == []
+
+
+async def test_a_namespace_that_is_being_deleted_is_no_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
+        raise Forbidden("because it is being terminated", details=StatusDetails(causes=(cause,)))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
+    assert set(shop.told.outcomes) == {Outcome.REQUEUE}
+    assert shop.told.failures == []
+
+
+async def test_a_namespace_that_is_gone_with_the_object_in_it_is_no_error(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = NAMESPACE
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise NotFound(f'namespaces "{missing}" not found', details=StatusDetails(name=missing, kind="namespaces"))
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    assert shop.told.outcomes == [Outcome.SUCCESS]
+    missing = "another"
+    await shop.create(config_map("web-2"))
+    await clock.advance(0)
+    assert shop.told.outcomes[1] == Outcome.ERROR
+
+
+async def test_conflicts_that_do_not_end_are_warned_of(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise Conflict("changed")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(1)
+    warned = [each for each in caplog.records if each.msg == "Object changed meanwhile"]
+    assert warned[0].fields["conflicts"] == 6  # type: ignore[attr-defined]
+
+
+async def test_a_terminal_error_is_not_tried_again_until_something_changes(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[int] = []
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        tries.append(ctx.attempt)
+        raise TerminalError("spec.size cannot shrink")
+
+    await shop.run(reconcile)
+    obj = await shop.create(config_map("web"))
+    await clock.advance(timedelta(days=1))
+    assert tries == [1]
+    assert errors(caplog) == ["Reconcile failed for good"]
+    assert shop.told.failures == [Failure.TERMINAL]
+    obj.data["a"] = "b"
+    await shop.admin.update(obj)
+    await shop.settle()
+    assert tries == [1, 1]
+
+
+class Numbers(Object):
+    """A ConfigMap whose data is numbers: not what any ConfigMap has."""
+
+    __api__ = ConfigMap.__api__
+
+    data: dict[str, int] = field(default_factory=dict)
+
+
+async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled_once_it_is_mended(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[str] = []
+
+    @controller(Numbers, predicate=ours)
+    async def reconcile(ctx: Context[Numbers]) -> None:
+        seen.append(ctx.request.name)
+
+    await shop.run(reconcile)
+    bad = await shop.create(config_map("bad", a="one"))
+    await shop.create(config_map("good"))
+    await clock.advance(timedelta(days=1))
+    assert seen == ["good"]
+    assert errors(caplog) == ["Reconcile failed for good"]
+    assert "expected int, got str; it is reconciled when it has been mended" in caplog.text
+    bad.data.clear()
+    await shop.admin.update(bad)
+    await shop.settle()
+    assert seen == ["good", "bad"]
+
+
+async def test_the_object_itself_going_away_meanwhile_is_no_error(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await shop.admin.delete(ConfigMap, "web", namespace=NAMESPACE)
+        ctx.object.data["a"] = "b"
+        await ctx.client.update(ctx.object)
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    assert shop.told.failures == []
+    assert errors(caplog) == []
+
+
+async def test_another_object_that_is_missing_is_an_error(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=ours, reads=[Secret], backoff=Backoff(base=timedelta(hours=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.get(Secret, "web")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    assert shop.told.failures == [Failure.ERROR]
+
+
+async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    cleaned_up: list[int] = []
+    cancelled = asyncio.Event()
+
+    @controller(ConfigMap, predicate=ours, timeout=timedelta(milliseconds=1), backoff=Backoff(base=timedelta(hours=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned_up.append(ctx.attempt)
+            cancelled.set()
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await asyncio.wait_for(cancelled.wait(), 10)
+    await shop.settle()
+    assert cleaned_up == [1]
+    assert shop.told.failures == [Failure.TIMEOUT]
+    assert "took longer than 0.001 s" in str([each.__dict__ for each in caplog.records])
+
+
+async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=ours, timeout=timedelta(hours=1), backoff=Backoff(base=timedelta(hours=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise TimeoutError("the database did not answer")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    assert shop.told.failures == [Failure.ERROR]
+
+
+async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(hours=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [Conflict("changed")])
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    assert shop.told.outcomes == [Outcome.REQUEUE]
+
+
+async def test_a_server_that_fails_for_a_while_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("child"))
+
+    def unavailable(request: HTTPRequest) -> Response | None:
+        return Response(503, body=b"away") if request.method == "PATCH" else None
+
+    await shop.run(reconcile)
+    shop.spoil = unavailable
+    await shop.create(config_map("web"))
+    assert shop.told.outcomes == [Outcome.ERROR]
+    shop.spoil = lambda request: None
+    await clock.advance(1)
+    await shop.admin.get(Secret, "child", namespace=NAMESPACE)
+    assert shop.told.outcomes[1] is Outcome.SUCCESS
+
+
+async def test_a_conflict_comes_again_within_a_second_and_is_no_failure(shop: Workshop, clock: VirtualClock) -> None:
+    attempts: list[int] = []
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        attempts.append(ctx.attempt)
+        raise Conflict("changed")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    for _ in range(60):
+        await clock.advance(1)
+    assert len(attempts) >= 60
+    assert set(attempts) == {1}
