@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import NameOID
 
-from integration.ports import free_port
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
 from kubewright.testing import eventually
+from kubewright.testing.ports import free_port
 from kubewright.testing.realcontrolplane import find_binaries
 
 USER, PASSWORD = "ann", "secret"

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from integration.command import COMMAND, Up, environment, run, up
-from integration.ports import free_port
 from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Cluster, eventually, gone
+from kubewright.testing.ports import free_port
 from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.webserver import reconcile
 

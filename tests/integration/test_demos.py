@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.ports import on_its_node_port
+from integration.nodeports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 DEMOS = sorted(ROOT.glob("examples/*/demo.py"))

@@ -12,7 +12,7 @@ import pytest
 from tools.transcripts.replay import difference, replay
 
 from integration.kubectl import KUBECTL
-from integration.ports import on_its_node_port
+from integration.nodeports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 READMES = sorted(ROOT.glob("examples/*/README.md"))

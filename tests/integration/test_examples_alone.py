@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from integration.making import files, make
-from integration.ports import on_its_node_port
+from integration.nodeports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(project.parent for project in ROOT.glob("examples/*/pyproject.toml"))

@@ -16,7 +16,6 @@ import pytest_asyncio
 
 from integration import gizmo_operator
 from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
-from integration.ports import free_port
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
@@ -28,6 +27,7 @@ from kubewright.models import Object
 from kubewright.models.meta import ObjectMeta
 from kubewright.testing import Cluster, Faults, eventually, running
 from kubewright.testing import failure as failure_of
+from kubewright.testing.ports import free_port
 
 ARGUMENTS = ("--log-format=json", "--health-probe-bind-address=0", "--metrics-bind-address=0")
 

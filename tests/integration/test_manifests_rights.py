@@ -17,9 +17,9 @@ import pytest
 from integration.command import COMMAND, environment
 from integration.kubectl import Kubectl
 from integration.manifests import installer, needs_kubectl
-from integration.ports import free_port
 from kubewright.machinery.json import JSONObject
 from kubewright.testing import Cluster, eventually
+from kubewright.testing.ports import free_port
 
 pytestmark = [needs_kubectl, pytest.mark.xdist_group("golden manifests")]
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import secrets
 import shutil
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -35,6 +33,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
+from kubewright.testing.ports import free_port
 
 SIMULATED: Final = {"type": "kwok"}
 """The label of the nodes that there are from the start."""
@@ -164,7 +163,7 @@ class RealControlPlane:
         await self._stop()
 
     async def _start_etcd(self) -> None:
-        self._etcd, peers = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+        self._etcd, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         self._run(
             "etcd",
             f"--data-dir={self._folder / 'etcd'}",
@@ -177,7 +176,7 @@ class RealControlPlane:
         await self._wait_ready("etcd", HTTPClient(self._etcd), "/health")
 
     async def _start_api_server(self) -> None:
-        port = _free_port()
+        port = free_port()
         token = secrets.token_hex(16)
         self._authority = CertificateAuthority.kept_in(self._folder)
         self._write_pair("serving", self._authority.issue_server(("kubernetes.default.svc", "localhost", "127.0.0.1")))
@@ -317,12 +316,3 @@ def _node(name: str) -> JSONObject:
         },
         "status": {"capacity": capacity, "allocatable": capacity},
     }
-
-
-def _free_port() -> int:
-    """One that nobody listens on, and none of those that connections get: it is free until it is listened on."""
-    while True:
-        port = random.randrange(20_000, 30_000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
