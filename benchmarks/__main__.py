@@ -28,7 +28,7 @@ from benchmarks.report import Medians, NotMeasured, PartlyMeasured, say
 from benchmarks.sections import SECTIONS, Sizes
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject
-from kubewright.manager.program import loop_factory
+from kubewright.manager._program import loop_factory
 
 RESULTS: Final = Path(__file__).resolve().parent / "results" / "latest.json"
 

@@ -21,11 +21,11 @@ from benchmarks.bars import EMBEDDED, REAL
 from benchmarks.hands import share
 from benchmarks.process import Usage, running
 from benchmarks.report import Figure, Medians, Run, in_turns, say
-from kubewright.client.config import Config
-from kubewright.client.rest import JSON, Query, RESTClient
-from kubewright.client.transport import HTTPTransport
-from kubewright.client.warnings import LogOnce
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright.client._config import Config
+from kubewright.client._rest import JSON, Query, RESTClient
+from kubewright.client._transport import HTTPTransport
+from kubewright.client._warnings import LogOnce
+from kubewright_controlplane.real import RealControlPlane
 
 LISTED: Final = 3000
 _LISTS: Final = 20
@@ -35,7 +35,7 @@ _REST: Final = 0.2
 _READY_WITHIN: Final = 30.0
 _LOOK: Final = 0.02
 
-_KUBEWRIGHT: Final = "from kubewright.cli.main import main; main()"
+_KUBEWRIGHT: Final = "from kubewright_cli.main import main; main()"
 _PATH: Final = "/apis/apps/v1/namespaces/default/deployments"
 _MERGE: Final = "application/merge-patch+json"
 _APPLY: Final = "application/apply-patch+yaml"

@@ -20,8 +20,8 @@ from benchmarks.peers import Peer
 from benchmarks.pods import Known, Pods, pods
 from benchmarks.process import Program, running
 from benchmarks.report import Figure, Medians, NotMeasured, Run, in_turns, say
-from kubewright.testing.cluster import Cluster
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright.testing._cluster import Cluster
+from kubewright_controlplane.real import RealControlPlane
 
 _SAMPLED: Final = 50
 _PATIENCE: Final = 600.0

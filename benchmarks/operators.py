@@ -22,8 +22,8 @@ from benchmarks.peers.kubewright.widgets import Widget
 from benchmarks.process import Program, running
 from benchmarks.report import Figure, Medians, Run, in_turns, say
 from benchmarks.requests import OPERATOR, AuditLog
-from kubewright.testing.cluster import Cluster
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright.testing._cluster import Cluster
+from kubewright_controlplane.real import RealControlPlane
 
 _ONE_AT_A_TIME: Final = 100
 _FIRST: Final = "first"

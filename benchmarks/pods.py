@@ -22,13 +22,13 @@ import msgspec
 from benchmarks.hands import share
 from benchmarks.report import NotMeasured
 from kubewright.apis.core.v1 import Pod
-from kubewright.client.client import Client
-from kubewright.client.patch import MergePatch
-from kubewright.client.rest import Query
+from kubewright.client._client import Client
+from kubewright.client._patch import MergePatch
+from kubewright.client._rest import Query
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.json import JSONObject
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright_controlplane.real import RealControlPlane
 
 NAMESPACE: Final = "default"
 NOTE: Final = "bench.kubewright.dev/note"

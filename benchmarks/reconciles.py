@@ -20,17 +20,17 @@ import msgspec
 
 from benchmarks.peers.kubewright.widgets import Widget, reconcile
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.cache.cache import Cache, Scope
-from kubewright.cache.client import CachedClient
-from kubewright.client.client import Client
-from kubewright.client.transport import HandlerTransport
-from kubewright.controller.loop import ControlLoop
+from kubewright.cache._cache import Cache, Scope
+from kubewright.cache._client import CachedClient
+from kubewright.client._client import Client
+from kubewright.client._transport import HandlerTransport
+from kubewright.controllers._loop import ControlLoop
 from kubewright.http.message import Request, Response
 from kubewright.http.stream import Pipe
 from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.patch import json_patch
-from kubewright.manager.metrics import Metrics
-from kubewright.manager.program import loop_factory
+from kubewright.manager._metrics import Metrics
+from kubewright.manager._program import loop_factory
 from kubewright.models import Object
 
 _OBJECTS: Final = 1000

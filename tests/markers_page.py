@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import kubewright.models
 from kubewright.machinery import yaml
-from kubewright.models import CustomResource, Model, field, markers, meta
+from kubewright.models import CustomResource, Model, field
+from kubewright import markers
+from kubewright.apis.meta import v1 as meta
 
 PAGE = Path(__file__).parents[1] / "docs" / "markers.md"
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from kubewright.cli.main import cli
+from kubewright_cli.main import cli
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "cli.md"
 HEADING: Final = "## Commands\n"

@@ -1,6 +1,6 @@
 """Everything that is generated, written (`make generate`) or checked for being what it would be (`--check`).
 
-built-in kinds          src/kubewright/apis, from the catalog
+built-in kinds          packages/kubewright/src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
 the examples' clients   examples/*/client, by `kubewright generate client`
 golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`, `chart`

@@ -1,8 +1,8 @@
-"""Write `src/kubewright/apis`: the built-in kinds as typed classes, one module a group version.
+"""Write `packages/kubewright/src/kubewright/apis`: the built-in kinds as typed classes, one module a group version.
 
     python tools/generate_apis.py [--check]
 
-The facts come from the API server's catalog (`kubewright.apiserver.catalog`: OpenAPI documents and discovery of a real
+The facts come from the API server's catalog (`kubewright_controlplane.apiserver.catalog`: OpenAPI documents and discovery of a real
 kube-apiserver). With `--check` nothing is written, and modules that are not what would be written are named.
 
 Rules of the translation, where the documents leave a choice:
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kubewright.apiserver import catalog
+from kubewright_controlplane.apiserver import catalog
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
 
 TARGET: Final = Path(__file__).parent.parent / "src" / "kubewright" / "apis"

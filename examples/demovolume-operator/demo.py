@@ -16,7 +16,7 @@ from kubewright.apis.core.v1 import (
     Volume,
 )
 from kubewright.apis.storage.v1 import StorageClass
-from kubewright.controlplane.storage.provisioner import provisioner, register_default_class
+from kubewright_controlplane.controllers.storage.provisioner import provisioner, register_default_class
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone, running

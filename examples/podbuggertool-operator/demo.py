@@ -11,7 +11,7 @@ from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec, PodTemplateSpec
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.models.meta import LabelSelector
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.testing import STAND_INS, Cluster, Demo, Summary, Walkthrough, gone
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from conformance.rawapi import API, until
-from kubewright.client.config import Config
+from kubewright.client._config import Config
 
 
 @pytest_asyncio.fixture

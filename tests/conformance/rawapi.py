@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kubewright.client.auth import pair_of
-from kubewright.client.config import Config
-from kubewright.client.tls import client_context
+from kubewright.client._auth import pair_of
+from kubewright.client._config import Config
+from kubewright.client._tls import client_context
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.testing import eventually

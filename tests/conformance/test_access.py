@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from conformance.rawapi import API, until
-from kubewright.client.config import Config
+from kubewright.client._config import Config
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1"

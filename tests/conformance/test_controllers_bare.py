@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.client.transport import HTTPTransport
-from kubewright.controlplane.plane import ControlPlane, ControlPlaneOptions
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright.client._transport import HTTPTransport
+from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
+from kubewright_controlplane.real import RealControlPlane
 
 pytestmark = pytest.mark.timeout(1800)
 CASES = ("test_controllers.py", "test_controllers_workloads.py")

@@ -25,7 +25,7 @@ from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, Service
 from kubewright.machinery import yaml
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import Cluster, eventually, gone, running
 
 GENERATED = Path(__file__).with_name("kubebuilder")

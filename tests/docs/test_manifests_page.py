@@ -14,8 +14,8 @@ from docs.snippets import ROOT
 from integration.manifests import GOLDEN, needs_kubectl
 from integration.test_manifests import kustomize
 from kubewright.machinery.json import JSONObject
-from kubewright.manifests import Settings
-from kubewright.manifests.chart import values
+from kubewright_cli.manifests import Settings
+from kubewright_cli.manifests.chart import values
 
 PAGE = (ROOT / "docs/manifests.md").read_text()
 FULL = GOLDEN / "full"

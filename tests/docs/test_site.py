@@ -106,7 +106,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages, to be changed."""
     folder = tmp_path_factory.mktemp("source")
     shutil.copytree(
-        ROOT / "src/kubewright", folder / "kubewright", ignore=shutil.ignore_patterns("__pycache__", "data")
+        ROOT / "packages/kubewright/src/kubewright", folder / "kubewright", ignore=shutil.ignore_patterns("__pycache__", "data")
     )
     return folder
 
@@ -128,10 +128,10 @@ def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(
     )
     found = [each.partition(": ")[2] for each in reference.load(source).problems()]
     assert found == [
-        "kubewright.client.extract refers to `NoSuch`, which is not there",
-        "kubewright.client.extract refers to `Object.nothing`, which is not there",
-        "kubewright.client.extract refers to `models.nowhere`, which is not there",
-        "kubewright.client.wait.wait_until_gone has no docstring",
+        "kubewright.client._extract refers to `NoSuch`, which is not there",
+        "kubewright.client._extract refers to `Object.nothing`, which is not there",
+        "kubewright.client._extract refers to `models.nowhere`, which is not there",
+        "kubewright.client._wait.wait_until_gone has no docstring",
     ]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from kubewright import Config
 from kubewright.apis.core.v1 import ServiceAccount
 from kubewright.testing import Cluster, eventually
-from kubewright.testing.cluster import connected
+from kubewright.testing._cluster import connected
 
 COMMAND = Path(sys.executable).with_name("kubewright")
 

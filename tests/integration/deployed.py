@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from kubewright import Context, CustomResource, Manager, Model, ObjectMeta, controller, field
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.manager.leader import LeaderElection
+from kubewright.manager._leader import LeaderElection
 
 
 class GadgetSpec(Model):

@@ -7,7 +7,7 @@ from kubewright import Context, CustomResource, Manager, Model, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.machinery.errors import TerminalError
 from kubewright.manager import LeaderElection
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 
 FINALIZER = "gizmos.kubewright.test/parts"
 

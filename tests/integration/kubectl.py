@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.controlplane.nodes.processes.images import Image
+from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright.testing import Cluster
 
 

@@ -24,8 +24,8 @@ from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
 from kubewright.testing import eventually
-from kubewright.testing.ports import free_port
-from kubewright.testing.realcontrolplane import find_binaries
+from kubewright_controlplane.ports import free_port
+from kubewright_controlplane.real import find_binaries
 
 USER, PASSWORD = "ann", "secret"
 _HTPASSWD = f"{USER}:$2b$04$mtFCfy8cJ3cCocIt9cU2UuwPTQtj2SJY89xvIh7spgazNRclONjTy\n"

@@ -12,10 +12,10 @@ from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Sc
 from kubewright.client import Client, MergePatch, PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.models import CustomResource
-from kubewright.models.crd import custom_resource_definition
-from kubewright.models.meta import ObjectMeta, OwnerReference
-from kubewright.testing.cluster import Cluster
-from kubewright.testing.waiting import eventually
+from kubewright.models._crd import custom_resource_definition
+from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
+from kubewright.testing._cluster import Cluster
+from kubewright.testing._waiting import eventually
 
 
 class LateGizmo(CustomResource, group="cache.test", version="v1"):

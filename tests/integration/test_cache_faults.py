@@ -9,13 +9,13 @@ import pytest
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Scope
 from kubewright.client import Client, MergePatch
-from kubewright.client.transport import HTTPTransport, Transport
+from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.http.message import Body, Request, Response
-from kubewright.machinery.clock import SystemClock
+from kubewright._runtime.clock import SystemClock
 from kubewright.machinery.errors import ConnectionFailed, NotFound
-from kubewright.models.meta import ObjectMeta
-from kubewright.testing.cluster import Cluster
-from kubewright.testing.waiting import eventually
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.testing._cluster import Cluster
+from kubewright.testing._waiting import eventually
 
 GONE = b'{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":"too old resource version"}'
 BROKEN = b'{"kind":"Status","status":"Failure","code":500,"reason":"InternalError","message":"no leader"}'

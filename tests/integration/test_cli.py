@@ -17,7 +17,7 @@ from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Cluster, eventually, gone
-from kubewright.testing.ports import free_port
+from kubewright_controlplane.ports import free_port
 from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.webserver import reconcile
 
@@ -370,7 +370,7 @@ async def test_rights_that_are_missing_are_told(cluster: Cluster, namespace: str
 
 @pytest.fixture
 def another_ca() -> bytes:
-    from kubewright.apiserver.pki import CertificateAuthority
+    from kubewright_controlplane.apiserver.pki import CertificateAuthority
 
     return CertificateAuthority.create().certificate
 

@@ -21,8 +21,8 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
-from kubewright.client.patch import MergePatch
-from kubewright.controlplane.nodes.processes.images import ImageTable
+from kubewright.client._patch import MergePatch
+from kubewright_controlplane.kubelet.processes.images import ImageTable
 from kubewright.testing import Cluster, eventually, gone
 
 

@@ -15,7 +15,8 @@ from integration.manifests import GOLDEN
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client import Unstructured
 from kubewright.machinery import yaml
-from kubewright.models import APIResource, codec
+from kubewright.models import APIResource
+from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
 
 FULL = GOLDEN / "full"
@@ -188,7 +189,7 @@ async def main(namespace: str) -> None:
             pass
         await ships.delete_all()
         await clients.fleet_v1.harbours().delete(namespace)
-    assert not [name for name in sys.modules if name.startswith(("fleet_operator", "kubewright.controller"))]
+    assert not [name for name in sys.modules if name.startswith(("fleet_operator", "kubewright.controllers"))]
     print("done")
 
 async def first(ships):

@@ -16,11 +16,11 @@ import pytest
 from images import AMD64, ARM64, write_base, write_project
 from integration.command import COMMAND
 from integration.registries import PASSWORD, REGISTRY, USER, passwords, registry, tokens
-from kubewright.image.bases import find_base
-from kubewright.image.content import Platform
-from kubewright.image.layout import Layout
-from kubewright.image.registry import Registry
-from kubewright.manifests.reference import Reference
+from kubewright_cli.image.bases import find_base
+from kubewright_cli.image.content import Platform
+from kubewright_cli.image.layout import Layout
+from kubewright_cli.image.registry import Registry
+from kubewright_cli.manifests.reference import Reference
 
 needs_registry = pytest.mark.skipif(REGISTRY is None, reason="needs the registry that `make controlplane` builds")
 

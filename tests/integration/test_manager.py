@@ -19,15 +19,15 @@ from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
-from kubewright.controller.pause import PAUSED
+from kubewright.controllers._pause import PAUSED
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
 from kubewright.models import Object
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.testing import Cluster, Faults, eventually, running
 from kubewright.testing import failure as failure_of
-from kubewright.testing.ports import free_port
+from kubewright_controlplane.ports import free_port
 
 ARGUMENTS = ("--log-format=json", "--health-probe-bind-address=0", "--metrics-bind-address=0")
 

@@ -19,7 +19,7 @@ from integration.kubectl import Kubectl
 from integration.manifests import installer, needs_kubectl
 from kubewright.machinery.json import JSONObject
 from kubewright.testing import Cluster, eventually
-from kubewright.testing.ports import free_port
+from kubewright_controlplane.ports import free_port
 
 pytestmark = [needs_kubectl, pytest.mark.xdist_group("golden manifests")]
 

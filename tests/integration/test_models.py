@@ -13,11 +13,11 @@ import pytest
 from integration.command import COMMAND
 from kubewright import ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.deployment.crds import until_established
+from kubewright_cli.deployment.crds import until_established
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import Invalid
 from kubewright.models import codec
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import Cluster, eventually
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "models"

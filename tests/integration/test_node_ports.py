@@ -11,7 +11,7 @@ import pytest_asyncio
 from integration.web import Web, closed, opened, page, shows
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap, Service
-from kubewright.client.patch import MergePatch
+from kubewright.client._patch import MergePatch
 from kubewright.testing import STAND_INS, Cluster, Image, eventually
 
 pytestmark = pytest.mark.xdist_group("node port 31311")

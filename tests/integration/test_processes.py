@@ -16,12 +16,12 @@ from integration.programs import programs as programs
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
 from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
-from kubewright.client.patch import MergePatch
-from kubewright.client.transport import HTTPTransport
-from kubewright.controlplane.nodes.processes.images import Image
+from kubewright.client._patch import MergePatch
+from kubewright.client._transport import HTTPTransport
+from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright.http.message import Request
 from kubewright.models import codec
-from kubewright.models.rbac import PolicyRule, role
+from kubewright.models._rbac import PolicyRule, role
 from kubewright.testing import gone
 
 # ---- what a container is given

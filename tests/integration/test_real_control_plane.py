@@ -12,7 +12,7 @@ import pytest
 from kubewright import Client, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec, ServiceAccount
 from kubewright.testing import STAND_INS, Cluster, eventually, gone
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright_controlplane.real import RealControlPlane
 
 
 async def test_pods_go_to_the_nodes_that_there_are_however_slow_the_scheduler_is(target: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import Client
 from kubewright.machinery.errors import APIError, Conflict, ConnectionFailed
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.testing import Cluster, Faults, eventually, failure, killed_after_each_write, running
 
 COPIED = "copied-from"

@@ -10,7 +10,7 @@ from kubewright import Client, Condition, CustomResource, Int32, IntOrString, Mo
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec
 from kubewright.machinery.errors import ConfigError, Invalid
-from kubewright.models.markers import (
+from kubewright.markers import (
     EmbeddedResource,
     Enum,
     ListMapKey,
@@ -22,7 +22,7 @@ from kubewright.models.markers import (
     PreserveUnknownFields,
     XValidation,
 )
-from kubewright.models.meta import MicroTime, RawExtension, Time
+from kubewright.apis.meta.v1 import MicroTime, RawExtension, Time
 from kubewright.testing import Cluster
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from kubewright import Client, CustomResource, IntOrString, Model, ObjectMeta, Quantity, field
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.client.dynamic import Unstructured
+from kubewright.client._dynamic import Unstructured
 from kubewright.machinery.errors import Invalid, ModelError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import codec
-from kubewright.models.crd import custom_resource_definition
-from kubewright.models.markers import (
+from kubewright.models._crd import custom_resource_definition
+from kubewright.markers import (
     Enum,
     ExactlyOneOf,
     Format,

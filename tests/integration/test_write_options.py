@@ -8,9 +8,9 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Endpoints
 from kubewright.client import Client, JSONPatch, MergePatch, StrategicPatch
-from kubewright.client.client import Propagation
+from kubewright.client._client import Propagation
 from kubewright.machinery.errors import BadRequest, Conflict, Invalid, NotFound
-from kubewright.models.meta import ObjectMeta, OwnerReference
+from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
 from kubewright.testing import Cluster, eventually, gone
 
 

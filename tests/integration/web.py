@@ -12,7 +12,7 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Event, Pod, Service
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
-from kubewright.testing.ports import is_free
+from kubewright_controlplane.ports import is_free
 
 _PORTS = filter(is_free, itertools.count(31311))
 """One is not free at once when its Service goes."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from ssl import SSLContext
 
 from kubewright import Config
-from kubewright.client.tls import client_context
+from kubewright.client._tls import client_context
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server

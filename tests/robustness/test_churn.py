@@ -6,7 +6,7 @@ import gc
 import sys
 
 from integration.gizmo_operator import Gizmo, reconcile
-from kubewright.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright.testing import Environment, running
 from robustness.gizmos import Gizmos, operator
 

@@ -11,7 +11,7 @@ from kubewright import Context, ObjectMeta, controller
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap, Namespace
 from kubewright.models import codec
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import Cluster, gone
 from robustness.gizmos import Gizmos, operated
 

@@ -15,7 +15,7 @@ import pytest
 from integration.gizmo_operator import Gizmo, part, reconcile
 from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import WRITES, Gate, Line, between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operator

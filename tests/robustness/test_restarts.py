@@ -14,10 +14,10 @@ from integration.gizmo_operator import Gizmo, reconcile
 from kubewright import Client, Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.models import codec
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import Cluster, eventually
-from kubewright.testing.ports import free_port
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright_controlplane.ports import free_port
+from kubewright_controlplane.real import RealControlPlane
 from robustness.gizmos import Gizmos, operated
 from robustness.processes import operator as operator_process
 

@@ -12,7 +12,7 @@ from integration.gizmo_operator import ELECTION, Gizmo, reconcile
 from kubewright import Context, Manager, ObjectMeta, controller
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.machinery.clock import SystemClock
+from kubewright._runtime.clock import SystemClock
 from kubewright.testing import Cluster, eventually, running
 from robustness.faults import between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operated

@@ -12,9 +12,9 @@ from kubewright import Client, Config, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.cache import Event, Informer
 from kubewright.client import MergePatch
-from kubewright.client.transport import HTTPTransport, Transport
+from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.http.message import Request, Response
-from kubewright.models.rbac import PolicyRule
+from kubewright.models._rbac import PolicyRule
 from kubewright.testing import Cluster, eventually, failure
 from robustness.faults import Gate, Line, between
 

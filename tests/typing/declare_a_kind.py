@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, assert_type
 
 from kubewright import Condition, CustomResource, ListMapKey, ListType, Minimum, Model, ObjectMeta, PrintColumn, field
-from kubewright.models import UNSET, UnsetType, codec
-from kubewright.models.meta import IntOrString, Quantity
+from kubewright.models import UNSET, UnsetType
+from kubewright.models import codec
+from kubewright.apis.meta.v1 import IntOrString, Quantity
 
 
 class WebServerSpec(Model):

@@ -24,7 +24,7 @@ from kubewright import (
 )
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
-from kubewright.controller.predicates import Predicate, labels_changed
+from kubewright.controllers.predicates import Predicate, labels_changed
 
 
 class ShopSpec(Model):

@@ -10,7 +10,7 @@ from kubewright import Context, Controller, CustomResource, Lister, Manager, Mod
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.client import MergePatch, ObjectList
-from kubewright.controller.predicates import Predicate, generation_changed, labels_changed
+from kubewright.controllers.predicates import Predicate, generation_changed, labels_changed
 
 
 class CacheSpec(Model):

@@ -7,7 +7,7 @@ from typing import assert_type
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Container, Pod, PodCondition, PodSpec, PodTemplateSpec, Secret, Service, ServicePort
-from kubewright.models.meta import LabelSelector, MicroTime, ObjectMeta
+from kubewright.apis.meta.v1 import LabelSelector, MicroTime, ObjectMeta
 
 labels = {"app": "web"}
 deployment = Deployment(

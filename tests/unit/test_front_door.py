@@ -9,7 +9,7 @@ from pathlib import Path
 
 import kubewright
 from kubewright.machinery import errors
-from kubewright.models import markers
+from kubewright import markers
 
 
 def test_every_name_that_type_checkers_see_is_there_and_no_other() -> None:

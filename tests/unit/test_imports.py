@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 SERVER = (
-    "kubewright.apiserver",
-    "kubewright.controlplane",
-    "kubewright.schema",
-    "kubewright.cli",
+    "kubewright_controlplane.apiserver",
+    "kubewright_controlplane.controllers",
+    "kubewright_controlplane.schema",
+    "kubewright_cli",
     "kubewright.testing",
 )
 
@@ -59,7 +59,7 @@ def test_importing_the_front_door_loads_no_other_part_and_no_library() -> None:
 
 
 def test_importing_the_server_loads_nothing_of_the_client_side() -> None:
-    loaded = loaded_by("import kubewright.apiserver.server")
+    loaded = loaded_by("import kubewright_controlplane.apiserver.server")
     client_side = ("client", "cache", "controller", "manager", "models", "apis", "controlplane", "cli", "testing")
     assert not within(loaded, tuple(f"kubewright.{package}" for package in client_side))
 

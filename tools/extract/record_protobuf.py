@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 from server import Server
 
-from kubewright.testing.realcontrolplane import RealControlPlane
+from kubewright_controlplane.real import RealControlPlane
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "protobuf"
 OBJECTS = Path(__file__).with_name("recorded.yaml")

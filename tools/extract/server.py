@@ -7,7 +7,7 @@ import ssl
 import urllib.error
 import urllib.request
 
-from kubewright.client.config import Config
+from kubewright.client._config import Config
 from kubewright.machinery.json import JSONObject
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright.machinery.clock import Clock
+from kubewright._runtime.clock import Clock
 from kubewright.testing import Cluster, Faults, running
 
 from demovolume_operator import api

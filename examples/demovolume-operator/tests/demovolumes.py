@@ -24,7 +24,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.events.v1 import Event as KubernetesEvent
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache import Event, Informer
-from kubewright.machinery.clock import Clock
+from kubewright._runtime.clock import Clock
 from kubewright.testing import Cluster, Faults, eventually, gone
 
 from demovolume_operator.api.v1.demovolume import DemoVolume, DemoVolumeSpec

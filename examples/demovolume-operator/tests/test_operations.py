@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from kubewright import Config, Invalid, Manager, MergePatch
-from kubewright.machinery.clock import SystemClock
+from kubewright._runtime.clock import SystemClock
 from kubewright.testing import eventually, gone, running
 
 from demovolumes import NewOperator, Volumes, condition

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright.client.transport import Transport
+from kubewright.client._transport import Transport
 from kubewright.testing import Cluster, running
 
 from myweb_operator import api

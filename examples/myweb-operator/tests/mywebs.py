@@ -7,7 +7,7 @@ from kubewright import Client, Condition, Config, Manager, MergePatch, NotFound,
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
 from kubewright.apis.events.v1 import Event
-from kubewright.client.transport import Transport
+from kubewright.client._transport import Transport
 from kubewright.testing import Cluster, eventually, gone
 
 from myweb_operator.api.v1.myweb import MyWeb, MyWebSpec

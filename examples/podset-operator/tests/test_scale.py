@@ -10,9 +10,9 @@ import pytest
 from kubewright import Config, Manager, MergePatch, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.apis.events.v1 import Event
-from kubewright.client.transport import Transport
-from kubewright.controller.outcome import Outcome
-from kubewright.controller.ownership import is_controlled_by
+from kubewright.client._transport import Transport
+from kubewright.controllers._outcome import Outcome
+from kubewright.controllers._ownership import is_controlled_by
 from kubewright.http.message import Request
 from kubewright.testing import Faults, eventually, running
 

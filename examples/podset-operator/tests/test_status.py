@@ -13,7 +13,7 @@ from kubewright.apis.autoscaling.v2 import (
     HorizontalPodAutoscalerSpec,
 )
 from kubewright.apis.events.v1 import Event
-from kubewright.client.transport import Transport
+from kubewright.client._transport import Transport
 from kubewright.testing import Faults, eventually, running
 
 from podset_operator.api.v1.podset import PodSet

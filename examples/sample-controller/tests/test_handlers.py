@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from kubewright import Client, Config, Request
 from kubewright.cache import Event
-from kubewright.controller import WorkQueue
+from kubewright.controllers import WorkQueue
 from kubewright.testing import eventually
 
 from foos import Foos

@@ -9,7 +9,7 @@ from kubewright import Backoff, Config
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.controller import WorkQueue
+from kubewright.controllers import WorkQueue
 from kubewright.testing import Faults, eventually, gone, killed_after_each_write
 
 from foos import BeforeCreation, Foos, at_work, condition_of

@@ -10,7 +10,7 @@ import pytest
 from kubewright import Object
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
-from kubewright.client.client import Propagation
+from kubewright.client._client import Propagation
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import STAND_INS, Cluster, eventually, gone

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from kubewright.models import CustomResource, Model, PrintColumn, Scale, field
-from kubewright.models.markers import (
+from kubewright.markers import (
     Default,
     EmbeddedResource,
     Example,
@@ -25,7 +25,7 @@ from kubewright.models.markers import (
     Title,
     XValidation,
 )
-from kubewright.models.meta import (
+from kubewright.apis.meta.v1 import (
     Condition,
     Int32,
     Int64,

@@ -15,7 +15,7 @@ from kubewright.models import (
     UnsetType,
     field,
 )
-from kubewright.models.markers import (
+from kubewright.markers import (
     Default,
     Description,
     EmbeddedResource,
@@ -39,7 +39,7 @@ from kubewright.models.markers import (
     Type,
     XValidation,
 )
-from kubewright.models.meta import (
+from kubewright.apis.meta.v1 import (
     JSON,
     Int32,
     Int64,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from kubewright.models import CustomResource, Model
-from kubewright.models.meta import RawExtension
+from kubewright.apis.meta.v1 import RawExtension
 
 
 class BasketStatus(Model):

@@ -15,8 +15,9 @@ import kubewright.apis
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Namespace, Pod, Service, ServicePort, ServiceSpec
 from kubewright.machinery.errors import DecodeError
-from kubewright.models import APIResource, Object, codec
-from kubewright.models.meta import ObjectMeta
+from kubewright.models import APIResource, Object
+from kubewright.models import codec
+from kubewright.apis.meta.v1 import ObjectMeta
 
 
 def modules() -> Iterator[str]:
@@ -162,11 +163,11 @@ def test_using_the_sdk_does_not_load_the_api_server() -> None:
     code = "import kubewright\nfor each in kubewright.__all__: getattr(kubewright, each)"
     loaded = loaded_by(code)
     assert "kubewright.manager" in loaded
-    assert not {each for each in loaded if each.startswith(("kubewright.apiserver", "kubewright.schema"))}
+    assert not {each for each in loaded if each.startswith(("kubewright_controlplane.apiserver", "kubewright_controlplane.schema"))}
 
 
 def test_the_decorator_can_be_imported_from_the_root_whatever_was_imported_before() -> None:
-    for before in ("", "import kubewright.controller\n", "from kubewright.manager import Manager\n"):
+    for before in ("", "import kubewright.controllers\n", "from kubewright.manager import Manager\n"):
         loaded_by(
             f"{before}from kubewright import controller\nfrom kubewright.apis.core.v1 import Pod\n"
             "async def reconcile(ctx): ...\nassert controller(Pod)(reconcile).name == 'pod'"

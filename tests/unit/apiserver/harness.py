@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kubewright.apiserver.server import APIServer
-from kubewright.apiserver.user import UserInfo
+from kubewright_controlplane.apiserver.server import APIServer
+from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright.http.message import Request, Response
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 
 ADMIN = UserInfo("admin", ("system:masters",))
 MERGE = "application/merge-patch+json"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver import catalog
+from kubewright_controlplane.apiserver import catalog
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 
 CORE = GroupVersion("", "v1")

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver import catalog
+from kubewright_controlplane.apiserver import catalog
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.schema.structural import Schema
+from kubewright_controlplane.schema.structural import Schema
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "created.json").read_text())
 CONDITIONAL = {place.rpartition(".")[2] for place in GOLDEN["conditional"]}

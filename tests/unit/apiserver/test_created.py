@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.options import ServerOptions
-from kubewright.apiserver.server import APIServer
-from kubewright.machinery.clock import VirtualClock
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.server import APIServer
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.gvk import GroupVersion
 from unit.apiserver.harness import ADMIN, API
 

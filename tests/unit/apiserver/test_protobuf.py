@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright.apiserver import protobuf
-from kubewright.apiserver.protobuf import wire
+from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.protobuf import wire
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.gvk import GroupVersionKind
 

@@ -9,9 +9,9 @@ from tests.unit.scripted import Server, Stream, Widget, WidgetSpec, added, bookm
 
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.unit.scripted import (
 
 from kubewright.cache import Event, Informer, ObjectKey
 from kubewright.client import Client
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, DecodeError
 
 

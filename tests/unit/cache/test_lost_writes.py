@@ -21,8 +21,8 @@ from tests.unit.scripted import (
 
 from kubewright.cache import Cache, CachedClient, Event, Scope
 from kubewright.client import Client, MergePatch
-from kubewright.machinery.clock import VirtualClock
-from kubewright.models.meta import ObjectMeta
+from kubewright._runtime.clock import VirtualClock
+from kubewright.apis.meta.v1 import ObjectMeta
 
 OWNER = {"apiVersion": "example.com/v1", "kind": "Box", "name": "box", "uid": "u1", "controller": True}
 DELETED = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid": "uid-a"}}

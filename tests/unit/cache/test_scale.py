@@ -10,7 +10,7 @@ from tests.unit.scripted import Server, Widget, added, bookmark, modified, settl
 
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.json import JSONObject
 
 FEW, MANY = 1_200, 6_000

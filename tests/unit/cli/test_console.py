@@ -13,7 +13,7 @@ from subprocess import PIPE
 import click
 from click.testing import CliRunner, Result
 
-from kubewright.cli import console
+from kubewright_cli import console
 
 
 def said(function: Callable[[], None], *, color: bool = False) -> Result:
@@ -48,7 +48,7 @@ def test_progress_of_less_than_a_second_is_silent() -> None:
 
 
 WAITING = """
-from kubewright.cli import console
+from kubewright_cli import console
 with console.progress("1 of 2 are ready") as step:
     input()
     step("2 of 2 are ready")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kubewright.cli.main import cli
+from kubewright_cli.main import cli
 from kubewright.machinery import yaml
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"

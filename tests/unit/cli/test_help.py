@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from kubewright.cli.main import cli
+from kubewright_cli.main import cli
 
 
 def leaves(context: click.Context) -> Iterator[click.Context]:

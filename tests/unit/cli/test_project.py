@@ -22,7 +22,7 @@ from kubewright import CustomResource
 class {kind}(CustomResource, group="fleet.test", version="{version}", storage={storage}): ...
 """
 SHOW = """
-from kubewright.cli.project import Project
+from kubewright_cli.project import Project
 print(*(f"{kind.__api__.kind}/{kind.__api__.version}" for kind in Project.load().kinds))
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.cli.sources import Sources
+from kubewright_cli.sources import Sources
 
 
 @pytest.fixture

@@ -100,9 +100,9 @@ def test_each_shell_gets_its_script(shell: str, word: str) -> None:
 
 
 def test_help_and_completion_load_no_command() -> None:
-    script = "import sys; from kubewright.cli.main import cli; cli({}, standalone_mode=False); print(*sys.modules)"
+    script = "import sys; from kubewright_cli.main import cli; cli({}, standalone_mode=False); print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", script.format(["--help"])], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "kubewright.cli.main" in loaded
+    assert "kubewright_cli.main" in loaded
     assert not {"asyncio", "msgspec", "yaml", "jinja2", "ssl"} & set(loaded)

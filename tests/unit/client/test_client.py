@@ -42,7 +42,7 @@ from kubewright.machinery.errors import (
 )
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource, Object
-from kubewright.models.meta import ManagedFieldsEntry, ObjectMeta
+from kubewright.apis.meta.v1 import ManagedFieldsEntry, ObjectMeta
 
 
 class Zone(Object):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubewright.client.config import Config, ExecPlugin, Impersonation
+from kubewright.client._config import Config, ExecPlugin, Impersonation
 from kubewright.machinery.errors import ConfigError
 
 

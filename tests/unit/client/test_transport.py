@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import trustme
 
-from kubewright.client.config import Config, ExecPlugin, Impersonation
-from kubewright.client.transport import HandlerTransport, HTTPTransport
+from kubewright.client._config import Config, ExecPlugin, Impersonation
+from kubewright.client._transport import HandlerTransport, HTTPTransport
 from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.server import Server
 from kubewright.http.stream import Pipe
 from kubewright.machinery import time
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
@@ -321,8 +321,8 @@ class TestExecPlugins:
         )
         program.write_text(
             "import asyncio, pathlib, sys\n"
-            "from kubewright.client.config import Config, ExecPlugin\n"
-            "from kubewright.client.transport import HTTPTransport\n"
+            "from kubewright.client._config import Config, ExecPlugin\n"
+            "from kubewright.client._transport import HTTPTransport\n"
             "from kubewright.http.message import Request\n"
             f"plugin = ExecPlugin(sys.executable, ({str(plugin)!r},), interactive_mode='Always')\n"
             f"config = Config({config.server!r}, ca=pathlib.Path({str(ca)!r}), exec=plugin)\n"

@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.client.patch import MergePatch
-from kubewright.controller import Context, Controller, DeleteFuse, controller
-from kubewright.controller.fuse import ALLOW_DELETES
-from kubewright.controller.outcome import Failure
-from kubewright.controller.predicates import Predicate
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Context, Controller, DeleteFuse
+from kubewright.controllers import _controller as controller
+from kubewright.controllers._fuse import ALLOW_DELETES
+from kubewright.controllers._outcome import Failure
+from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import ConfigError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.client.patch import MergePatch
-from kubewright.controller import Context, controller
-from kubewright.controller.predicates import Predicate
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Context
+from kubewright.controllers import _controller as controller
+from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import ConnectionFailed
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 

@@ -8,10 +8,11 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Lister
-from kubewright.controller import Channel, Context, Request, Result, Watch, controller
-from kubewright.controller.outcome import Outcome
-from kubewright.controller.predicates import labels_changed
-from kubewright.machinery.clock import VirtualClock
+from kubewright.controllers import Channel, Context, Request, Result, Watch
+from kubewright.controllers import _controller as controller
+from kubewright.controllers._outcome import Outcome
+from kubewright.controllers.predicates import labels_changed
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import NotFound
 
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.client.patch import MergePatch
-from kubewright.controller import Context, Result, controller
-from kubewright.controller.pause import PAUSED
-from kubewright.controller.predicates import Predicate
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Context, Result
+from kubewright.controllers import _controller as controller
+from kubewright.controllers._pause import PAUSED
+from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import NotFound
 
 from .workshop import NAMESPACE, Workshop, config_map, secret

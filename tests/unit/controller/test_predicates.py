@@ -6,9 +6,9 @@ import pytest
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Node
 from kubewright.cache import Entry, Event, ObjectKey
-from kubewright.cache.entry import EntryDecoder
-from kubewright.controller.handlers import enqueue_object, enqueue_owner
-from kubewright.controller.predicates import (
+from kubewright.cache._entry import EntryDecoder
+from kubewright.controllers._handlers import enqueue_object, enqueue_owner
+from kubewright.controllers.predicates import (
     Predicate,
     annotations_changed,
     changed,
@@ -16,7 +16,7 @@ from kubewright.controller.predicates import (
     labels_changed,
     resource_version_changed,
 )
-from kubewright.controller.reconcile import Request
+from kubewright.controllers._reconcile import Request
 
 KEY = ObjectKey("shop", "web")
 DECODER = EntryDecoder(ConfigMap, keep_managed_fields=False)

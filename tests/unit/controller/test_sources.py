@@ -7,10 +7,11 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Entry
-from kubewright.client.patch import MergePatch
-from kubewright.controller import Backoff, Context, Every, Polling, RateLimit, Request, Watch, controller
-from kubewright.controller.outcome import Failure
-from kubewright.controller.predicates import AnyEvent, Predicate
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Backoff, Context, Every, Polling, RateLimit, Request, Watch
+from kubewright.controllers import _controller as controller
+from kubewright.controllers._outcome import Failure
+from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import ConfigError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from kubewright import CustomResource, Model, field
-from kubewright.controller.statuspatch import status_patch
+from kubewright.controllers._statuspatch import status_patch
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.patch import json_patch
-from kubewright.models.values import encode
+from kubewright.models._values import encode
 
 
 class Counts(Model):

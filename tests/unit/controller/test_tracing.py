@@ -9,9 +9,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.controller import Context, controller
-from kubewright.controller.predicates import Predicate
-from kubewright.controller.tracing import Tracing
+from kubewright.controllers import Context
+from kubewright.controllers import _controller as controller
+from kubewright.controllers.predicates import Predicate
+from kubewright.controllers._tracing import Tracing
 from kubewright.machinery.errors import ConfigError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
@@ -53,7 +54,7 @@ async def test_a_reconcile_is_traced_from_its_event_to_its_writes(shop: Workshop
     work, queued = spans.named("reconcile")[0], spans.named("queued")[0]
     assert first.attributes is not None
     assert dict(first.attributes) == {
-        "kubewright.controller": "configmap",
+        "kubewright.controllers": "configmap",
         "k8s.namespace.name": NAMESPACE,
         "kubewright.object": "web",
         "kubewright.attempt": 1,

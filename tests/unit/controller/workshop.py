@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.apiserver.server import APIServer
+from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.cache import Cache, Scope
-from kubewright.client.client import Client
-from kubewright.client.transport import HandlerTransport
-from kubewright.controller import Controller
-from kubewright.controller.loop import ControlLoop
-from kubewright.controller.observer import ControllerObserver
-from kubewright.controller.outcome import Failure, Outcome
-from kubewright.controller.predicates import Predicate
-from kubewright.controller.tracing import Tracing
+from kubewright.client._client import Client
+from kubewright.client._transport import HandlerTransport
+from kubewright.controllers import Controller
+from kubewright.controllers._loop import ControlLoop
+from kubewright.controllers._observer import ControllerObserver
+from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers.predicates import Predicate
+from kubewright.controllers._tracing import Tracing
 from kubewright.http.message import Peer, Request, Response
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.models import Object
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 
 T = TypeVar("T", bound=Object)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from kubewright.apis.apps.v1 import DaemonSet
 from kubewright.apis.core.v1 import Node, Pod
-from kubewright.controlplane.daemonset import placing
-from kubewright.controlplane.daemonset.rollout import Plan, Step
-from kubewright.controlplane.history import REVISION_HASH
+from kubewright_controlplane.controllers.daemonset import placing
+from kubewright_controlplane.controllers.daemonset.rollout import Plan, Step
+from kubewright_controlplane.controllers.history import REVISION_HASH
 
 from .objects import NOW, ago, daemon_set, node, pod
 

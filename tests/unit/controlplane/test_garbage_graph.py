@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.cache.entry import Entry, EntryDecoder
-from kubewright.client.dynamic import PartialObjectMetadata
-from kubewright.controlplane.garbage.graph import FOREGROUND, Graph, Node
+from kubewright.cache._entry import Entry, EntryDecoder
+from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright_controlplane.controllers.garbage.graph import FOREGROUND, Graph, Node
 
 KIND = PartialObjectMetadata.of(ConfigMap)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import Pod, PodStatus
-from kubewright.controller import Request
-from kubewright.controlplane.nodes.addresses import PodAddresses
-from kubewright.controlplane.nodes.outcome import ANNOTATION, Outcome, outcome_of
-from kubewright.controlplane.nodes.placement import Placement
-from kubewright.controlplane.nodes.podstatus import status_of
-from kubewright.controlplane.nodes.scheduler import refusal
+from kubewright.controllers import Request
+from kubewright_controlplane.kubelet.addresses import PodAddresses
+from kubewright_controlplane.kubelet.outcome import ANNOTATION, Outcome, outcome_of
+from kubewright_controlplane.scheduler.placement import Placement
+from kubewright_controlplane.kubelet.podstatus import status_of
+from kubewright_controlplane.scheduler.scheduler import refusal
 
 from .objects import NOW, node, pod
 

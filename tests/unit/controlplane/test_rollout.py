@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controlplane.deployment import replicasets, rollout
+from kubewright_controlplane.controllers.deployment import replicasets
+from kubewright_controlplane.controllers.deployment import rollout
 
 from .objects import NOW, deployment, replica_set
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from kubewright.controlplane.cronjob.schedule import parse
+from kubewright_controlplane.controllers.cronjob.schedule import parse
 
 FRIDAY = datetime(2026, 1, 2, 10, 30, 15, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ import pytest
 
 from kubewright.apis.apps.v1 import StatefulSet
 from kubewright.apis.core.v1 import Pod
-from kubewright.controlplane.history import REVISION_HASH
-from kubewright.controlplane.statefulset import identity
-from kubewright.controlplane.statefulset.plan import Members, Plan, Step
+from kubewright_controlplane.controllers.history import REVISION_HASH
+from kubewright_controlplane.controllers.statefulset import identity
+from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, Step
 
 from .objects import NOW, pod, stateful_set
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubewright.client.dynamic import Unstructured, decode_object
-from kubewright.deployment.convergence import hindrance
+from kubewright.client._dynamic import Unstructured, decode_object
+from kubewright_cli.deployment.convergence import hindrance
 from kubewright.machinery.json import compact
 from kubewright.models import APIResource
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.image.credentials import Credentials, credentials_for
+from kubewright_cli.image.credentials import Credentials, credentials_for
 from kubewright.machinery.errors import ConfigError
 
 

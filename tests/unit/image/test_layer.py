@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from kubewright.image.layer import File, Layer, files_of, write_layer
-from kubewright.image.layout import Layout
+from kubewright_cli.image.layer import File, Layer, files_of, write_layer
+from kubewright_cli.image.layout import Layout
 
 APP = PurePosixPath("app")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from images import AMD64, ARM64, write_base
-from kubewright.image.content import LAYER, Descriptor
-from kubewright.image.layout import Layout
+from kubewright_cli.image.content import LAYER, Descriptor
+from kubewright_cli.image.layout import Layout
 from kubewright.machinery.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from kubewright.machinery.clock import SystemClock, VirtualClock
+from kubewright._runtime.clock import SystemClock, VirtualClock
 
 
 async def test_timers_run_in_the_order_of_their_times() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.machinery.intstr import scaled
+from kubewright_controlplane.controllers.intstr import scaled
 
 
 def test_a_percentage_is_rounded_as_told() -> None:

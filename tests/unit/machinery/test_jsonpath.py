@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.machinery.jsonpath import JSONPath
+from kubewright_controlplane.apiserver.jsonpath import JSONPath
 
 POD: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web", "a": "1"}},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 
 from .smallserver import SmallServer
 

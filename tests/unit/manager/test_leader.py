@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kubewright.client.client import Client
-from kubewright.client.config import Config
-from kubewright.client.transport import HandlerTransport, HTTPTransport
+from kubewright.client._client import Client
+from kubewright.client._config import Config
+from kubewright.client._transport import HandlerTransport, HTTPTransport
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
-from kubewright.machinery.clock import Clock, VirtualClock
+from kubewright._runtime.clock import Clock, VirtualClock
 from kubewright.machinery.errors import ConfigError, LeadershipLost
-from kubewright.manager.leader import Fence, LeaderElection, LeaderElector
+from kubewright.manager._leader import Fence, LeaderElection, LeaderElector
 
 from .smallserver import SmallServer
 

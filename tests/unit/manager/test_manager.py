@@ -12,21 +12,22 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.apis.rbac.v1 import PolicyRule as ClusterPolicyRule
-from kubewright.apiserver.server import APIServer
+from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.client import Client
-from kubewright.client.config import Config
-from kubewright.client.transport import HandlerTransport
-from kubewright.controller import Context, Controller, controller
-from kubewright.controller.predicates import Predicate
+from kubewright.client._config import Config
+from kubewright.client._transport import HandlerTransport
+from kubewright.controllers import Context, Controller
+from kubewright.controllers import _controller as controller
+from kubewright.controllers.predicates import Predicate
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, LeadershipLost
 from kubewright.manager import LeaderElection, Manager
-from kubewright.manager.program import run_program
+from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model
-from kubewright.models.meta import ObjectMeta
-from kubewright.models.rbac import PolicyRule
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.models._rbac import PolicyRule
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
 FREE = "127.0.0.1:0"

@@ -17,17 +17,17 @@ import trustme
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import ServiceAccount
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
-from kubewright.apiserver.server import APIServer
+from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.client import Client
-from kubewright.client.transport import HandlerTransport
+from kubewright.client._transport import HandlerTransport
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.manager import Certificate, Manager
-from kubewright.manager.gate import REFUSED_FOR
-from kubewright.models.meta import ObjectMeta
-from kubewright.models.rbac import PolicyRule
+from kubewright.manager._gate import REFUSED_FOR
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.models._rbac import PolicyRule
 from kubewright.testing import running
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))

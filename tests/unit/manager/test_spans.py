@@ -6,12 +6,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.client.transport import HTTPTransport, Transport
-from kubewright.controller import Context, controller
-from kubewright.controller.predicates import Predicate
+from kubewright.client._transport import HTTPTransport, Transport
+from kubewright.controllers import Context
+from kubewright.controllers import _controller as controller
+from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
-from kubewright.models.meta import ObjectMeta
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.testing import Environment, eventually, running
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from kubewright import Manager
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright.manifests import Settings, render
-from kubewright.manifests.chart import values
+from kubewright_cli.manifests import Settings, render
+from kubewright_cli.manifests.chart import values
 
 MANIFESTS = render(Manager(), [], Settings(name="fleet", manager="fleet"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.machinery.errors import ConfigError
-from kubewright.manifests.chart.version import semantic
+from kubewright_cli.manifests.chart.version import semantic
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from kubewright.machinery.errors import ConfigError
-from kubewright.manifests.reference import Reference
+from kubewright_cli.manifests.reference import Reference
 
 DIGEST = "sha256:" + "0" * 64
 

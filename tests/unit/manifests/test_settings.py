@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubewright.machinery.errors import ConfigError
-from kubewright.manifests import Settings
+from kubewright_cli.manifests import Settings
 
 
 def write(folder: Path, table: str, name: str = "webserver-operator") -> Path:

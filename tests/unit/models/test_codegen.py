@@ -13,9 +13,10 @@ import pytest
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.models import CustomResource, codec
-from kubewright.models.codegen import modules
-from kubewright.models.crd import custom_resource_definition
+from kubewright.models import CustomResource
+from kubewright.models import codec
+from kubewright_cli.codegen import modules
+from kubewright.models._crd import custom_resource_definition
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden"

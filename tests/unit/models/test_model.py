@@ -12,7 +12,7 @@ import pytest
 from kubewright.apis.core.v1 import Pod
 from kubewright.machinery.errors import ModelError
 from kubewright.models import UNSET, CustomResource, Model, Scale, UnsetType, field
-from kubewright.models.markers import (
+from kubewright.markers import (
     EmbeddedResource,
     Enum,
     ListMapKey,
@@ -24,7 +24,7 @@ from kubewright.models.markers import (
     PreserveUnknownFields,
     XValidation,
 )
-from kubewright.models.meta import Condition, IntOrString
+from kubewright.apis.meta.v1 import Condition, IntOrString
 
 
 class Nothing(Model):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import BadRequest, InternalError
-from kubewright.schema.strategic import strategic_merge_patch
-from kubewright.schema.structural import Schema
+from kubewright_controlplane.schema.strategic import strategic_merge_patch
+from kubewright_controlplane.schema.structural import Schema
 
 
 def patched(thing: Schema, spec: Any, patch: Any) -> Any:

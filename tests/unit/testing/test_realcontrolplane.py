@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded
-from kubewright.testing.realcontrolplane import RealControlPlane, find_binaries
+from kubewright_controlplane.real import RealControlPlane, find_binaries
 
 
 def binary(path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from kubewright import Client, Config, KubewrightError
-from kubewright.manager.logs import configure
+from kubewright.manager._logs import configure
 
 from sample_controller.controller.foo import NAME, FooController, log
 

@@ -10,11 +10,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from kubewright.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
-from kubewright.apiserver.options import ServerOptions
-from kubewright.apiserver.server import APIServer
+from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.http.message import Peer, Request
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError
 from unit.apiserver.harness import ADMIN, API
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver import catalog, printers
-from kubewright.apiserver.printers.ages import human_duration
+from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver import printers
+from kubewright_controlplane.apiserver.printers.ages import human_duration
 from kubewright.machinery.gvk import GroupVersionResource
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

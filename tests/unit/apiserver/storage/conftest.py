@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.apiserver.storage.events import Event
-from kubewright.apiserver.storage.log import SQLiteLog
-from kubewright.apiserver.storage.store import Store
+from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.storage.log import SQLiteLog
+from kubewright_controlplane.apiserver.storage.store import Store
 
 Make = Callable[..., Store]
 

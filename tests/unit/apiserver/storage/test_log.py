@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.apiserver.storage.log import SQLiteLog
-from kubewright.apiserver.storage.store import Store
+from kubewright_controlplane.apiserver.storage.log import SQLiteLog
+from kubewright_controlplane.apiserver.storage.store import Store
 from kubewright.machinery.errors import ConfigError, Gone
 
 from .conftest import put
@@ -115,7 +115,7 @@ async def test_a_process_that_dies_before_anything_it_did_is_kept_leaves_its_rev
 
 
 async def test_a_log_does_not_grow_with_what_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubewright.apiserver.storage.log.COMPACT_EVERY", 10)
+    monkeypatch.setattr("kubewright_controlplane.apiserver.storage.log.COMPACT_EVERY", 10)
     store = Store(log=SQLiteLog(tmp_path))
     put(store, "kept", b"1")
     for _ in range(3):

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from kubewright.apiserver.storage.events import Event
-from kubewright.apiserver.storage.store import Store
+from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.storage.store import Store
 from kubewright.machinery.errors import Gone
 
 from .conftest import Make, put

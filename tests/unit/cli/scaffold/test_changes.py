@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.cli.scaffold.changes import Changes, WouldOverwrite
+from kubewright_cli.scaffold.changes import Changes, WouldOverwrite
 from kubewright.machinery.errors import ConfigError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.cli.scaffold.program import ControllerImport, with_controller
+from kubewright_cli.scaffold.program import ControllerImport, with_controller
 
 CAPTAIN = ControllerImport("fleet.controller", "captain")
 

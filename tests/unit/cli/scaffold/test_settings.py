@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.cli.scaffold.settings import with_setting
+from kubewright_cli.scaffold.settings import with_setting
 from kubewright.machinery.errors import ConfigError
 
 TABLE = '[tool.kubewright]\n# What the program can\'t know.\nmanager = "a.main:manager"\n'

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from kubewright.apis.core.v1 import Container, Pod, ResourceFieldSelector, ResourceRequirements, ServiceAccount
-from kubewright.apiserver.server import APIServer
-from kubewright.client.client import Client
-from kubewright.client.transport import HandlerTransport
-from kubewright.controlplane.nodes.processes import downward
-from kubewright.controlplane.nodes.processes.downward import Placed
-from kubewright.controlplane.nodes.processes.expansion import expand
-from kubewright.controlplane.nodes.processes.images import Image, ImageTable
-from kubewright.controlplane.nodes.processes.volumes import File, Volumes, write_atomically
+from kubewright_controlplane.apiserver.server import APIServer
+from kubewright.client._client import Client
+from kubewright.client._transport import HandlerTransport
+from kubewright_controlplane.kubelet.processes import downward
+from kubewright_controlplane.kubelet.processes.downward import Placed
+from kubewright_controlplane.kubelet.processes.expansion import expand
+from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
+from kubewright_controlplane.kubelet.processes.volumes import File, Volumes, write_atomically
 from kubewright.http.message import Peer
-from kubewright.machinery.clock import VirtualClock
+from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import codec
 

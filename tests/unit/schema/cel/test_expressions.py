@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubewright.schema.cel.checker import Environment, check
-from kubewright.schema.cel.compiler import Program
-from kubewright.schema.cel.library import functions
-from kubewright.schema.cel.parser import parse
-from kubewright.schema.cel.syntax import CompileError
-from kubewright.schema.cel.types import DYN
-from kubewright.schema.cel.values import CostExceeded, EvaluationError
+from kubewright_controlplane.schema.cel.checker import Environment, check
+from kubewright_controlplane.schema.cel.compiler import Program
+from kubewright_controlplane.schema.cel.library import functions
+from kubewright_controlplane.schema.cel.parser import parse
+from kubewright_controlplane.schema.cel.syntax import CompileError
+from kubewright_controlplane.schema.cel.types import DYN
+from kubewright_controlplane.schema.cel.values import CostExceeded, EvaluationError
 
 
 def evaluated(source: str, value: Any = None, *, budget: int = 1_000_000) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kubewright.models import CustomResource, Model, PrintColumn, field
-from kubewright.models.markers import (
+from kubewright.markers import (
     ListMapKey,
     ListType,
     Maximum,
@@ -16,7 +16,7 @@ from kubewright.models.markers import (
     Pattern,
     XValidation,
 )
-from kubewright.models.meta import Condition, Int64
+from kubewright.apis.meta.v1 import Condition, Int64
 
 
 class MyWebSpec(Model):

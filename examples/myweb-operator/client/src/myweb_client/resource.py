@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from typing import Generic, Literal, TypeVar
 
 from kubewright.client import Client, ObjectList, WatchEvent
-from kubewright.client.lists import Fields, Labels
-from kubewright.client.patch import Patch
+from kubewright.client._lists import Fields, Labels
+from kubewright.client._patch import Patch
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
 

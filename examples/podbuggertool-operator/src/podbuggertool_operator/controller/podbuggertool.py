@@ -23,7 +23,7 @@ from kubewright import (
 )
 from kubewright.apis.core.v1 import Pod
 from kubewright.cache import Entry
-from kubewright.controller.predicates import changed
+from kubewright.controllers.predicates import changed
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import EARLIER, PendingPod, Podbuggertool
 from podbuggertool_operator.controller.pods import container_name, facts

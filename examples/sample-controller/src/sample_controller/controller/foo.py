@@ -24,9 +24,9 @@ from kubewright import (
 )
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.cache import Event
-from kubewright.controller import QueueClosed, WorkQueue, is_controlled_by
-from kubewright.machinery.log import StructuredLogger, get_logger
-from kubewright.manager.events import EventWriter
+from kubewright.controllers import QueueClosed, WorkQueue, is_controlled_by
+from kubewright._runtime.log import StructuredLogger, get_logger
+from kubewright.manager._events import EventWriter
 
 from sample_controller.api.v1alpha1.foo import Foo
 from sample_controller.controller.deployment import deployment_for, deployment_of, differences

@@ -1,0 +1,182 @@
+"""`kubewright create`: kinds and controllers for a project."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+
+from kubewright_cli import console
+from kubewright_cli.asking import SWITCH, Name, not_here, required
+from kubewright_cli.scaffold import plan
+from kubewright_cli.scaffold.changes import WouldOverwrite
+from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
+from kubewright_cli.scaffold.record import Record, Resource, project_root
+from kubewright.machinery.errors import ConfigError
+from kubewright.models import Object
+from kubewright.models._plural import plural_of
+
+
+@click.group("create")
+def command() -> None:
+    """Add a kind or a controller to this project.
+
+    \b
+    Examples:
+      kubewright create api --version v1 --kind WebServer
+      kubewright create controller --group apps --version v1 --kind Deployment
+    """
+
+
+@command.command("api")
+@click.option("--group", default="", help="API group, without the domain.  [default: the domain itself]")
+@click.option("--version", type=Name(version_faults), help="Version of the kind: v1, v1beta1, ...")
+@click.option("--kind", type=Name(kind_faults), help="The kind, in CamelCase.")
+@click.option("--plural", type=Name(plural_faults), default=None, help="Its plural, where it is irregular.")
+@click.option(
+    "--namespaced", help="Objects belong to namespaces.  [default: true, or as other versions have it]", **SWITCH
+)
+@click.option("--resource", default=True, help="Write the types.  [default: true]", **SWITCH)
+@click.option(
+    "--controller", help="Write a controller.  [default: true, unless another version of the kind has one]", **SWITCH
+)
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+@not_here("--make", "nothing is generated before `make manifests`; leave it out")
+@not_here("--plugins", "there is one layout; leave it out")
+def api(
+    group: str,
+    version: str | None,
+    kind: str | None,
+    plural: str | None,
+    namespaced: bool | None,
+    resource: bool,
+    controller: bool | None,
+    force: bool,
+) -> None:
+    """Add a kind, or another version of one: types, a controller and a test.
+
+    \b
+    Examples:
+      kubewright create api --version v1 --kind WebServer
+      kubewright create api --group ship --version v1beta1 --kind Frigate --controller=false
+      kubewright create api --group ship --version v1 --kind Fleet --namespaced=false
+    """
+    root = project_root()
+    record = Record.load(root)
+    version = required("--version", version, "What version (v1, v1alpha1, ...)", version_faults)
+    kind = required("--kind", kind, "What kind (in CamelCase, like WebServer)", kind_faults)
+    if not resource:
+        if controller is False:
+            raise click.UsageError("with --resource=false and --controller=false there is nothing to create")
+        _create_controller(root, record, group, version, kind, force=force)
+        return
+    _check_group(record, group)
+    others = [each for each in record.versions_of(group, kind) if each.api]
+    added = Resource(
+        group=group,
+        domain=record.domain,
+        version=version,
+        kind=kind,
+        path=plan.module_path(record, "api", group, version, module_name(kind)),
+        controller=not any(each.controller for each in others) if controller is None else controller,
+        namespaced=others[0].namespaced if namespaced is None and others else namespaced is not False,
+        plural=_plural(plural, kind, others),
+    )
+    _warn_of_built_in(added)
+    record.refuse_clash(added, again=force)
+    _write(plan.api(root, record, added), force=force)
+    console.say("\nNext: write down what it is and does, then\n\n  make manifests\n  make test")
+
+
+@command.command("controller")
+@click.option("--group", default="", help="API group; of the project's own kinds without the domain.")
+@click.option("--version", type=Name(version_faults), help="Version of the kind.")
+@click.option("--kind", type=Name(kind_faults), help="The kind.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+def controller_command(group: str, version: str | None, kind: str | None, force: bool) -> None:
+    """Add a controller for a kind that is there: of this project, or of Kubernetes.
+
+    \b
+    Examples:
+      kubewright create controller --group ship --version v1beta1 --kind Frigate
+      kubewright create controller --group apps --version v1 --kind Deployment
+      kubewright create controller --version v1 --kind Pod
+    """
+    root = project_root()
+    record = Record.load(root)
+    version = required("--version", version, "What version", version_faults)
+    kind = required("--kind", kind, "What kind", kind_faults)
+    _create_controller(root, record, group, version, kind, force=force)
+
+
+def _create_controller(root: Path, record: Record, group: str, version: str, kind: str, *, force: bool) -> None:
+    resource = _known(record, group, version, kind)
+    holders = [each for each in record.versions_of(resource.group, kind) if each.controller]
+    if holders and not (force and resource in holders):
+        raise ConfigError(f"{kind} has a controller already, of {holders[0].api_version}: a kind has one")
+    _write(plan.controller(root, record, resource), force=force)
+
+
+def _known(record: Record, group: str, version: str, kind: str) -> Resource:
+    """The project's, or Kubernetes': the group that has no name is `core` here, as for kubebuilder."""
+    for each in record.versions_of(group, kind):
+        if each.version == version:
+            return each
+    found = _built_in(group, version, kind)
+    group = group or "core"
+    if found is None:
+        raise ConfigError(
+            f"there is no {kind} in {group}/{version}, neither in this project nor "
+            "in Kubernetes; `kubewright create api` makes it a kind of this project"
+        )
+    return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
+
+
+def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
+    """Kubernetes' own kind."""
+    try:
+        module = importlib.import_module(f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}")
+    except ModuleNotFoundError:
+        return None
+    found = getattr(module, kind, None)
+    return found if isinstance(found, type) and issubclass(found, Object) else None
+
+
+def _warn_of_built_in(added: Resource) -> None:
+    """Who names a kind of Kubernetes wants a controller for it, more often than a kind that has its name."""
+    if _built_in(added.group, added.version, added.kind) is None:
+        return
+    group = f"--group {added.group} " if added.group else ""
+    console.warn(
+        f"{added.kind} is a kind of Kubernetes, and this is another one, of {added.api_version}; for a controller of "
+        f"Kubernetes' own: kubewright create controller {group}--version {added.version} --kind {added.kind}"
+    )
+
+
+def _plural(given: str | None, kind: str, others: list[Resource]) -> str:
+    """As the record has it: empty where it is regular."""
+    if given is None and others:
+        return others[0].plural
+    return "" if given in (None, plural_of(kind.lower())) else str(given)
+
+
+def _check_group(record: Record, group: str) -> None:
+    for fault in group_faults(group, record.domain):
+        raise click.BadParameter(f'"{group}" {fault}', param_hint="'--group'")
+
+
+def _write(addition: plan.Addition, *, force: bool) -> None:
+    written = addition.changes.paths
+    try:
+        addition.changes.write(overwrite=force)
+    except WouldOverwrite as error:
+        console.note(error.difference)
+        raise ConfigError(f"{error}; --force writes over it") from error
+    for path in written:
+        console.say(f"wrote {path}")
+    if addition.by_hand:
+        console.warn(
+            "main.py is not as `kubewright init` wrote it, and is left to you. Add to it:\n\n"
+            f"  {addition.by_hand.statement}\n\n  and to the Manager's controllers: {addition.by_hand.reference}"
+        )

@@ -1,0 +1,65 @@
+"""`kubewright edit`: what a project was made for, changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kubewright_cli import console
+from kubewright_cli.asking import SWITCH
+from kubewright_cli.scaffold.changes import Changes
+from kubewright_cli.scaffold.record import FILE, Record, project_root
+from kubewright_cli.scaffold.settings import with_setting
+from kubewright.machinery.errors import ConfigError
+
+_SETTINGS: Final = "pyproject.toml"
+
+
+@click.command("edit")
+@click.option("--multigroup", help="Make room for several API groups.", **SWITCH)
+@click.option("--namespaced", help="Let the operator work in its own namespace alone.", **SWITCH)
+def command(multigroup: bool | None, namespaced: bool | None) -> None:
+    """Change what this project was made for.
+
+    With several groups, kinds that are created from then on have a package for their group. Those that are there
+    stay where they are.
+
+    \b
+    Examples:
+      kubewright edit --multigroup
+      kubewright edit --namespaced=false
+    """
+    if multigroup is None and namespaced is None:
+        raise click.UsageError("nothing to change is given: --multigroup or --namespaced")
+    root = project_root()
+    record = Record.load(root)
+    changes = Changes(root)
+    if namespaced is not None and namespaced != record.namespaced:
+        record = replace(record, namespaced=namespaced)
+        changes.edit(_SETTINGS, _settings(root, namespaced))
+    if multigroup is not None:
+        _refuse_groups_in_one_place(record, multigroup)
+        record = replace(record, multigroup=multigroup)
+    changes.edit(FILE, record.text())
+    written = changes.paths
+    changes.write()
+    for path in written:
+        console.say(f"wrote {path}")
+    console.say("\nNext: make manifests" if _SETTINGS in written else "" if written else "it is so already")
+
+
+def _settings(root: Path, namespaced: bool) -> str:
+    """pyproject.toml, with the operator at work in its own namespace or in all."""
+    try:
+        return with_setting((root / _SETTINGS).read_text(), "watch-namespaces", "own" if namespaced else None)
+    except OSError as error:
+        raise ConfigError(f"{root / _SETTINGS}: {error.strerror}") from error
+
+
+def _refuse_groups_in_one_place(record: Record, multigroup: bool) -> None:
+    groups = sorted({each.api_group for each in record.resources if each.api})
+    if not multigroup and len(groups) > 1:
+        raise ConfigError(f"the project has kinds in several groups: {', '.join(groups)}")

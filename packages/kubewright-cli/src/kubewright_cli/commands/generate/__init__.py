@@ -1,0 +1,37 @@
+"""`kubewright generate`: what follows from a program, as files; and Python from the CRDs of others."""
+
+from __future__ import annotations
+
+import click
+
+from kubewright_cli.commands.generate import chart
+from kubewright_cli.commands.generate import client
+from kubewright_cli.commands.generate import installer
+from kubewright_cli.commands.generate import manifests
+from kubewright_cli.commands.generate import models
+
+
+@click.group("generate", invoke_without_command=True, context_settings={"max_content_width": 100})
+@manifests.options
+@click.pass_context
+def command(context: click.Context, check: bool, verbose: bool, output: str) -> None:
+    """Write what follows from the program and its settings, `[tool.kubewright]` in pyproject.toml.
+
+    Without a command: the folder config/, as `kubewright generate manifests` does.
+
+    \b
+    Examples:
+      kubewright generate                   CRDs, RBAC, Deployment and the rest, as kustomize folders
+      kubewright generate --check -v        fail where a file is not what it would be, and show how it differs
+      kubewright generate installer         the same in one file, dist/install.yaml
+      kubewright generate chart             the same as a Helm chart, dist/chart
+    """
+    wanted = context.invoked_subcommand
+    if wanted is None:
+        manifests.generate(check=check, verbose=verbose, output=output)
+    elif check or verbose or output != "text":
+        raise click.UsageError(f"options stand after the command: kubewright generate {wanted} --check")
+
+
+for each in (manifests.command, installer.command, chart.command, models.command, client.command):
+    command.add_command(each)

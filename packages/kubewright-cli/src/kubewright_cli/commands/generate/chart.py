@@ -1,0 +1,33 @@
+"""`kubewright generate chart`: dist/chart."""
+
+from __future__ import annotations
+
+import click
+
+from kubewright_cli.commands.generate.writing import options, write
+from kubewright_cli.options import image_option
+from kubewright_cli.project import Project
+from kubewright_cli.manifests import chart
+from kubewright_cli.manifests.generated import changes
+
+
+@click.command("chart", short_help="Write dist/chart, a Helm chart.")
+@image_option
+@options
+def command(image: str, check: bool, verbose: bool, output: str) -> None:
+    """Write dist/chart: the deployment as a Helm chart.
+
+    Its values are the settings of this project at first; values.yaml says what each means, and a value that
+    does not exist is refused. What its users change goes into a file of theirs.
+
+    \b
+    Example:
+      kubewright generate chart --image ghcr.io/me/operator:1.0
+      helm install my-operator dist/chart --namespace my-operator --create-namespace --set manager.replicas=2
+    """
+    project = Project.load()
+    manifests = project.manifests()
+    if image:
+        manifests = manifests.with_image(image)
+    todo = changes(project.root, chart.files(manifests), folders=["dist/chart"])
+    write(todo, check=check, verbose=verbose, output=output)

@@ -1,0 +1,86 @@
+"""CustomResourceDefinitions that a command is given: as files, folders of them, or names of those in a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright_cli.options import config_of, kubeconfig_options
+from kubewright.client._client import Client
+from kubewright.client._config import Config
+from kubewright.client._dynamic import Unstructured
+from kubewright.machinery import yaml
+from kubewright.machinery.errors import ConfigError, DecodeError
+from kubewright.machinery.json import JSONObject, is_array, is_object
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_EXTENSIONS = (".yaml", ".yml", ".json")
+
+
+def crd_sources(function: F) -> F:
+    """`SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: what `given` is given."""
+    sources = click.argument("sources", nargs=-1, type=click.Path(exists=True, path_type=Path))
+    names = click.option(
+        "--from-cluster", "names", metavar="NAME", multiple=True, help="A CRD of the cluster. May be given again."
+    )
+    return sources(names(kubeconfig_options(function)))
+
+
+def given(
+    sources: Iterable[Path], names: tuple[str, ...], kubeconfig: Path | None, context: str | None
+) -> list[JSONObject]:
+    """The CRDs in `sources`, and those called `names` in the cluster. Raises UsageError when there is none."""
+    found = [each for source in sources for each in _read(source)]
+    crds = [each for each in found if each.get("kind") == "CustomResourceDefinition"]
+    if names:
+        crds += asyncio.run(_fetch(names, config_of(kubeconfig, context)))
+    if not crds:
+        others = f" (what is there: {_counted(found)})" if found else ""
+        raise click.UsageError(
+            f"no CustomResourceDefinition is given{others}; name files that have some, or --from-cluster"
+        )
+    return crds
+
+
+def _read(source: Path) -> Iterator[JSONObject]:
+    paths: Iterable[Path] = [source]
+    if source.is_dir():
+        paths = sorted(path for path in source.rglob("*") if path.suffix in _EXTENSIONS)
+    for path in paths:
+        try:
+            documents = list(yaml.load_all(path.read_text()))
+        except (OSError, UnicodeDecodeError, DecodeError) as error:
+            raise ConfigError(f"{path}: {error}") from error
+        yield from (each for document in documents for each in _items(document))
+
+
+def _items(document: JSONObject) -> Iterator[JSONObject]:
+    """A document; of a List, as kubectl prints several objects, those in it."""
+    items = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and is_array(items):
+        yield from filter(is_object, items)
+    else:
+        yield document
+
+
+def _counted(documents: Iterable[JSONObject]) -> str:
+    kinds = Counter(str(each.get("kind") or "object without a kind") for each in documents)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+
+
+async def _fetch(names: Iterable[str], config: Config) -> list[JSONObject]:
+    kind = Unstructured.of(CustomResourceDefinition.__api__)
+    async with Client(config, user_agent="kubewright-cli") as client:
+        return [_document(await client.get(kind, name)) for name in names]
+
+
+def _document(crd: Unstructured) -> JSONObject:
+    metadata = {"name": crd.metadata.name, "annotations": crd.metadata.annotations}
+    return {"apiVersion": crd.api_version, "kind": crd.kind, "metadata": metadata, **crd.content}

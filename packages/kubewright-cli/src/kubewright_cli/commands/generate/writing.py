@@ -1,0 +1,51 @@
+"""How the commands that write files write them, and what they say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from kubewright_cli import console
+from kubewright_cli.manifests.generated import Change
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def check_options(function: F) -> F:
+    """`--check` and `--verbose`."""
+    check = click.option("--check", is_flag=True, help="Write nothing; fail when a file is not what it would be.")
+    verbose = click.option("--verbose", "-v", is_flag=True, help="Show how files differ.")
+    return check(verbose(function))
+
+
+def options(function: F) -> F:
+    """`--check`, `--verbose`, and `--output text|json`: what `write` is given."""
+    return check_options(console.output_option(function))
+
+
+def folder_option(function: F) -> F:
+    """`--output FOLDER`."""
+    kind = click.Path(file_okay=False, path_type=Path)
+    return click.option("--output", "-o", "folder", type=kind, required=True, help="Folder to write.")(function)
+
+
+def write(changes: Sequence[Change], *, check: bool, verbose: bool, output: str = "text") -> None:
+    """Make the changes, or with `check` fail when there are any."""
+    if output == "json":
+        listed = [{"path": change.name, "action": change.action} for change in changes]
+        console.document({"upToDate": not changes, "changes": listed})
+    for change in changes:
+        if verbose and output == "text":
+            console.say(change.diff().rstrip("\n"))
+        if not check:
+            change.apply()
+            if output == "text":
+                console.say(f"{'removed' if change.action == 'remove' else 'wrote'} {change.name}")
+    if changes and check:
+        names = ", ".join(change.name for change in changes)
+        raise click.ClickException(f"not up to date: {names}; run this without --check")
+    if not changes and output == "text":
+        console.say("everything is up to date")

@@ -1,0 +1,118 @@
+"""`kubewright run`: the project's operator, as a process on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+
+import click
+
+from kubewright_cli.commands.install import install
+from kubewright_cli.options import config_of, kubeconfig_options
+from kubewright_cli.project import Project, find_root
+from kubewright_cli.sources import Sources
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager import Manager
+from kubewright.manager._program import loop_factory, run_program
+from kubewright.manager._serving import BIND_HOST
+
+
+def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    click.echo(f"{context.get_help()}\n\nFlags of the operator:\n")
+    try:
+        manager = Project.load().manager
+    except ConfigError:  # those that all operators have
+        manager = Manager(name="<operator>")
+    run_program(manager, ["--help"])
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
+@click.option("--embedded", is_flag=True, help="Start an embedded control plane for it, and install the CRDs there.")
+@click.option(
+    "--stand-ins",
+    is_flag=True,
+    help="With --embedded: run Pods of nginx and busybox as processes of this machine, as `kubewright up` does.",
+)
+@click.option("--reload", is_flag=True, help="Start it again when its code changes.")
+@click.option("--install", "installs", is_flag=True, help="Install the CRDs first.")
+@kubeconfig_options
+@click.option(
+    "--help", "-h", is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="Show this and exit."
+)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def command(
+    embedded: bool,
+    stand_ins: bool,
+    reload: bool,
+    installs: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+    flags: tuple[str, ...],
+) -> None:
+    """Run the operator of this project, against the cluster of $KUBECONFIG unless told otherwise.
+
+    FLAGS are the operator's own. Ports are open to this machine alone, unless a flag names a host: 0.0.0.0:8080.
+
+    \b
+    Examples:
+      kubewright run
+      kubewright run --embedded --reload
+      kubewright run --install --context=staging --leader-elect --log-level=debug
+    """
+    if embedded and (kubeconfig or context):
+        raise click.UsageError("--embedded brings a cluster of its own; leave out --kubeconfig and --context")
+    if stand_ins and not embedded:
+        raise click.UsageError("--stand-ins is for the Pods of a control plane that --embedded brings; give both")
+    # Not on every interface: that would take the ports from operators in Pods that run here as processes, too.
+    os.environ.setdefault(BIND_HOST, "127.0.0.1")
+    access = _access_flags(kubeconfig, context)
+    if embedded or reload:
+        install_flag = ["--install"] if embedded or installs else []
+        status = _supervise([*install_flag, *access, *flags], embedded=embedded, stand_ins=stand_ins, reload=reload)
+        sys.exit(status)
+    project = Project.load()
+    if installs:
+        asyncio.run(install(project, config_of(kubeconfig, context)))
+    run_program(project.manager, [*access, *flags])
+
+
+def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:
+    """Those of the operator that say the same."""
+    flags = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
+    return [*flags, f"--context={context}"] if context else flags
+
+
+def _supervise(arguments: Sequence[str], *, embedded: bool, stand_ins: bool, reload: bool) -> int:
+    sources = Sources(find_root()) if reload else None
+    with ExitStack() as stack:
+        kubeconfig = None
+        if embedded:
+            from kubewright_cli.embedded import KUBECONFIG, owned
+
+            kubeconfig = stack.enter_context(owned(KUBECONFIG))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
+        return runner.run(_run_aside(arguments, kubeconfig, stand_ins, sources))
+
+
+async def _run_aside(
+    arguments: Sequence[str], kubeconfig: Path | None, stand_ins: bool, sources: Sources | None
+) -> int:
+    from kubewright_cli.supervisor import Supervisor
+
+    async with AsyncExitStack() as stack:
+        environment: dict[str, str] = {}
+        if kubeconfig is not None:
+            from kubewright_cli.embedded import serving  # the server is loaded by those who want one
+            from kubewright_controlplane.kubelet.processes.standins import STAND_INS
+            from kubewright_controlplane.environment import Environment
+
+            control_plane = Environment(images=STAND_INS if stand_ins else None)
+            await stack.enter_async_context(serving(control_plane, kubeconfig))
+            environment["KUBECONFIG"] = str(kubeconfig)
+        return await Supervisor(arguments, environment, sources).run()

@@ -1,0 +1,74 @@
+"""`kubewright status`: what the operator manages, and what has not converged."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from kubewright_cli import console
+from kubewright_cli.deployed import Target, namespace_option
+from kubewright_cli.deployment.status import KindStatus, OperatorStatus, PodStatus, status_of
+
+
+@click.command("status")
+@console.output_option
+@namespace_option
+def command(output: str, namespace: str, kubeconfig: Path | None, context: str | None) -> None:
+    """Show what the operator manages: how many objects of each kind, which have not converged and why; its Pods, and
+    which of them leads.
+
+    An object says itself how it is: by its conditions and the generation that its status is of. Exit status 1 when
+    something has not converged.
+
+    \b
+    Examples:
+      kubewright status
+      kubewright status --output json
+    """
+    target = Target.of(kubeconfig, context, namespace=namespace)
+    status = asyncio.run(_status(target))
+    if output == "json":
+        console.document({**msgspec.to_builtins(status), "converged": status.converged})
+    else:
+        _show(status)
+    sys.exit(0 if status.converged else 1)
+
+
+async def _status(target: Target) -> OperatorStatus:
+    async with target.client() as client:
+        return await status_of(client, target.manifests)
+
+
+def _show(status: OperatorStatus) -> None:
+    if status.deployed:
+        console.say(f"{console.strong(status.name)} in namespace {status.namespace}, image {status.image}")
+        console.table(["POD", "READY", "RESTARTS", "LEADS", "WHY"], [_pod(each) for each in status.pods])
+    else:
+        console.say(f"{console.strong(status.name)} is {console.bad('not deployed')} in namespace {status.namespace}")
+    console.say("")
+    console.table(["KIND", "OBJECTS", "CONVERGED"], [_kind(each) for each in status.kinds])
+    wrong = [(kind, each) for kind in status.kinds for each in kind.unconverged]
+    if wrong:
+        console.say("")
+        rows = [[kind.kind, each.namespace or "", each.name, console.bad(each.why)] for kind, each in wrong]
+        console.table(["KIND", "NAMESPACE", "NAME", "WHY"], rows)
+    for kind, each in wrong:
+        if each.event:
+            console.say(f"{kind.kind} {each.name}: last warning: {each.event}")
+
+
+def _pod(pod: PodStatus) -> list[str]:
+    ready = console.good("yes") if pod.ready else console.bad("no")
+    return [pod.name, ready, str(pod.restarts), "yes" if pod.leads else "no", pod.why]
+
+
+def _kind(kind: KindStatus) -> list[str]:
+    name = f"{kind.kind}.{kind.group}"
+    if not kind.installed:
+        return [name, console.bad("not installed"), ""]
+    good = kind.total - len(kind.unconverged)
+    return [name, str(kind.total), console.good(str(good)) if good == kind.total else console.bad(str(good))]

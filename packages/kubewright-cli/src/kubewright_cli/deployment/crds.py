@@ -1,0 +1,154 @@
+"""The kinds of a project in a cluster: installed and waited for, removed with all their objects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.client._client import Client
+from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client._wait import wait_for, wait_until_gone
+from kubewright_cli.deployment.objects import Change, Objects, called
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
+from kubewright.machinery.json import JSONObject
+from kubewright.models import APIResource
+
+_SERVED_WITHIN: Final = 30.0
+_SETTLED_WITHIN: Final = 3.0
+"""Seconds after which names that are not accepted are not going to be: somebody else has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """An object of one of the project's kinds."""
+
+    api: APIResource
+    name: str
+    namespace: str | None
+    finalizers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return called(self.api, self.name, self.namespace)
+
+
+async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[Change]:
+    """Apply CustomResourceDefinitions, and wait until they are served: see `until_established`."""
+    objects, crds = Objects(client), list(crds)
+    for crd in crds:
+        yield await objects.apply(crd)
+    for crd in crds:
+        await until_established(client, crd["metadata"]["name"])
+
+
+async def until_established(client: Client, name: str) -> None:
+    """Wait until the definition of that name is served.
+
+    Raises ConfigError when another has its names, and says which; DeadlineExceeded when it takes too long.
+    """
+    try:
+        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SETTLED_WITHIN)
+    except DeadlineExceeded:
+        await _check_names(client, name)
+        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SERVED_WITHIN)
+
+
+async def _check_names(client: Client, name: str) -> None:
+    crd = await client.get(CustomResourceDefinition, name)
+    refused = next((each for each in crd.status.conditions if each.type == "NamesAccepted"), None)
+    if refused is None or refused.status != "False":
+        return
+    others = [
+        each.metadata.name
+        for each in await client.list(CustomResourceDefinition)
+        if each.metadata.name != name and each.spec.group == crd.spec.group and _names(each) & _names(crd)
+    ]
+    raise ConfigError(
+        f'CustomResourceDefinition "{name}" is not served: {refused.message or refused.reason}; '
+        f"group {crd.spec.group} has these names in {', '.join(others) or 'another definition'} already. "
+        "Delete that one, or choose another kind, plural and short names"
+    )
+
+
+def _names(crd: CustomResourceDefinition) -> set[str]:
+    """All that a definition calls its kind."""
+    names = crd.spec.names
+    return {each for each in (names.kind, names.list_kind, names.plural, names.singular, *names.short_names) if each}
+
+
+async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
+    """Delete the definitions, and with them every object of their kinds; until they are gone.
+
+    Raises DeadlineExceeded when objects hold them up, and says which: their operator has to finish them.
+    """
+    objects, crds = Objects(client), list(crds)
+    names: list[str] = []
+    for crd in crds:
+        change = await objects.delete(crd)
+        yield change
+        if change.outcome == "deleted":
+            names.append(crd["metadata"]["name"])
+    for name in names:
+        try:
+            await wait_until_gone(client, CustomResourceDefinition, name, timeout=timeout)
+        except DeadlineExceeded:
+            crd = next(each for each in crds if each["metadata"]["name"] == name)
+            raise held_up(await customs(client, [crd]), timeout) from None
+
+
+async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
+    """All objects of the kinds."""
+    found: list[Custom] = []
+    for crd in crds:
+        api = api_of(crd)
+        try:
+            listed = await client.list(PartialObjectMetadata.of(api))
+        except NotFound:  # the kind is not installed
+            continue
+        metas = [each.metadata for each in listed]
+        found += [Custom(api, each.name, each.namespace, tuple(each.finalizers)) for each in metas]
+    return found
+
+
+async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
+    """Delete all objects of the kinds, while their operator runs, and wait until it has finished them.
+
+    Raises DeadlineExceeded, which names those that are left and what holds them.
+    """
+    crds = list(crds)
+    doomed = await customs(client, crds)
+    for each in doomed:
+        try:
+            await client.delete(PartialObjectMetadata.of(each.api), each.name, namespace=each.namespace)
+        except NotFound:
+            continue
+        yield Change(str(each), "deleted")
+    try:
+        for each in doomed:
+            kind = PartialObjectMetadata.of(each.api)
+            await wait_until_gone(client, kind, each.name, namespace=each.namespace, timeout=timeout)
+    except DeadlineExceeded:
+        raise held_up(await customs(client, crds), timeout) from None
+
+
+def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
+    """The error that names objects which are still there."""
+    shown = "; ".join(f"{each}, held by {', '.join(each.finalizers) or 'nothing'}" for each in left)
+    return DeadlineExceeded(
+        f"after {timeout:g} s there were still {shown}: does the operator run, and finish what is deleted? "
+        "See `kubewright logs`; when it can't any more, take the finalizers off (kubectl edit)"
+    )
+
+
+def is_established(crd: CustomResourceDefinition) -> bool:
+    return any(each.type == "Established" and each.status == "True" for each in crd.status.conditions)
+
+
+def api_of(crd: JSONObject) -> APIResource:
+    """The resource of a definition, in the version in which it is stored."""
+    spec = crd["spec"]
+    names, version = spec["names"], next(each["name"] for each in spec["versions"] if each["storage"])
+    singular = names.get("singular") or names["kind"].lower()
+    namespaced = spec["scope"] == "Namespaced"
+    return APIResource(spec["group"], version, names["kind"], names["plural"], singular, namespaced=namespaced)

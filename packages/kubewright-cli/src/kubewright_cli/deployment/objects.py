@@ -1,0 +1,116 @@
+"""Documents as objects of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from kubewright.client._client import Client
+from kubewright.client._dynamic import PartialObjectMetadata, Unstructured, decode_object
+from kubewright.client._mapper import RESTMapper
+from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.json import JSONObject
+from kubewright_cli.manifests import Manifests
+from kubewright_cli.manifests.names import Names
+from kubewright.models import APIResource, Object
+
+FIELD_MANAGER: Final = "kubewright-cli"
+"""Owns what commands apply."""
+
+Outcome = Literal["created", "configured", "unchanged", "deleted", "not found"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of an object."""
+
+    object: str
+    """`deployment.apps/web`, in kubectl's words, with the namespace before it where it has one."""
+    outcome: Outcome
+
+    def __str__(self) -> str:
+        return f"{self.object} {self.outcome}"
+
+
+def called(api: APIResource, name: str, namespace: str | None = None) -> str:
+    """An object's name as kubectl shows it."""
+    kind = api.singular or api.kind.lower()
+    where = f" (in {namespace})" if namespace else ""
+    return f"{kind}{f'.{api.group}' if api.group else ''}/{name}{where}"
+
+
+class Objects:
+    """Reads and writes documents of any kind that the cluster has."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._mapper = RESTMapper(client)
+
+    async def apply(self, document: JSONObject) -> Change:
+        """Server-side apply, taking over what others own. Raises ConfigError for a kind that is not served."""
+        kind = await self._kind(document)
+        wanted = decode_object(kind, msgspec.json.encode(document))
+        before = await self._version(kind, wanted)
+        after = (await self.client.apply(wanted)).metadata.resource_version
+        outcome: Outcome = "created" if before is None else "unchanged" if before == after else "configured"
+        return Change(_shown(wanted), outcome)
+
+    async def differs(self, document: JSONObject) -> bool | None:
+        """Whether an `apply` would change something, by a dry run; None when there is no such object."""
+        kind = await self._kind(document)
+        wanted = decode_object(kind, msgspec.json.encode(document))
+        try:
+            present = await self.client.get(kind, wanted.metadata.name, namespace=wanted.metadata.namespace)
+        except NotFound:
+            return None
+        after = await self.client.apply(wanted, dry_run=True)
+        return _essence(present) != _essence(after)
+
+    async def delete(self, document: JSONObject) -> Change:
+        """Delete the object that a document names, and what it owns."""
+        try:
+            kind = await self._kind(document)
+        except ConfigError:  # a kind that is not there has no objects
+            return Change(f"{document['kind'].lower()}/{document['metadata']['name']}", "not found")
+        target = decode_object(kind, msgspec.json.encode(document))
+        try:
+            await self.client.delete(kind, target.metadata.name, namespace=target.metadata.namespace)
+        except NotFound:
+            return Change(_shown(target), "not found")
+        return Change(_shown(target), "deleted")
+
+    async def _kind(self, document: JSONObject) -> type[Unstructured]:
+        return await self._mapper.kind(document["apiVersion"], document["kind"])
+
+    async def _version(self, kind: type[Unstructured], obj: Unstructured) -> str | None:
+        partial = PartialObjectMetadata.of(kind)
+        try:
+            found = await self.client.get(partial, obj.metadata.name, namespace=obj.metadata.namespace)
+        except NotFound:
+            return None
+        return found.metadata.resource_version
+
+
+def names_of(manifests: Manifests) -> Names:
+    """How the objects of a deployment are called in a cluster."""
+    return Names.with_prefix(manifests.settings.name_prefix, manifests.settings.namespace)
+
+
+def key_of(document: JSONObject) -> tuple[str, str, str, str]:
+    """Group, kind, namespace and name."""
+    metadata: Mapping[str, str] = document["metadata"]
+    group = str(document["apiVersion"]).rpartition("/")[0]
+    return group, document["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _shown(obj: Object) -> str:
+    return called(obj.__api__, obj.metadata.name, obj.metadata.namespace)
+
+
+def _essence(obj: Unstructured) -> JSONObject:
+    meta = obj.metadata
+    content = {key: value for key, value in obj.content.items() if key != "status"}
+    return {"labels": meta.labels, "annotations": meta.annotations, **content}

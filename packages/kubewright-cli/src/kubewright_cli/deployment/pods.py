@@ -1,0 +1,182 @@
+"""The Pods of a deployed manager: which there are, which one leads, what is wrong with them, what they wrote."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kubewright.apis.apps.v1 import Deployment, ReplicaSet
+from kubewright.apis.coordination.v1 import Lease
+from kubewright.apis.core.v1 import ContainerStatus, Pod
+from kubewright.client._client import Client
+from kubewright.client._logs import pod_logs
+from kubewright_cli.deployment.objects import names_of
+from kubewright.machinery.errors import BadRequest, ConfigError, ConnectionFailed, NotFound
+from kubewright_cli.manifests import Manifests
+from kubewright_cli.manifests.names import MANAGER
+from kubewright_cli.manifests.workload import selector
+
+CONTAINER = "manager"
+"""The name of the manager's container."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a Pod does not do its work."""
+
+    pod: str
+    reason: str
+    message: str
+    lasting: bool
+    """It will not pass by waiting alone."""
+
+    def __str__(self) -> str:
+        return f"Pod {self.pod}: {self.reason}{self.message and ': '}{self.message}"
+
+
+async def deployment_of(client: Client, manifests: Manifests) -> Deployment:
+    """The manager's Deployment. Raises ConfigError when it is not deployed."""
+    settings = manifests.settings
+    name = names_of(manifests).of(MANAGER)
+    try:
+        return await client.get(Deployment, name, namespace=settings.namespace)
+    except NotFound:
+        raise ConfigError(
+            f'{settings.name} is not deployed: there is no Deployment "{name}" in namespace {settings.namespace}; '
+            "`kubewright deploy` deploys it, --namespace names another namespace"
+        ) from None
+
+
+async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
+    """The manager's Pods that are to be there, the newest first."""
+    settings = manifests.settings
+    found = await client.list(Pod, namespace=settings.namespace, labels=selector(settings))
+    alive = [each for each in found if each.metadata.deletion_timestamp is None]
+    return sorted(alive, key=lambda pod: str(pod.metadata.creation_timestamp), reverse=True)
+
+
+async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
+    """The Lease by which the manager's Pods elect; None when there is none."""
+    namespace = manifests.program.lease_namespace or manifests.settings.namespace
+    return await client.find(Lease, manifests.program.manager.name, namespace=namespace)
+
+
+def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:
+    """The Pod that holds the Lease: a holder's identity begins with the name of its Pod."""
+    holder = ((lease.spec.holder_identity if lease is not None else None) or "").rpartition("_")[0]
+    return next((each for each in pods if each.metadata.name == holder), None)
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+
+
+def restarts(pod: Pod) -> int:
+    return sum(each.restart_count or 0 for each in pod.status.container_statuses)
+
+
+def trouble_with(pod: Pod) -> Trouble | None:
+    """What keeps a Pod from its work; None when nothing is known to."""
+    name = pod.metadata.name
+    for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = each.state.waiting if each.state is not None else None
+        if waiting is not None and waiting.reason not in (None, "ContainerCreating", "PodInitializing"):
+            return Trouble(name, waiting.reason or "", _last_end(each) or waiting.message or "", lasting=True)
+    if pod.status.phase == "Failed":
+        return Trouble(name, pod.status.reason or "Failed", pod.status.message or "", lasting=True)
+    scheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+    if scheduled is not None and scheduled.status == "False":
+        return Trouble(name, scheduled.reason or "Unschedulable", scheduled.message or "", lasting=False)
+    if not is_ready(pod):
+        ended = next((end for each in pod.status.container_statuses if (end := _last_end(each))), "")
+        return Trouble(name, "NotReady", ended, lasting=False)
+    return None
+
+
+async def images_of(client: Client, manifests: Manifests) -> set[str]:
+    """The images that the manager's Pods have or had, as far as the cluster remembers."""
+    settings = manifests.settings
+    sets = await client.list(ReplicaSet, namespace=settings.namespace, labels=selector(settings))
+    templates = [each.spec.template for each in sets if each.spec.template is not None]
+    return {container.image or "" for each in templates for container in each.spec.containers}
+
+
+async def last_lines(client: Client, pod: str, namespace: str, count: int) -> list[str]:
+    """The last lines of the manager's log: of the run before, where the present one has written nothing."""
+    for previous in (False, True):
+        try:
+            lines = pod_logs(client, pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)
+            async with aclosing(lines):
+                found = [line async for line in lines]
+        except (NotFound, BadRequest):
+            continue
+        if found:
+            return found
+    return []
+
+
+async def logs(
+    client: Client,
+    manifests: Manifests,
+    *,
+    follow: bool,
+    previous: bool,
+    tail: int | None,
+    since: timedelta | None,
+    timestamps: bool,
+) -> AsyncGenerator[str]:
+    """The log of the manager that leads, or of the newest. To `follow` it is to go on, over restarts and new Pods.
+
+    Raises ConfigError when it is not deployed or has no Pods.
+    """
+    namespace, seen = manifests.settings.namespace, ""
+    while True:
+        pod = await _chosen(client, manifests)
+        run = f"{pod.metadata.uid}/{restarts(pod)}"
+        if seen == run:  # it has ended, and the next has not begun
+            await client.clock.sleep(1.0)
+            continue
+        lines = pod_logs(
+            client,
+            pod.metadata.name,
+            namespace=namespace,
+            container=CONTAINER,
+            previous=previous,
+            follow=follow,
+            tail_lines=None if seen else tail,
+            since=None if seen else since,
+            timestamps=timestamps,
+        )
+        try:
+            async with aclosing(lines):
+                async for line in lines:
+                    yield line
+            seen = run
+        except (ConnectionFailed, BadRequest, NotFound):
+            if not follow:
+                raise
+            await client.clock.sleep(1.0)
+        if not follow:
+            return
+
+
+async def _chosen(client: Client, manifests: Manifests) -> Pod:
+    await deployment_of(client, manifests)
+    pods = await pods_of(client, manifests)
+    if not pods:
+        raise ConfigError(
+            f"{manifests.settings.name} has no Pods in namespace {manifests.settings.namespace}; "
+            "`kubewright doctor` looks for the reason"
+        )
+    return leader_among(pods, await lease_of(client, manifests)) or pods[0]
+
+
+def _last_end(status: ContainerStatus) -> str:
+    states = [status.state, status.last_state]
+    ended = next((each.terminated for each in states if each is not None and each.terminated is not None), None)
+    if ended is None:
+        return ""
+    said = f": {ended.message}" if ended.message else ""
+    return f"its last run ended with exit code {ended.exit_code} ({ended.reason}){said}"

@@ -1,0 +1,142 @@
+"""The requirements of a project as a folder of packages, for the platform of the image.
+
+Wheels alone are installed: nothing is built, and no code of a package runs. With uv where there is one, which is
+quicker, with pip otherwise; both read the same settings for indexes that this machine's user has.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kubewright_cli.image.content import Platform
+from kubewright.machinery.errors import ConfigError
+
+_MACHINES: Final[Mapping[str, str]] = {"amd64": "x86_64", "arm64": "aarch64"}
+_GLIBC: Final = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
+"""The oldest that the bases in use have, and the older ones that wheels are made for; pip wants each by name."""
+
+_NOT_FOUND: Final = ("No solution found when resolving", "No matching distribution found for")
+"""How uv and pip say so."""
+
+_PYTHON: Final = re.compile(r"3\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the packages are for."""
+
+    platform: Platform
+    python: str
+    """`3.13`"""
+
+    def __post_init__(self) -> None:
+        if not _PYTHON.fullmatch(self.python):
+            raise ConfigError(f'Python "{self.python}" is not a version; write 3.13')
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a project needs: a file that pins it, or else its own words."""
+
+    file: Path | None
+    specifiers: tuple[str, ...]
+    find_links: tuple[Path, ...] = ()
+    """Folders of wheels to look in before any index."""
+
+
+def install(requirements: Requirements, target: Target, folder: Path) -> None:
+    """Install the packages into `folder`, and leave out what differs from one time to the next.
+
+    ConfigError with the installer's own words when it can't be done.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = ["-r", str(requirements.file)] if requirements.file else list(requirements.specifiers)
+    if not wanted:
+        return
+    links = [f"--find-links={path}" for path in requirements.find_links]
+    done = subprocess.run([*_installer(target, folder), *links, *wanted], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ConfigError(
+            f"the requirements can't be installed for {target.platform}, Python {target.python}:\n{done.stderr.strip()}"
+            f"{_way_out(done.stderr)}"
+        )
+    _clean(folder)
+
+
+def compile_bytecode(folders: Sequence[Path], inside: str, python: str) -> bool:
+    """Compile the sources below each folder, to be found below `inside` in the image. False when there is no Python of
+    that version here to do it with.
+
+    An image's files can't be written to when it runs, so without it each start compiles everything anew. The bytecode
+    does not look at its source's time (PEP 552, unchecked).
+    """
+    interpreter = _interpreter(python)
+    if interpreter is None:
+        return False
+    for folder in folders:
+        command = [interpreter, "-I", "-m", "compileall", "-q", "-j1", "--invalidation-mode=unchecked-hash"]
+        done = subprocess.run(
+            [*command, "-s", str(folder), "-p", f"{inside}/{folder.name}", str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+        )
+        if done.returncode != 0:
+            raise ConfigError(f"Python {python} can't compile the sources:\n{(done.stdout or done.stderr).strip()}")
+    return True
+
+
+def _installer(target: Target, folder: Path) -> list[str]:
+    machine = _MACHINES[target.platform.architecture]
+    common = [f"--target={folder}", f"--python-version={target.python}", "--only-binary=:all:", "--quiet"]
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is not None:
+        return [uv, "pip", "install", *common, f"--python-platform={machine}-manylinux_2_28", "--link-mode=copy"]
+    if importlib.util.find_spec("pip") is None:
+        raise ConfigError("neither uv nor pip is here to install the requirements with; install one of them")
+    platforms = [f"--platform=manylinux_{version}_{machine}" for version in _GLIBC]
+    platforms += [f"--platform=manylinux2014_{machine}", f"--platform=linux_{machine}"]
+    abi = f"cp{target.python.replace('.', '')}"
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *common, *platforms]
+    return [*pip, "--implementation=cp", f"--abi={abi}", "--abi=abi3", "--abi=none"]
+
+
+def _way_out(said: str) -> str:
+    """What to do when the installer has not found a package, or not for this platform."""
+    if not any(each in said for each in _NOT_FOUND):
+        return ""
+    return (
+        "\nWhat no index has is taken from a folder of wheels: --find-links FOLDER, or find-links in "
+        "[tool.kubewright.build]"
+    )
+
+
+def _interpreter(version: str) -> str | None:
+    """A Python of that version on this machine. One that is found by its name may yet be a shim that has none."""
+    show = "import sys; print('{}.{}'.format(*sys.version_info))"
+    for candidate in (sys.executable, shutil.which(f"python{version}")):
+        if candidate is not None:
+            done = subprocess.run([candidate, "-I", "-c", show], capture_output=True, text=True, check=False)
+            if done.stdout.strip() == version:
+                return candidate
+    return None
+
+
+def _clean(folder: Path) -> None:
+    """Take out what tells where and with what it was installed."""
+    for name in ("bin", ".lock"):  # console scripts, which start with the path of this machine's Python
+        path = folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    for metadata in folder.glob("*.dist-info"):
+        for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"):
+            (metadata / name).unlink(missing_ok=True)

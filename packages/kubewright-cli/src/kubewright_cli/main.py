@@ -1,0 +1,117 @@
+"""The command line's entry: finds the command, and tells errors in one line.
+
+Exit status: 0 done; 1 it failed, or what was asked about does not hold, and a line on standard error says why and what
+to do; 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+import click
+from click.exceptions import NoSuchCommand
+from click.shell_completion import CompletionItem
+
+from kubewright.machinery.errors import Forbidden, KubewrightError
+
+_SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Make a project": {
+        "init": "Make a project of an empty folder.",
+        "create": "Add a kind or a controller to it.",
+        "edit": "Change what it is made for.",
+    },
+    "Write manifests": {
+        "generate": "Write manifests, a chart, or a client package from the program.",
+    },
+    "Work on it": {
+        "up": "Start an embedded control plane.",
+        "install": "Install the CRDs of this project.",
+        "run": "Run the operator of this project.",
+        "uninstall": "Remove the CRDs of this project, and every object of their kinds.",
+    },
+    "Ship it": {
+        "image": "Build and push an image, without a container engine.",
+        "deploy": "Deploy the operator to a cluster.",
+        "undeploy": "Remove it, and its CRDs with every object of their kinds.",
+        "logs": "Print what the deployed manager wrote.",
+        "status": "Show what the operator manages, and what has not converged.",
+        "doctor": "Look for what is wrong, and say what to do.",
+    },
+    "Help": {
+        "completion": "Print the completion script of a shell.",
+    },
+}
+"""Each is a module of `kubewright_cli` with a click command `command`. Imported when it is run: help stays quick."""
+
+_COMMANDS: Final = {name: text for section in _SECTIONS.values() for name, text in section.items()}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"kubewright_cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            raise NoSuchCommand(name, possibilities=_COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands by what is said of them here: a shell that asks need not wait for all their modules."""
+        found = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, _COMMANDS))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in commands.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KubewrightError as error:
+            from kubewright.manager._program import explained  # help, and wrong command lines, need not wait for it
+
+            way_out = "; use an account that may: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
+            raise click.ClickException(f"{explained(error)}{way_out}") from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--no-color", is_flag=True, help="Print no colours; the same as NO_COLOR=1 in the environment.")
+@click.version_option(package_name="kubewright", message="kubewright %(version)s")
+@click.pass_context
+def cli(context: click.Context, no_color: bool) -> None:
+    """Build, test and run Kubernetes operators in Python.
+
+    \b
+    From an empty folder to an operator at work:
+      kubewright init --domain example.com
+      kubewright create api --version v1 --kind WebServer
+      kubewright run --embedded --reload
+
+    \b
+    `kubewright <command> --help` has examples for each command.
+    """
+    if no_color or os.environ.get("NO_COLOR"):
+        context.color = False
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)  # who reads from a pipe or a file sees each line at once
+    sys.exit(cli())

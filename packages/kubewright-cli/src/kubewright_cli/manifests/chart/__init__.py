@@ -1,0 +1,75 @@
+"""`dist/chart`: the deployment as a Helm chart.
+
+values     the default values, from settings, and values.yaml        version    a version of a project as SemVer
+rbac, crds templates made from documents                             templates/ those that are the same for every chart
+
+With its default values, and a release of the project's name in the settings' namespace, it makes what
+`dist/install.yaml` holds but the Namespace, with labels that tell of the release. Templates are valid as they stand; in
+a chart their helpers have the chart's name instead of `chart`, since a chart shares one space of names with all that it
+depends on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files as package_files
+from typing import Final
+
+from kubewright.machinery import yaml
+from kubewright_cli.manifests.chart import crds
+from kubewright_cli.manifests.chart import rbac
+from kubewright_cli.manifests.chart import values
+from kubewright_cli.manifests.chart.version import semantic
+from kubewright_cli.manifests.generated import HEADER
+from kubewright_cli.manifests.manifests import Manifests
+from kubewright_cli.manifests.settings import Settings
+
+_STATIC: Final = {
+    "_helpers.tpl": "_helpers.tpl",
+    "NOTES.txt": "NOTES.txt",
+    "manager.yaml": "manager/manager.yaml",
+    "service_account.yaml": "rbac/service_account.yaml",
+    "metrics_service.yaml": "metrics/metrics_service.yaml",
+    "monitor.yaml": "prometheus/monitor.yaml",
+    "allow-metrics-traffic.yaml": "network-policy/allow-metrics-traffic.yaml",
+}
+"""Templates that are the same for every chart, and where they are in it."""
+
+_IGNORED: Final = (".git", ".gitignore", ".DS_Store", "*.swp", "*.bak", "*.orig", "*~", ".idea/", ".vscode/", "*.tgz")
+
+
+def files(manifests: Manifests) -> dict[str, str]:
+    """What is in `dist/chart`: text by path. Raises ConfigError for a version that is none."""
+    settings = manifests.settings
+    chart = {
+        "Chart.yaml": f"{HEADER}\n{_chart(settings)}",
+        "values.yaml": f"{HEADER}\n{values.text(manifests)}",
+        "values.schema.json": values.schema_text(),
+        ".helmignore": "\n".join((HEADER, *_IGNORED, "")),
+    }
+    templates = dict(_templates(manifests))
+    return {f"dist/chart/{path}": text for path, text in (chart | templates).items()}
+
+
+def _templates(manifests: Manifests) -> Iterator[tuple[str, str]]:
+    folder = package_files(__name__) / "templates"
+    made = {**rbac.templates(manifests), **crds.templates(manifests)}
+    static = {path: (folder / name).read_text() for name, path in _STATIC.items()}
+    for path, text in (static | made).items():
+        yield f"templates/{path}", re.sub(r'"chart\.', f'"{manifests.settings.name}.', text)
+
+
+def _chart(settings: Settings) -> str:
+    version = semantic(settings.version)
+    return yaml.dump(
+        {
+            "apiVersion": "v2",
+            "name": settings.name,
+            "description": settings.description or f"The operator {settings.name}, and the kinds that it serves.",
+            "type": "application",
+            "version": version,
+            "appVersion": settings.version,
+            "keywords": ["kubernetes", "operator"],
+        }
+    )

@@ -1,0 +1,116 @@
+"""The values of a chart: its schema says which there are and what they mean, settings say what they are at first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files as package_files
+from typing import Any
+
+from kubewright.machinery import yaml
+from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_cli.manifests.manifests import Manifests
+from kubewright_cli.manifests.workload import (
+    HEALTH_PORT,
+    METRICS_PORT,
+    environment,
+    image_parts,
+    pod_security_context,
+    security_context,
+)
+from kubewright.models._values import plain
+
+
+def schema_text() -> str:
+    """What is in values.schema.json."""
+    return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
+
+
+def schema() -> JSONObject:
+    """The JSON schema of the values, with a description of each."""
+    found: JSONObject = json.loads(schema_text())
+    return found
+
+
+def text(manifests: Manifests) -> str:
+    """What is in values.yaml: the default values, each with its description."""
+    return "\n".join(_lines(defaults(manifests), schema(), 0)).lstrip("\n") + "\n"
+
+
+def defaults(manifests: Manifests) -> JSONObject:
+    """The values that make what the settings say."""
+    settings = manifests.settings
+    name, tag, digest = image_parts(settings.image)
+    own_environment = [each for each in environment(settings) if each["name"] in settings.env]
+    return {
+        "nameOverride": "",
+        "fullnameOverride": "",
+        "commonLabels": settings.labels,
+        "commonAnnotations": settings.annotations,
+        "manager": {
+            "replicas": settings.replicas,
+            "image": {
+                "repository": name,
+                "tag": tag,
+                "digest": digest,
+                "pullPolicy": settings.image_pull_policy or "",
+            },
+            "imagePullSecrets": [{"name": each} for each in settings.image_pull_secrets],
+            "args": list(settings.args),
+            "env": own_environment,
+            "resources": plain(settings.resources),
+            "pod": {"labels": settings.pod_labels, "annotations": settings.pod_annotations},
+            "podSecurityContext": pod_security_context(),
+            "securityContext": security_context(),
+            "nodeSelector": settings.node_selector,
+            "tolerations": [plain(each) for each in settings.tolerations],
+            "affinity": plain(settings.affinity) if settings.affinity else {},
+            "topologySpreadConstraints": [plain(each) for each in settings.topology_spread_constraints],
+            "priorityClassName": settings.priority_class,
+            "terminationGracePeriodSeconds": manifests.program.termination_grace_period,
+            "healthProbe": {"port": HEALTH_PORT},
+            "extraVolumes": [],
+            "extraVolumeMounts": [],
+        },
+        "leaderElection": {"enabled": settings.leader_election},
+        "watchNamespaces": _watched(manifests),
+        "rbac": {"helpers": {"enabled": settings.rbac_helpers}},
+        "serviceAccount": {"enabled": True, "name": "", "annotations": {}},
+        "crd": {"enabled": True, "keep": True},
+        "metrics": {
+            "enabled": settings.metrics != "off",
+            "secure": settings.metrics != "http",
+            "port": METRICS_PORT,
+            "certificateSecret": settings.metrics_certificate,
+        },
+        "prometheus": {"enabled": settings.prometheus},
+        "networkPolicy": {"enabled": settings.network_policy},
+    }
+
+
+def _watched(manifests: Manifests) -> str | list[str]:
+    chosen = manifests.settings.watch_namespaces
+    if chosen == "all" and manifests.program.namespaces:
+        return list(manifests.program.namespaces)
+    return chosen if isinstance(chosen, str) else list(chosen)
+
+
+def _lines(values: JSONObject, known: JSONObject, depth: int) -> Iterator[str]:
+    """YAML with a comment before each key; a section of its own gets room."""
+    indent = "  " * depth
+    for key, value in values.items():
+        about = known["properties"][key]
+        if depth == 0:
+            yield ""
+        yield f"{indent}# {about['description']}"
+        if "properties" in about:
+            yield f"{indent}{key}:"
+            yield from _lines(value, about, depth + 1)
+        else:
+            yield from (f"{indent}{line}" for line in _plain(key, value))
+
+
+def _plain(key: str, value: Any) -> list[str]:
+    if value == "" or (not value and (is_object(value) or is_array(value))):
+        return [f"{key}: {json.dumps(value)}"]
+    return yaml.dump({key: value}).splitlines()

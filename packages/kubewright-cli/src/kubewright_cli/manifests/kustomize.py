@@ -1,0 +1,90 @@
+"""`config/`: kustomize folders in kubebuilder's layout, so that what people know of its projects holds here.
+
+`config/default` is the deployment. What a team changes for a cluster of its own is an overlay that names
+`config/default` as its base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kubewright.machinery import yaml
+from kubewright.machinery.json import JSONObject
+from kubewright_cli.manifests.generated import HEADER
+from kubewright_cli.manifests.manifests import Files, Manifests, crd_folder
+from kubewright_cli.manifests.workload import image_parts
+
+FOLDERS: Final = tuple(
+    f"config/{name}" for name in ("crd", "rbac", "manager", "default", "prometheus", "network-policy", "samples")
+)
+"""Where the files are; other folders in `config/` are people's."""
+
+_ABOUT: Final = {
+    "metrics_reader_role": "Bind it to the ServiceAccount that scrapes the metrics.",
+    "admin_role": "Not the operator's: for those who may do everything with objects of this kind.",
+    "editor_role": "Not the operator's: for those who create, change and delete objects of this kind.",
+    "viewer_role": "Not the operator's: for those who look at objects of this kind.",
+    "metrics_service": "Where the metrics are reached.",
+    "monitor": "For Prometheus' operator. Deployed with `prometheus = true`.",
+    "allow-metrics-traffic": "Who reaches the metrics. Deployed with `network-policy = true`.",
+}
+"""Comments, by the end of a file's name."""
+
+
+def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
+    """What is in `config/`: text by path. `samples` are the names of the files in `config/samples`, people's own."""
+    out: dict[str, str] = {}
+    for folder, documents in manifests.folders.items():
+        above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
+        out |= _folder(folder, documents, above, **_fields(folder, manifests))
+    return out | _samples(samples)
+
+
+def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[str, str]:
+    """The part of `files` that needs no program: CRDs and samples."""
+    return _folder("crd", crd_folder(crds), []) | _samples(samples)
+
+
+def _folder(folder: str, documents: Files, above: list[str], **fields: object) -> dict[str, str]:
+    """The files of a folder, and its kustomization, which has `above` before them."""
+    out = {f"config/{folder}/{name}.yaml": _text(each, _about(name)) for name, each in documents.items()}
+    if resources := [*above, *(f"{name}.yaml" for name in documents)]:
+        out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **fields)
+    return out
+
+
+def _samples(names: Iterable[str]) -> dict[str, str]:
+    found = sorted(names)
+    return {"config/samples/kustomization.yaml": _kustomization(found)} if found else {}
+
+
+def _fields(folder: str, manifests: Manifests) -> JSONObject:
+    """What a kustomization says beside its resources."""
+    settings = manifests.settings
+    if folder == "manager":
+        return {"images": [_image(settings.image)]}
+    if folder == "default":
+        namespace = {} if manifests.spans_namespaces else {"namespace": settings.namespace}
+        return {**namespace, "namePrefix": settings.name_prefix}
+    return {}
+
+
+def _image(image: str) -> JSONObject:
+    """As `kustomize edit set image controller=...` would write it."""
+    name, tag, digest = image_parts(image)
+    chosen = {"newTag": tag, "digest": digest}
+    return {"name": "controller", "newName": name, **{key: value for key, value in chosen.items() if value}}
+
+
+def _kustomization(resources: Iterable[str], **fields: object) -> str:
+    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    return _text([{**head, "resources": list(resources), **fields}])
+
+
+def _text(documents: list[JSONObject], about: str = "") -> str:
+    return f"{HEADER}\n{f'# {about}{chr(10)}' if about else ''}{yaml.dump(*documents)}"
+
+
+def _about(name: str) -> str:
+    return next((text for end, text in _ABOUT.items() if name.endswith(end)), "")

@@ -1,0 +1,130 @@
+"""The documents of a deployment: as they stand in `config/`, and as a cluster is given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kubewright.machinery.json import JSONObject
+from kubewright.manager import Manager
+from kubewright_cli.manifests import metrics
+from kubewright_cli.manifests import rbac
+from kubewright_cli.manifests import workload
+from kubewright_cli.manifests.names import SHORT, Names
+from kubewright_cli.manifests.program import Program
+from kubewright_cli.manifests.settings import Settings
+from kubewright.models import CustomResource
+
+Files: TypeAlias = dict[str, list[JSONObject]]
+"""Documents by file, without `.yaml`."""
+Folders: TypeAlias = dict[str, Files]
+"""The same by folder, as in `config/`."""
+
+_MANAGED_BY: Final = "kubewright"
+_PLACEHOLDER: Final = "controller:latest"
+"""The image in `config/`, which the kustomization of `config/manager` puts the right one in for."""
+
+_ORDER: Final = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "Service",
+    "Deployment",
+)
+"""In which kinds are created, and kustomize prints them; others come after these, by group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What a deployment is made of."""
+
+    program: Program
+    settings: Settings
+
+    def with_image(self, image: str) -> Manifests:
+        """The same with another image of the manager."""
+        return replace(self, settings=msgspec.structs.replace(self.settings, image=image))
+
+    @property
+    def crds(self) -> list[JSONObject]:
+        """The CustomResourceDefinitions of the project."""
+        return list(self.program.crds)
+
+    def objects(self) -> list[JSONObject]:
+        """What a cluster is given, complete, in the order to create it: what `dist/install.yaml` holds.
+
+        To take it away again, go backwards.
+        """
+        folders = self._folders(Names.with_prefix(self.settings.name_prefix, self.settings.namespace))
+        found = [each for name in self.deployed for file in folders[name].values() for each in file]
+        return sorted(found, key=_place)
+
+    @property
+    def folders(self) -> Folders:
+        """What stands in `config/`, with short names; kustomizations apart."""
+        names = Names.with_prefix("", self.settings.namespace) if self.spans_namespaces else SHORT
+        return self.with_image(_PLACEHOLDER)._folders(names)
+
+    @property
+    def spans_namespaces(self) -> bool:
+        """Whether some of it is in other namespaces than the manager's: kustomize is not to put all of it in one."""
+        named = self.program.lease_namespace or self.program.namespaces
+        return bool(named) or self.settings.watch_namespaces not in ("all", "own")
+
+    @property
+    def deployed(self) -> tuple[str, ...]:
+        """The folders that `config/default` is made of."""
+        chosen = {"prometheus": self.settings.prometheus, "network-policy": self.settings.network_policy}
+        return tuple(name for name, files in self.folders.items() if files and chosen.get(name, True))
+
+    def _folders(self, names: Names) -> Folders:
+        program, settings = self.program, self.settings
+        folders: Folders = {
+            "rbac": rbac.documents(program, settings, names),
+            "manager": workload.documents(program, settings, names),
+            "default": {},
+            "prometheus": {},
+            "network-policy": {},
+        }
+        if settings.metrics != "off":
+            folders["default"] = {"metrics_service": [metrics.service(settings, names)]}
+            folders["prometheus"] = {"monitor": [metrics.monitor(settings, names)]}
+            folders["network-policy"] = {"allow-metrics-traffic": [metrics.policy(settings, names)]}
+        for files in folders.values():
+            for documents in files.values():
+                for each in documents:
+                    self._label(each)
+        return {"crd": crd_folder(program.crds), **folders}
+
+    def _label(self, document: JSONObject) -> None:
+        metadata = document["metadata"]
+        own = {"app.kubernetes.io/name": self.settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
+        metadata["labels"] = {**metadata.get("labels", {}), **self.settings.labels, **own}
+        if self.settings.annotations:
+            metadata["annotations"] = dict(self.settings.annotations)
+
+
+def crd_folder(crds: Iterable[JSONObject]) -> Files:
+    """The folder `crd`."""
+    return {f"bases/{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in crds}
+
+
+def render(manager: Manager, kinds: Iterable[type[CustomResource]], settings: Settings) -> Manifests:
+    """What has to be in a cluster for `manager` to run as `settings` say; `kinds` are the project's own, all versions.
+
+    Raises ModelError for kinds that can't be served.
+    """
+    return Manifests(Program.of(manager, kinds), settings)
+
+
+def _place(document: JSONObject) -> tuple[int, str, str, str]:
+    kind, metadata = document["kind"], document["metadata"]
+    place = _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+    return place, document["apiVersion"], metadata.get("namespace", ""), metadata["name"]

@@ -1,0 +1,178 @@
+"""The folder `manager`: the Namespace and the Deployment.
+
+The Pod keeps to the `restricted` pod security standard: nobody's user, no rights to gain, a root that can't be
+written, the runtime's seccomp profile. It starts the image as the image says, with flags that follow from the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kubewright.machinery.json import JSONObject
+from kubewright_cli.manifests.names import MANAGER, Names
+from kubewright_cli.manifests.program import Program
+from kubewright_cli.manifests.settings import Settings
+from kubewright.models._values import plain
+
+HEALTH_PORT: Final = 8081
+METRICS_PORT: Final = 8443
+USER: Final = 65532
+"""Nobody's, as distroless images have it."""
+_CERTIFICATE: Final = "metrics-certificate"
+_CERTIFICATES: Final = "/etc/metrics-certificate"
+OWN_NAMESPACE: Final = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+
+
+def documents(program: Program, settings: Settings, names: Names) -> dict[str, list[JSONObject]]:
+    """By file, without `.yaml`."""
+    return {"manager": [_namespace(settings, names), _deployment(program, settings, names)]}
+
+
+def selector(settings: Settings) -> dict[str, str]:
+    """The labels by which the manager's Pods are found."""
+    return {"app.kubernetes.io/name": settings.name, "control-plane": MANAGER}
+
+
+def _namespace(settings: Settings, names: Names) -> JSONObject:
+    labels = {
+        "control-plane": MANAGER,
+        "pod-security.kubernetes.io/enforce": settings.enforced_pod_security,
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace, "labels": labels}}
+
+
+def _deployment(program: Program, settings: Settings, names: Names) -> JSONObject:
+    found = selector(settings)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": names.of(MANAGER),
+            "namespace": names.namespace,
+            "labels": {"control-plane": MANAGER},
+        },
+        "spec": {
+            "replicas": settings.replicas,
+            "selector": {"matchLabels": found},
+            "template": {
+                "metadata": {
+                    "labels": {**settings.labels, **settings.pod_labels, **found},
+                    "annotations": {"kubectl.kubernetes.io/default-container": "manager", **settings.pod_annotations},
+                },
+                "spec": _pod(program, settings, names),
+            },
+        },
+    }
+
+
+def _pod(program: Program, settings: Settings, names: Names) -> JSONObject:
+    pod: JSONObject = {
+        "serviceAccountName": names.account,
+        "securityContext": pod_security_context(),
+        "terminationGracePeriodSeconds": program.termination_grace_period,
+        "containers": [_container(settings)],
+        "volumes": list(_volumes(settings)),
+        "imagePullSecrets": [{"name": each} for each in settings.image_pull_secrets],
+        "nodeSelector": settings.node_selector,
+        "tolerations": [plain(each) for each in settings.tolerations],
+        "affinity": plain(settings.affinity),
+        "topologySpreadConstraints": spread(settings),
+        "priorityClassName": settings.priority_class,
+    }
+    return _stated(pod)
+
+
+def _container(settings: Settings) -> JSONObject:
+    container: JSONObject = {
+        "name": "manager",
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "args": list(flags(settings)),
+        "env": environment(settings),
+        "ports": list(_ports(settings)),
+        "securityContext": security_context(),
+        "livenessProbe": _probe("/healthz", delay=15, period=20),
+        "readinessProbe": _probe("/readyz", delay=5, period=10),
+        "resources": plain(settings.resources),
+        "volumeMounts": list(_mounts(settings)),
+    }
+    return _stated(container)
+
+
+def flags(settings: Settings) -> Iterator[str]:
+    """What the image is started with; what is not wanted is said too, since the program may have it on."""
+    yield "--leader-elect" if settings.leader_election else "--leader-elect=false"
+    yield f"--health-probe-bind-address=:{HEALTH_PORT}"
+    yield f"--metrics-bind-address={f':{METRICS_PORT}' if settings.metrics != 'off' else '0'}"
+    if settings.metrics != "off":
+        yield "--metrics-secure" if settings.metrics == "https" else "--metrics-secure=false"
+    if settings.metrics_certificate:
+        yield f"--metrics-cert-path={_CERTIFICATES}"
+    if settings.watch_namespaces == "own":
+        yield f"--namespace=$({OWN_NAMESPACE['name']})"
+    elif settings.watch_namespaces != "all":
+        yield f"--namespace={','.join(settings.watch_namespaces)}"
+    yield from settings.args
+
+
+def image_parts(image: str) -> tuple[str, str, str]:
+    """Name, tag and digest of an image; `latest` where it has neither of the latter."""
+    name, _, digest = image.partition("@")
+    path, _, last = name.rpartition("/")
+    last, _, tag = last.partition(":")
+    return f"{path}/{last}" if path else last, tag or ("" if digest else "latest"), digest
+
+
+def environment(settings: Settings) -> list[JSONObject]:
+    """The container's environment as Kubernetes has it, in the order of the settings."""
+    own = [OWN_NAMESPACE] if settings.watch_namespaces == "own" else []
+    return own + [
+        {"name": name, "value": value} if isinstance(value, str) else {"name": name, "valueFrom": plain(value)}
+        for name, value in settings.env.items()
+    ]
+
+
+def spread(settings: Settings) -> list[JSONObject]:
+    """The topology spread constraints; without a selector they would be about no Pod at all."""
+    found = {"labelSelector": {"matchLabels": selector(settings)}}
+    return [{**found, **plain(each)} for each in settings.topology_spread_constraints]
+
+
+def pod_security_context() -> JSONObject:
+    return {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def security_context() -> JSONObject:
+    return {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+
+
+def _ports(settings: Settings) -> Iterator[JSONObject]:
+    yield {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}
+    if settings.metrics != "off":
+        yield {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
+
+
+def _volumes(settings: Settings) -> Iterator[JSONObject]:
+    yield {"name": "tmp", "emptyDir": {}}
+    if settings.metrics_certificate:
+        yield {"name": _CERTIFICATE, "secret": {"secretName": settings.metrics_certificate}}
+
+
+def _mounts(settings: Settings) -> Iterator[JSONObject]:
+    yield {"name": "tmp", "mountPath": "/tmp"}
+    if settings.metrics_certificate:
+        yield {"name": _CERTIFICATE, "mountPath": _CERTIFICATES, "readOnly": True}
+
+
+def _probe(path: str, *, delay: int, period: int) -> JSONObject:
+    return {
+        "httpGet": {"path": path, "port": HEALTH_PORT},
+        "initialDelaySeconds": delay,
+        "periodSeconds": period,
+    }
+
+
+def _stated(structure: dict[str, Any]) -> JSONObject:
+    """Without what is not set."""
+    return {key: value for key, value in structure.items() if value not in (None, "", [], {})}

@@ -1,0 +1,131 @@
+"""The project that a command works on: its settings, the program that they name, and the kinds of its API.
+
+The kinds are those in the modules of the package `api` beside the program's module (`webserver_operator.api`), in all
+their versions and with or without a controller. Without that package they are those that its controllers are for. Of a
+project without a Manager, the settings name the package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager import Manager
+from kubewright_cli.manifests import Manifests, Settings, render
+from kubewright_cli.manifests.settings import NO_MANAGER
+from kubewright.models import CustomResource
+from kubewright.models._kinds import kinds_of
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """An operator's project."""
+
+    root: Path
+    settings: Settings
+    program: Manager | None
+    """None for a project that runs without one."""
+    kinds: list[type[CustomResource]]
+    """The kinds of its API, in each of their versions; in the order of kinds and versions."""
+
+    @classmethod
+    def load(cls, start: Path | None = None) -> Project:
+        """The project of the folder `start` (by default the current one) or of the nearest folder above it.
+
+        Raises ConfigError when there is none, when its settings are wrong, or its program can't be imported.
+        """
+        root = find_root(start)
+        settings = Settings.read(root / "pyproject.toml")
+        _import_from(root)
+        if settings.kinds:
+            return cls(root, settings, None, _kinds_in(root, settings.kinds))
+        manager = _load_manager(root, settings.manager)
+        return cls(root, settings, manager, _kinds(root, settings.manager, manager))
+
+    @property
+    def manager(self) -> Manager:
+        """The program's Manager. Raises ConfigError for a project that runs without one."""
+        if self.program is None:
+            raise ConfigError(f"{self.root / 'pyproject.toml'}: {NO_MANAGER}")
+        return self.program
+
+    def manifests(self) -> Manifests:
+        """What a cluster needs to run it. Raises ConfigError for a project that runs without a Manager."""
+        return render(self.manager, self.kinds, self.settings)
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The folder `start` (by default the current one), or the nearest above it, that has a pyproject.toml."""
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file():
+            return folder
+    raise ConfigError(f"no pyproject.toml in {start} or above it; run this in the folder of an operator's project")
+
+
+def _import_from(root: Path) -> None:
+    for folder in (root / "src", root):
+        if folder.is_dir() and str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+
+
+def _load_manager(root: Path, reference: str) -> Manager:
+    module_name, _, variable = reference.partition(":")
+    try:
+        module = _import(root, module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f'{root / "pyproject.toml"}: there is no module "{module_name}" (tool.kubewright.manager)'
+        ) from error
+    found = getattr(module, variable or "manager", None)
+    if not isinstance(found, Manager):
+        raise ConfigError(f'"{reference}" (tool.kubewright.manager) is not a Manager, but {type(found).__name__}')
+    return found
+
+
+def _kinds(root: Path, reference: str, manager: Manager) -> list[type[CustomResource]]:
+    parent = reference.partition(":")[0].rpartition(".")[0]
+    if parent and importlib.util.find_spec(f"{parent}.api") is not None:
+        return _kinds_in(root, f"{parent}.api")
+    kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
+    return sorted(kinds, key=lambda kind: kind.__api__.kind)
+
+
+def _kinds_in(root: Path, name: str) -> list[type[CustomResource]]:
+    try:
+        package = _import(root, name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f'{root / "pyproject.toml"}: there is no module "{name}" (tool.kubewright.kinds)') from error
+    try:
+        return kinds_of(package)
+    except Exception as error:
+        raise _import_failed(root, package.__name__, error) from error
+
+
+def _import(root: Path, name: str) -> ModuleType:
+    """The module of that name. Raises ModuleNotFoundError when there is none, and ConfigError when it fails."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise _import_failed(root, name, error) from error
+    except Exception as error:
+        raise _import_failed(root, name, error) from error
+
+
+def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
+    """What went wrong, and where in the project: a traceback would show more of this command than of the program."""
+    if isinstance(error, SyntaxError):
+        file, line, what = error.filename, error.lineno, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
+        file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, str(error)
+    return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{module}")')

@@ -1,0 +1,195 @@
+"""Which files `init`, `create` and `edit` write, and what is in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from kubewright_cli.scaffold.changes import Changes
+from kubewright_cli.scaffold.names import module_name
+from kubewright_cli.scaffold.program import LINE_LENGTH, ControllerImport, with_controller
+from kubewright_cli.scaffold.record import FILE, Record, Resource
+from kubewright_cli.scaffold.templates import render
+
+KEPT: Final = ("LICENSE", "README.md")
+"""What a folder that becomes a project may hold: a repository often begins with these."""
+_WORKFLOWS: Final = {"lint": "Lint", "test": "Tests", "test-e2e": "E2E tests"}
+_FILES: Final = {
+    "pyproject.toml": "pyproject.toml",
+    "Makefile": "Makefile",
+    "Dockerfile": "Dockerfile",
+    ".dockerignore": "dockerignore",
+    ".gitignore": "gitignore",
+    "README.md": "README.md",
+    "tests/conftest.py": "conftest.py",
+    "tests/test_operator.py": "test_operator.py",
+    "tests/test_e2e.py": "test_e2e.py",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Packaging:
+    """What packaging says of a project."""
+
+    python: str
+    """The oldest Python that it supports, and the one of its image: `3.12`."""
+    license: str = ""
+    """An SPDX expression."""
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What `create` is about to do."""
+
+    changes: Changes
+    by_hand: ControllerImport | None
+    """What its author has to add to main.py: it is not as `init` wrote it."""
+
+
+def project(root: Path, record: Record, packaging: Packaging) -> Changes:
+    """A new project. Files of `KEPT` that are there already stay."""
+    changes = Changes(root)
+    source = f"src/{record.package}"
+    values = {
+        "name": record.name,
+        "package": record.package,
+        "namespaced": record.namespaced,
+        "python": packaging.python,
+        "license": packaging.license,
+        "owner": packaging.owner,
+        "version": _compatible(version("kubewright")),
+        "line_length": LINE_LENGTH,
+    }
+    for path, template in _FILES.items():
+        if path not in KEPT or not (root / path).exists():
+            changes.create(path, render(template, **values))
+    for target, title in _WORKFLOWS.items():
+        text = render("workflow.yml", target=target, title=title, python=packaging.python)
+        changes.create(f".github/workflows/{target}.yml", text)
+    changes.create(f"{source}/__init__.py", f'"""The operator {record.name}."""\n')
+    changes.create(f"{source}/main.py", render("main.py", **values))
+    changes.create(f"{source}/api/__init__.py", '"""The API: the kinds of this operator."""\n')
+    changes.create(f"{source}/controller/__init__.py", '"""The controllers, one module for each kind."""\n')
+    changes.create(FILE, record.text())
+    return changes
+
+
+def api(root: Path, record: Record, resource: Resource) -> Addition:
+    """A kind, or another version of one; with a controller when the resource has one."""
+    changes, by_hand = Changes(root), None
+    others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
+    values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
+    _packages(root, changes, resource.path)
+    changes.create(_source(resource.path), render("api.py", **values))
+    if resource.controller:
+        by_hand = _controller(root, record, resource, changes, "controller.py")
+    if others:
+        values |= {"first": others[0], "versions": sorted((others[0], resource), key=lambda each: each.path)}
+    changes.create(_test(record, resource, another=bool(others)), render(_test_template(resource, others), **values))
+    changes.edit(FILE, record.having(resource).text())
+    return Addition(changes, by_hand)
+
+
+def controller(root: Path, record: Record, resource: Resource) -> Addition:
+    """A controller for a kind that is there: one of the project, or one of Kubernetes."""
+    template = "controller.py" if resource.api else "controller_builtin.py"
+    changes = Changes(root)
+    by_hand = _controller(root, record, resource, changes, template)
+    changes.edit(FILE, record.having(replace(resource, controller=True)).text())
+    return Addition(changes, by_hand)
+
+
+def module_path(record: Record, part: str, group: str, *rest: str) -> str:
+    """The module of a kind in `api` or `controller`; in a project of several groups it is in a package of its group."""
+    groups = [module_name(group)] if record.multigroup and group else []
+    return ".".join([record.package, part, *groups, *rest])
+
+
+def _controller(
+    root: Path, record: Record, resource: Resource, changes: Changes, template: str
+) -> ControllerImport | None:
+    """Gives what its author has to add to main.py."""
+    path = module_path(record, "controller", resource.group, resource.module)
+    package, _, module = path.rpartition(".")
+    in_group = record.multigroup and resource.group
+    values = _values(record, resource)
+    if in_group:
+        values["controller_name"] = f"{resource.group}-{resource.kind.lower()}".replace(".", "-")
+    _packages(root, changes, path)
+    changes.create(_source(path), render(template, **values))
+    alias = f"{module_name(resource.group)}_{module}" if in_group else ""
+    added = ControllerImport(package, module, alias)
+    main = f"src/{record.package}/main.py"
+    present = (root / main).read_text() if (root / main).is_file() else ""
+    edited = with_controller(present, "manager", added)
+    if edited is not None:
+        changes.edit(main, edited)
+    return added if edited is None else None
+
+
+def _values(record: Record, resource: Resource) -> dict[str, object]:
+    return {
+        "name": record.name,
+        "package": record.package,
+        "kind": resource.kind,
+        "version": resource.version,
+        "path": resource.path,
+        "plural": resource.plural,
+        "resource": resource.resource,
+        "api_group": resource.api_group,
+        "api_version": resource.api_version,
+        "namespaced": resource.namespaced,
+        "controller_name": "",
+    }
+
+
+def _packages(root: Path, changes: Changes, module: str) -> None:
+    """The packages above a module, where they are missing."""
+    parts = module.split(".")[:-1]
+    for depth in range(2, len(parts) + 1):
+        path = f"src/{'/'.join(parts[:depth])}/__init__.py"
+        if not (root / path).exists():
+            changes.create(path, f'"""{_about(parts[1:depth])}"""\n')
+
+
+def _about(parts: list[str]) -> str:
+    match parts:
+        case ["api"]:
+            return "The API: the kinds of this operator."
+        case ["controller"]:
+            return "The controllers, one module for each kind."
+        case ["api", *_, last] if last.startswith("v") and last[1:2].isdigit():
+            return f"Version {last}."
+        case _:
+            return f"The group {parts[-1]}."
+
+
+def _source(module: str) -> str:
+    return f"src/{module.replace('.', '/')}.py"
+
+
+def _test_template(resource: Resource, others: list[Resource]) -> str:
+    if resource.controller:
+        return "test_kind.py"
+    return "test_version.py" if others else "test_kind_alone.py"
+
+
+def _test(record: Record, resource: Resource, *, another: bool) -> str:
+    """Where a kind's test is; another version of it has one of its own."""
+    group = f"{module_name(resource.group)}_" if record.multigroup and resource.group else ""
+    return f"tests/test_{group}{resource.module}{f'_{resource.version}' if another else ''}.py"
+
+
+def _sample(resource: Resource) -> str:
+    """Where `kubewright generate` writes the first sample, once the types are as they should be."""
+    group = resource.api_group.partition(".")[0]
+    return f"config/samples/{group}_{resource.version}_{resource.kind.lower()}.yaml"
+
+
+def _compatible(release: str) -> str:
+    """The first release that has all that this one has: `0.3.2` -> `0.3.0`."""
+    major, minor, *_ = release.split(".")
+    return f"{major}.{minor}.0"

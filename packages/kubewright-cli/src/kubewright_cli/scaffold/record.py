@@ -1,0 +1,191 @@
+"""PROJECT: what was scaffolded, in kubebuilder's format (https://book.kubebuilder.io/reference/project-config).
+
+The record says what has a place in the project already, so that `create` adds to it rather than over it. Settings of
+what is generated are not in it but in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from kubewright_cli.scaffold.names import module_name, qualified_group
+from kubewright.machinery import yaml
+from kubewright.machinery.errors import ConfigError, DecodeError
+from kubewright.machinery.json import JSONObject
+from kubewright.models._plural import plural_of
+
+FILE: Final = "PROJECT"
+_LAYOUT: Final = "kubewright/v1"
+_HEADER: Final = (
+    "# What `kubewright init` and `kubewright create` have written. Not to be edited; settings are in pyproject.toml.\n"
+)
+
+
+def project_root() -> Path:
+    """The current folder, or the nearest above it, that has a record. Raises ConfigError."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise ConfigError(f"there is no {FILE} in {here} or above it; `kubewright init` makes a project of a folder")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One version of a kind that the project has to do with."""
+
+    group: str
+    """As it was given: without the domain."""
+    domain: str
+    version: str
+    kind: str
+    path: str
+    """The module of its class: `fleet.api.v1.frigate`."""
+    api: bool = True
+    """The kind is the project's own."""
+    controller: bool = False
+    namespaced: bool = True
+    plural: str = ""
+    """In lower case; given where it is not what English makes of the kind."""
+
+    @property
+    def api_group(self) -> str:
+        return qualified_group(self.group, self.domain)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.api_group}/{self.version}" if self.api_group else self.version
+
+    @property
+    def resource(self) -> str:
+        """What its URLs have: `frigates`."""
+        return self.plural or plural_of(self.kind.lower())
+
+    @property
+    def module(self) -> str:
+        """The last part of the names of its modules."""
+        return module_name(self.kind)
+
+    def document(self) -> JSONObject:
+        content: JSONObject = {"group": self.group, "kind": self.kind, "path": self.path, "version": self.version}
+        if self.api:
+            scope: JSONObject = {"namespaced": True} if self.namespaced else {}
+            content |= {"api": {"crdVersion": "v1"} | scope, "domain": self.domain, "plural": self.plural}
+        else:
+            content["core"] = True
+        if self.controller:
+            content["controller"] = True
+        return {key: value for key, value in content.items() if value != ""}
+
+    @classmethod
+    def of(cls, document: JSONObject) -> Resource:
+        api = document.get("api")
+        return cls(
+            group=document.get("group", ""),
+            domain=document.get("domain", ""),
+            version=document["version"],
+            kind=document["kind"],
+            path=document["path"],
+            api=api is not None,
+            controller=document.get("controller", False),
+            namespaced=api is None or api.get("namespaced", False),
+            plural=document.get("plural", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a project consists of."""
+
+    name: str
+    domain: str
+    package: str
+    multigroup: bool = False
+    namespaced: bool = False
+    resources: tuple[Resource, ...] = ()
+
+    @classmethod
+    def load(cls, root: Path) -> Record:
+        """The record of the project in the folder `root`. Raises ConfigError when it can't be read, or is not ours."""
+        path = root / FILE
+        try:
+            document = yaml.load(path.read_text())
+        except (OSError, UnicodeDecodeError, DecodeError) as error:
+            raise ConfigError(f"{path}: {error}") from error
+        if document.get("layout") != [_LAYOUT]:
+            raise ConfigError(f"{path}: layout is {document.get('layout')}, and this command knows {_LAYOUT}")
+        try:
+            return cls(
+                name=document["projectName"],
+                domain=document["domain"],
+                package=document["repo"],
+                multigroup=document.get("multigroup", False),
+                namespaced=document.get("namespaced", False),
+                resources=tuple(Resource.of(each) for each in document.get("resources", [])),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{path} is not as `kubewright init` and `create` write it: {error!r}") from error
+
+    def text(self) -> str:
+        """The content of the file."""
+        document: JSONObject = {
+            "cliVersion": version("kubewright"),
+            "domain": self.domain,
+            "layout": [_LAYOUT],
+            "projectName": self.name,
+            "repo": self.package,
+            "version": "3",
+        }
+        if self.multigroup:
+            document["multigroup"] = True
+        if self.namespaced:
+            document["namespaced"] = True
+        if self.resources:
+            document["resources"] = [each.document() for each in self.resources]
+        return _HEADER + yaml.dump(document)
+
+    def versions_of(self, group: str, kind: str) -> list[Resource]:
+        """What is there of a kind, in the order in which it came."""
+        return [each for each in self.resources if (each.group, each.kind) == (group, kind)]
+
+    def having(self, resource: Resource) -> Record:
+        """The record with `resource` in it: in the place of what was there of that version, or at the end."""
+        key = (resource.group, resource.version, resource.kind)
+        kept = [resource if (each.group, each.version, each.kind) == key else each for each in self.resources]
+        return replace(self, resources=tuple(kept) if resource in kept else (*kept, resource))
+
+    def refuse_clash(self, resource: Resource, *, again: bool) -> None:
+        """Raise ConfigError when a kind has no place in the project; with `again`, one that is there may come again."""
+        others = self.versions_of(resource.group, resource.kind)
+        shown = f"{resource.kind} of {resource.api_version}"
+        if any(each.version == resource.version for each in others) and not again:
+            raise ConfigError(f"{shown} is in this project already; --force writes its files anew")
+        for each in others:
+            if (each.namespaced, each.resource) != (resource.namespaced, resource.resource):
+                raise ConfigError(
+                    f"{resource.kind} is there in {each.version} as {_as_served(each)}, and cannot be "
+                    f"{_as_served(resource)} in {resource.version}: a kind is the same in all versions"
+                )
+            if each.controller and resource.controller and each.version != resource.version:
+                raise ConfigError(f"{resource.kind} has a controller already, of {each.version}: a kind has one")
+        for each in self.resources:
+            if each.api and (each.group, each.resource) == (resource.group, resource.resource) and each not in others:
+                raise ConfigError(
+                    f'the plural "{each.resource}" is that of {each.kind} in {each.api_group}; choose another, --plural'
+                )
+            shorter, longer = sorted((each.kind, resource.kind), key=len)
+            if each.api and each.group == resource.group and longer == f"{shorter}List":
+                raise ConfigError(f'"{longer}" is the kind of a list of {shorter}; choose another, --kind')
+        groups = {each.group for each in self.resources if each.api} - {resource.group}
+        if groups and not self.multigroup:
+            raise ConfigError(
+                f"the kinds of this project are in the group {qualified_group(groups.pop(), self.domain)}; for several "
+                "groups, `kubewright edit --multigroup` first"
+            )
+
+
+def _as_served(resource: Resource) -> str:
+    return f"{'namespaced' if resource.namespaced else 'cluster-wide'} {resource.resource}"

@@ -1,0 +1,28 @@
+"""The files of `cli/templates`, filled in."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import jinja2
+
+from kubewright_cli.scaffold.program import from_import
+
+_FUNCTIONS: Final = {"from_import": from_import}
+
+
+def render(template: str, /, **values: object) -> str:
+    """The text of the template of that name. A value that it needs and does not get is an error."""
+    return _environment().get_template(f"{template}.j2", globals=_FUNCTIONS).render(**values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("kubewright_cli", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

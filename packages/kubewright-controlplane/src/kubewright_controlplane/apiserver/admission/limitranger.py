@@ -1,0 +1,133 @@
+"""LimitRanger: defaults and bounds for what Pods and claims of a namespace ask for.
+
+Follows k8s.io/kubernetes plugin/pkg/admission/limitranger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+Amounts: TypeAlias = Mapping[str, Any]
+
+_ANNOTATION: Final = "kubernetes.io/limit-ranger"
+
+
+class LimitRanger(Plugin):
+    name = "LimitRanger"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def admit(self, attributes: Attributes) -> None:
+        if concerns(attributes, "pods", "CREATE"):
+            assert attributes.object is not None
+            for item in self._items(attributes, "Container"):
+                _set_defaults(attributes.object, item)
+
+    def validate(self, attributes: Attributes) -> None:
+        obj = attributes.object
+        if obj is None or not attributes.namespace:
+            return
+        faults: list[str] = []
+        if concerns(attributes, "pods", "CREATE"):
+            for item in self._items(attributes, "Container"):
+                for container in _containers(obj):
+                    faults += _faults(item, container.get("resources") or {})
+            for item in self._items(attributes, "Pod"):
+                faults += _faults(item, pod_total(obj))
+        elif concerns(attributes, "persistentvolumeclaims", "CREATE", "UPDATE"):
+            requests = {"requests": (obj["spec"].get("resources") or {}).get("requests") or {}}
+            for item in self._items(attributes, "PersistentVolumeClaim"):
+                faults += _faults({**item, "max": {}}, requests)
+                faults += _request_faults(item, requests["requests"])
+        if faults:
+            raise refuse(attributes, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+
+    def _items(self, attributes: Attributes, kind: str) -> Iterator[JSONObject]:
+        for limit_range in self._resources.registry("limitranges").read_all(attributes.namespace):
+            for item in (limit_range.get("spec") or {}).get("limits") or ():
+                if item.get("type") == kind:
+                    yield item
+
+
+def _containers(pod: JSONObject) -> list[JSONObject]:
+    return [*(pod["spec"].get("containers") or ()), *(pod["spec"].get("initContainers") or ())]
+
+
+def _set_defaults(pod: JSONObject, item: JSONObject) -> None:
+    notes: list[str] = []
+    for sort in ("containers", "initContainers"):
+        for container in pod["spec"].get(sort) or ():
+            what = f"{'container' if sort == 'containers' else 'init container'} {container.get('name', '')}"
+            resources: JSONObject = container.setdefault("resources", {})
+            for field, source, noun in (("requests", "defaultRequest", "request"), ("limits", "default", "limit")):
+                given: JSONObject = resources.get(field) or {}
+                added = {name: value for name, value in (item.get(source) or {}).items() if name not in given}
+                if added:
+                    resources[field] = {**given, **added}
+                    notes.append(f"{', '.join(sorted(added))} {noun} for {what}")
+    if notes:
+        annotations = pod["metadata"].get("annotations") or {}
+        pod["metadata"]["annotations"] = {**annotations, _ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
+
+
+def _faults(item: JSONObject, resources: JSONObject) -> list[str]:
+    kind = item["type"]
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    faults: list[str] = []
+    for name, value in (item.get("min") or {}).items():
+        faults += _bound("minimum", kind, name, value, requests, limits)
+    for name, value in (item.get("max") or {}).items():
+        faults += _bound("maximum", kind, name, value, limits, requests)
+    return faults
+
+
+def _bound(word: str, kind: str, name: str, bound: Any, first: Amounts, second: Amounts) -> list[str]:
+    """A minimum needs a request and holds for the limit too; a maximum needs a limit and holds for the request too."""
+    nouns = ("request", "limit") if word == "minimum" else ("limit", "request")
+    enforced = Quantity.of(bound)
+    text = f"{word} {name} usage per {kind} is {enforced}"
+    if name not in first:
+        return [f"{text}.  No {nouns[0]} is specified"]
+    for noun, amounts in zip(nouns, (first, second), strict=True):
+        if name not in amounts:
+            continue
+        amount = Quantity.of(amounts[name])
+        if amount < enforced if word == "minimum" else amount > enforced:
+            return [f"{text}, but {noun} is {amount}"]
+    return []
+
+
+def _request_faults(item: JSONObject, requests: Amounts) -> list[str]:
+    """The maximum of a claim is held against its request."""
+    faults: list[str] = []
+    for name, value in (item.get("max") or {}).items():
+        enforced = Quantity.of(value)
+        text = f"maximum {name} usage per {item['type']} is {enforced}"
+        if name not in requests:
+            faults.append(f"{text}.  No request is specified")
+        elif Quantity.of(requests[name]) > enforced:
+            faults.append(f"{text}, but request is {Quantity.of(requests[name])}")
+    return faults
+
+
+def pod_total(pod: JSONObject) -> JSONObject:
+    """What a Pod's containers ask for together; an init container counts where it asks for more than all of them."""
+    total: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
+    for field, sums in total.items():
+        for container in pod["spec"].get("containers") or ():
+            for name, value in ((container.get("resources") or {}).get(field) or {}).items():
+                sums[name] = sums.get(name, Quantity(0)) + Quantity.of(value)
+        for container in pod["spec"].get("initContainers") or ():
+            for name, value in ((container.get("resources") or {}).get(field) or {}).items():
+                sums[name] = max(sums.get(name, Quantity(0)), Quantity.of(value))
+    return {field: {name: str(value) for name, value in sums.items()} for field, sums in total.items()}

@@ -1,0 +1,53 @@
+"""NamespaceLifecycle: nothing new where there is no namespace, or where one is ending; some never end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+
+
+class NamespaceLifecycle(Plugin):
+    name = "NamespaceLifecycle"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._terminating: dict[str, bool] = {}
+        resources.observe("namespaces", self._follow)
+
+    def admit(self, attributes: Attributes) -> None:
+        if attributes.resource.qualified == "namespaces":
+            if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
+                raise refuse(attributes, "this namespace may not be deleted")
+            return
+        namespace = attributes.namespace
+        if not namespace or attributes.operation != "CREATE":
+            return
+        terminating = self._terminating.get(namespace)
+        if terminating is None:
+            details = StatusDetails(name=namespace, kind="namespaces")
+            raise NotFound(f'namespaces "{namespace}" not found', details=details)
+        if terminating:
+            raise self._ending(attributes)
+
+    def _ending(self, attributes: Attributes) -> Forbidden:
+        resource, namespace = attributes.resource, attributes.namespace
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+        details = StatusDetails(
+            name=attributes.name, group=resource.group, kind=resource.plural, causes=(cause,)
+        )  # fmt: skip
+        return Forbidden(refuse(attributes, why).status.message, details=details)
+
+    def _follow(self, event: Event) -> None:
+        if event.type == "DELETED":
+            self._terminating.pop(event.entry.name, None)
+        else:
+            self._terminating[event.entry.name] = event.entry.fields.get("status.phase") == "Terminating"

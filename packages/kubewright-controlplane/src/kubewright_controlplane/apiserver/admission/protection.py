@@ -1,0 +1,97 @@
+"""StorageObjectInUseProtection: claims and volumes stay until nobody uses them.
+
+The finalizer is given here and taken away here, as soon as a Pod or a claim that stood in the way has gone. On a real
+cluster the controller manager takes it away (`pvc-protection-controller`, `pv-protection-controller`).
+Follows k8s.io/kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.admission.plugin import Plugin
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+_CLAIMS: Final = "persistentvolumeclaims"
+_VOLUMES: Final = "persistentvolumes"
+_FINALIZERS: Final = {_CLAIMS: "kubernetes.io/pvc-protection", _VOLUMES: "kubernetes.io/pv-protection"}
+_DONE: Final = ("Succeeded", "Failed")
+
+
+class StorageObjectInUseProtection(Plugin):
+    name = "StorageObjectInUseProtection"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+        resources.observe("pods", self._pod_changed)
+        resources.observe(_CLAIMS, self._claim_changed)
+        resources.observe(_VOLUMES, self._volume_changed)
+
+    def admit(self, attributes: Attributes) -> None:
+        finalizer = _FINALIZERS.get(attributes.resource.qualified)
+        if finalizer is None or attributes.subresource or attributes.operation != "CREATE":
+            return
+        assert attributes.object is not None
+        metadata = attributes.object["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if finalizer not in finalizers:
+            metadata["finalizers"] = [*finalizers, finalizer]
+
+    def _pod_changed(self, event: Event) -> None:
+        if event.type != "DELETED" and event.entry.fields.get("status.phase") not in _DONE:
+            return
+        pod = self._resources.decode(event.entry.data)
+        for claim in _claims_of(pod):
+            self._release_claim(claim, event.entry.namespace)
+
+    def _claim_changed(self, event: Event) -> None:
+        if event.type != "DELETED" and b'"deletionTimestamp"' in event.entry.data:
+            self._release_claim(event.entry.name, event.entry.namespace)
+
+    def _volume_changed(self, event: Event) -> None:
+        if event.type == "DELETED" or b'"deletionTimestamp"' not in event.entry.data:
+            return
+        volume = self._resources.decode(event.entry.data)
+        if (volume.get("status") or {}).get("phase") != "Bound":
+            self._release(_VOLUMES, volume)
+
+    def _release_claim(self, name: str, namespace: str) -> None:
+        claim = self._resources.registry(_CLAIMS).read(name, namespace)
+        if claim is not None and not self._is_used(name, namespace):
+            self._release(_CLAIMS, claim)
+
+    def _is_used(self, claim: str, namespace: str) -> bool:
+        """Whether a Pod that is on a node and not done yet has the claim."""
+        for pod in self._resources.registry("pods").read_all(namespace):
+            running = pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in _DONE
+            if running and claim in _claims_of(pod):
+                return True
+        return False
+
+    def _release(self, resource: str, obj: JSONObject) -> None:
+        finalizer, metadata = _FINALIZERS[resource], obj["metadata"]
+        if not metadata.get("deletionTimestamp") or finalizer not in (metadata.get("finalizers") or ()):
+            return
+
+        def release(each: JSONObject) -> None:
+            each["metadata"]["finalizers"] = [kept for kept in each["metadata"]["finalizers"] if kept != finalizer]
+
+        self._resources.registry(resource).modify(metadata["name"], release, metadata.get("namespace", ""))
+
+
+def _claims_of(pod: JSONObject) -> list[str]:
+    """The claims that a Pod mounts, those included that are made for it."""
+    name = pod["metadata"]["name"]
+    found: list[str] = []
+    for volume in pod["spec"].get("volumes") or ():
+        claim = volume.get("persistentVolumeClaim")
+        if claim is not None:
+            found.append(claim.get("claimName") or "")
+        elif volume.get("ephemeral") is not None:
+            found.append(f"{name}-{volume['name']}")
+    return found

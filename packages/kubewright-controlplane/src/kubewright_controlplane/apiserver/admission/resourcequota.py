@@ -1,0 +1,153 @@
+"""ResourceQuota: what a namespace may hold in all, counted afresh when something new is to come.
+
+Usage is computed from what is stored, so that it cannot drift; `status.used` follows each change. Counts of objects,
+what Pods request and limit, and what claims request are known; a quota may have the scopes BestEffort, NotBestEffort,
+Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.admission.limitranger import pod_total
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
+from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+Usage = dict[str, Quantity]
+
+_COUNTED: Final = (
+    "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
+)  # fmt: skip
+_ONE: Final = Quantity.from_int(1)
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_SCOPES: Final[dict[str, Callable[[JSONObject], bool]]] = {
+    "BestEffort": lambda pod: qos_class(pod["spec"]) == "BestEffort",
+    "NotBestEffort": lambda pod: qos_class(pod["spec"]) != "BestEffort",
+    "Terminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is not None,
+    "NotTerminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is None,
+}
+
+
+class ResourceQuota(Plugin):
+    name = "ResourceQuota"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+        for resource in _COUNTED:
+            resources.observe(resource, lambda event: self._follow(event))
+
+    def validate(self, attributes: Attributes) -> None:
+        if attributes.operation != "CREATE" or attributes.subresource or not attributes.namespace:
+            return
+        assert attributes.object is not None
+        for quota in self._quotas(attributes.namespace):
+            self._check(quota, attributes, attributes.object)
+
+    def _check(self, quota: JSONObject, attributes: Attributes, obj: JSONObject) -> None:
+        qualified = attributes.resource.qualified
+        hard = {name: Quantity.of(value) for name, value in (quota["spec"].get("hard") or {}).items()}
+        asked = {name: value for name, value in _usage(quota, qualified, obj).items() if name in hard}
+        name = quota["metadata"]["name"]
+        if qualified == "pods" and _in_scope(quota, obj):
+            unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
+            if unsaid:
+                raise refuse(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
+        if not asked:
+            return
+        used = self._used(quota, hard)
+        over = sorted(each for each, value in asked.items() if used[each] + value > hard[each])
+        if over:
+
+            def shown(amounts: Usage) -> str:
+                return ",".join(f"{each}={amounts[each]}" for each in over)
+
+            why = f"exceeded quota: {name}, requested: {shown(asked)}, used: {shown(used)}, limited: {shown(hard)}"
+            raise refuse(attributes, why)
+
+    def _used(self, quota: JSONObject, hard: Iterable[str]) -> Usage:
+        used: Usage = {name: Quantity(0) for name in hard}
+        namespace = quota["metadata"]["namespace"]
+        for qualified in self._resources_of(used):
+            for obj in self._resources.registry(qualified).read_all(namespace):
+                for name, value in _usage(quota, qualified, obj).items():
+                    if name in used:
+                        used[name] = used[name] + value
+        return used
+
+    def _resources_of(self, hard: Iterable[str]) -> set[str]:
+        """The resources that have to be looked at for these limits."""
+        found: set[str] = set()
+        for name in hard:
+            counted = name.removeprefix("count/").partition(".")
+            if name.startswith("count/"):
+                found.add(name.removeprefix("count/"))
+            elif counted[0] in _COUNTED:
+                found.add(counted[0])
+            else:
+                found.add("persistentvolumeclaims" if name.endswith("requests.storage") else "pods")
+        return {each for each in found if self._is_served(each)}
+
+    def _is_served(self, qualified: str) -> bool:
+        return any(resource.qualified == qualified for resource in self._resources)
+
+    def _quotas(self, namespace: str) -> list[JSONObject]:
+        registry = self._resources.registry("resourcequotas")
+        return list(registry.read_all(namespace)) if registry.entries(namespace) else []
+
+    def _follow(self, event: Event) -> None:
+        """Bring `status.used` up to date after a change."""
+        if self._resources.find("", "v1", "resourcequotas") is None:
+            return
+        registry = self._resources.registry("resourcequotas")
+        for quota in self._quotas(event.entry.namespace):
+            hard = quota["spec"].get("hard") or {}
+            used = {name: str(value) for name, value in self._used(quota, hard).items()}
+            status = {"hard": hard, "used": used}
+            if quota.get("status") != status and not quota["metadata"].get("deletionTimestamp"):
+                change = partial(_set_status, status)
+                registry.modify(quota["metadata"]["name"], change, quota["metadata"]["namespace"], "status")
+
+
+def _set_status(status: JSONObject, obj: JSONObject) -> None:
+    obj["status"] = status
+
+
+def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
+    """What one object takes of what a quota limits."""
+    usage: Usage = {f"count/{qualified}": _ONE, qualified: _ONE}
+    if qualified == "pods":
+        done = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if not _in_scope(quota, obj) or done:
+            return {}
+        total = pod_total(obj)
+        for field in ("requests", "limits"):
+            usage |= {f"{field}.{name}": Quantity.of(value) for name, value in total[field].items()}
+        usage |= {name: Quantity.of(value) for name, value in total["requests"].items() if name in _COMPUTE}
+    elif qualified == "services":
+        kind, ports = obj["spec"].get("type"), len(obj["spec"].get("ports") or ())
+        if kind in ("NodePort", "LoadBalancer"):
+            usage["services.nodeports"] = Quantity.from_int(ports)
+        if kind == "LoadBalancer":
+            usage["services.loadbalancers"] = _ONE
+    elif qualified == "persistentvolumeclaims":
+        storage = ((obj["spec"].get("resources") or {}).get("requests") or {}).get("storage")
+        if storage is not None:
+            usage["requests.storage"] = Quantity.of(storage)
+    return usage
+
+
+def _in_scope(quota: JSONObject, pod: JSONObject) -> bool:
+    return all(_SCOPES[scope](pod) for scope in quota["spec"].get("scopes") or () if scope in _SCOPES)
+
+
+def _is_compute(name: str) -> bool:
+    return name.removeprefix("requests.").removeprefix("limits.") in _COMPUTE

@@ -1,0 +1,91 @@
+"""ServiceAccount: every Pod runs as one, and has its token mounted.
+
+The account `default` is made here when a Pod needs it before the controller has made it: kube-apiserver waits for the
+controller for about a second, and a server in the same process as its controllers need not.
+Follows k8s.io/kubernetes plugin/pkg/admission/serviceaccount.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright.machinery import names
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+_DEFAULT: Final = "default"
+_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+_VOLUME_PREFIX: Final = "kube-api-access-"
+_TOKEN_SECONDS: Final = 3607
+"""Kubernetes' own odd hour, by which a token that the API server had mounted is known."""
+_FILE_MODE: Final = 0o644
+
+
+class ServiceAccount(Plugin):
+    name = "ServiceAccount"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def admit(self, attributes: Attributes) -> None:
+        if not concerns(attributes, "pods", "CREATE"):
+            return
+        pod = attributes.object
+        assert pod is not None
+        spec = pod["spec"]
+        name = spec.get("serviceAccountName") or _DEFAULT
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        account = self._account(attributes, name)
+        if _automounts(account, spec):
+            _mount_token(spec)
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
+
+    def _account(self, attributes: Attributes, name: str) -> JSONObject:
+        registry = self._resources.registry("serviceaccounts")
+        account = registry.read(name, attributes.namespace)
+        if account is None and name == _DEFAULT and not attributes.dry_run:
+            account = registry.create({"metadata": {"name": name}}, attributes.namespace)
+        if account is None:
+            place = f"{attributes.namespace}/{name}"
+            why = f'error looking up service account {place}: serviceaccount "{name}" not found'
+            raise refuse(attributes, why)
+        return account
+
+
+def _automounts(account: JSONObject, spec: JSONObject) -> bool:
+    for each in (spec, account):
+        if each.get("automountServiceAccountToken") is not None:
+            return bool(each["automountServiceAccountToken"])
+    return True
+
+
+def _mount_token(spec: JSONObject) -> None:
+    volumes: list[JSONObject] = spec.get("volumes") or []
+    present = [volume["name"] for volume in volumes if volume.get("name", "").startswith(_VOLUME_PREFIX)]
+    volume_name = present[0] if present else names.generate_name(_VOLUME_PREFIX)
+    mount = {"name": volume_name, "readOnly": True, "mountPath": _MOUNT_PATH}
+    mounted = False
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        mounts: list[JSONObject] = container.setdefault("volumeMounts", [])
+        if not any(each.get("mountPath") == _MOUNT_PATH for each in mounts):
+            mounts.append(dict(mount))
+            mounted = True
+    if mounted and not present:
+        spec["volumes"] = [*volumes, {"name": volume_name, "projected": _token_source()}]
+
+
+def _token_source() -> JSONObject:
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [namespace]}},
+        ],
+        "defaultMode": _FILE_MODE,
+    }

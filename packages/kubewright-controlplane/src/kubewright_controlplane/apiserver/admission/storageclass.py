@@ -1,0 +1,80 @@
+"""Plugins for storage: DefaultStorageClass, PersistentVolumeClaimResize.
+
+Follows k8s.io/kubernetes plugin/pkg/admission/storage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+_CLASSES: Final = "storageclasses.storage.k8s.io"
+_IS_DEFAULT: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+class DefaultStorageClass(Plugin):
+    """Gives a claim that names no class the default one: the newest of those that are marked as such."""
+
+    name = "DefaultStorageClass"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def admit(self, attributes: Attributes) -> None:
+        if not concerns(attributes, "persistentvolumeclaims", "CREATE"):
+            return
+        assert attributes.object is not None
+        spec = attributes.object["spec"]
+        if spec.get("storageClassName") is not None:
+            return
+        marked = [each for each in self._resources.registry(_CLASSES).read_all() if _is_default(each)]
+        newest = max(marked, key=lambda each: str(each["metadata"]["creationTimestamp"]), default=None)
+        if newest is not None:
+            spec["storageClassName"] = newest["metadata"]["name"]
+
+
+class PersistentVolumeClaimResize(Plugin):
+    """Lets a claim grow only where its class says that it can."""
+
+    name = "PersistentVolumeClaimResize"
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def validate(self, attributes: Attributes) -> None:
+        if not concerns(attributes, "persistentvolumeclaims", "UPDATE"):
+            return
+        new, old = attributes.object, attributes.old_object
+        assert new is not None
+        assert old is not None
+        if _size(new) <= _size(old):
+            return
+        if (old.get("status") or {}).get("phase") != "Bound":
+            raise refuse(attributes, "Only bound persistent volume claims can be expanded")
+        name = new["spec"].get("storageClassName")
+        found = self._resources.registry(_CLASSES).read(name) if name else None
+        if found is None or not found.get("allowVolumeExpansion"):
+            why = (
+                "only dynamically provisioned pvc can be resized and "
+                "the storageclass that provisions the pvc must support resize"
+            )
+            raise refuse(attributes, why)
+
+
+def _size(claim: JSONObject) -> Quantity:
+    return Quantity.of(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0))
+
+
+def _is_default(storage_class: JSONObject) -> bool:
+    annotations = storage_class["metadata"].get("annotations") or {}
+    return any(annotations.get(each) == "true" for each in _IS_DEFAULT)

@@ -1,0 +1,143 @@
+"""A CustomResourceDefinition as the resources that it defines: one for each version that is served or stored.
+
+Versions differ in their apiVersion and in what their schemas keep; the conversion strategy is None.
+Follows k8s.io/apiextensions-apiserver pkg/apiserver and pkg/registry/customresource.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Final
+
+from kubewright_controlplane.apiserver.apiextensions.columns import printer
+from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
+from kubewright_controlplane.apiserver.registry.resource import Convert, Resource
+from kubewright_controlplane.apiserver.registry.subresource import Subresource
+from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.schema.structural import Schema
+
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
+
+
+def resources_of(crd: JSONObject, is_terminating: Callable[[], bool]) -> list[Resource]:
+    """The served versions of an established definition, the most stable and newest first."""
+    versions = [each for each in crd["spec"]["versions"] if each.get("served")]
+    versions.sort(key=lambda each: version_order(each["name"]))
+    return [_resource(crd, version, is_terminating) for version in versions]
+
+
+def version_order(name: str) -> tuple[int, int, int, int, str]:
+    """The order in which versions are preferred: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name."""
+    found = _VERSION.fullmatch(name)
+    if found is None:
+        return (1, 0, 0, 0, name)
+    major, stability, minor = found.groups()
+    return (0, -_STABILITY[stability], -int(major), -int(minor or 0), name)
+
+
+def storage_version(crd: JSONObject) -> str:
+    return next(str(each["name"]) for each in crd["spec"]["versions"] if each.get("storage"))
+
+
+def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[], bool]) -> Resource:
+    spec, names = crd["spec"], crd["status"]["acceptedNames"]
+    group, plural, kind = spec["group"], names["plural"], names["kind"]
+    api_version, stored_as = f"{group}/{version['name']}", f"{group}/{storage_version(crd)}"
+    subresources = version.get("subresources") or {}
+    scale = subresources.get("scale")
+    load_schema = _schema_loader(crd, version["name"])
+    fields = tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ())
+    stored_here = api_version == stored_as
+    return Resource(
+        group=group,
+        version=version["name"],
+        kind=kind,
+        plural=plural,
+        namespaced=spec["scope"] == "Namespaced",
+        load_schema=load_schema,
+        strategy=InstanceStrategy(fields, scale, is_terminating),
+        singular=names.get("singular") or "",
+        list_kind=names.get("listKind") or "",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=_subresources(subresources),
+        has_status="status" in subresources,
+        storage=f"{plural}.{group}",
+        storage_api_version=stored_as,
+        to_storage=None if stored_here else _converter(stored_as, _schema_loader(crd, storage_version(crd))),
+        from_storage=None if stored_here else _converter(api_version, load_schema),
+        load_printer=partial(printer, version.get("additionalPrinterColumns")),
+        custom=True,
+        openapi_schema=version["schema"]["openAPIV3Schema"],
+        selectable_fields=fields,
+        storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),
+        deprecation_warning=_deprecation_warning(api_version, kind, version),
+    )
+
+
+def _subresources(declared: JSONObject) -> dict[str, Subresource]:
+    found: dict[str, Subresource] = {}
+    if "status" in declared:
+        found["status"] = StatusView()
+    scale = declared.get("scale")
+    if scale is not None:
+        found["scale"] = _InstanceScale(
+            replicas=_steps(scale["specReplicasPath"]),
+            status_replicas=_steps(scale["statusReplicasPath"]),
+            selector=_selector_reader(scale.get("labelSelectorPath")),
+        )
+    return found
+
+
+class _InstanceScale(ScaleView):
+    def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return replica_faults(obj, f".{'.'.join(self.replicas)}")
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
+    def read(obj: JSONObject) -> str:
+        value = value_at(obj, path) if path else ""
+        return value if isinstance(value, str) else ""
+
+    return read
+
+
+def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:
+    """The schema of a version, compiled when it is first asked for."""
+    declared = next(each for each in crd["spec"]["versions"] if each["name"] == version)
+    return cache(partial(Schema.from_crd, declared["schema"]["openAPIV3Schema"]))
+
+
+def _converter(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
+    """Makes an object one of another version: named so, and with what that version's schema keeps and adds."""
+
+    def convert(source: JSONObject) -> JSONObject:
+        obj = {**source, "apiVersion": api_version}
+        schema = load_schema()
+        schema.prune(obj)
+        schema.default(obj)
+        return obj
+
+    return convert
+
+
+def _storage_version_hash(group: str, version: str, kind: str) -> str:
+    """What discovery tells of the stored form, made as apiserver's pkg/endpoints/discovery makes it."""
+    return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
+
+
+def _deprecation_warning(api_version: str, kind: str, version: JSONObject) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{api_version} {kind} is deprecated"

@@ -1,0 +1,171 @@
+"""What a CustomResourceDefinition may say.
+
+Follows k8s.io/apiextensions-apiserver pkg/apis/apiextensions/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubewright_controlplane.apiserver.apiextensions.versions import (
+    shared_faults,
+    shared_parts,
+    shown,
+    version_faults,
+    version_name_faults,
+)
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kubewright.machinery.json import JSONObject, is_array, is_object
+
+_SCOPES: Final = ("Cluster", "Namespaced")
+
+
+def validate(crd: JSONObject) -> list[FieldError]:
+    """Faults of a definition, but for those of its metadata."""
+    spec: JSONObject = crd["spec"]
+    faults = _name_faults(crd)
+    faults += _group_faults(spec)
+    faults += checks.one_of("spec.scope", spec.get("scope"), _SCOPES)
+    versions: list[JSONObject] = spec.get("versions") or []
+    shared = shared_parts(versions)
+    faults += _versions_faults(spec, versions, shared)
+    faults += _names_faults(spec.get("names") or {})
+    faults += shared_faults(shared, versions)
+    faults += _conversion_faults(spec.get("conversion") or {})
+    if spec.get("preserveUnknownFields"):
+        why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        faults.append(invalid("spec.preserveUnknownFields", True, why))
+    return faults + _stored_faults(crd, versions)
+
+
+def validate_update(crd: JSONObject, old: JSONObject, *, established: bool) -> list[FieldError]:
+    """Faults of a change: what is stored under a definition's names and scope cannot follow a change of them."""
+    new_spec, old_spec = crd["spec"], old["spec"]
+    new_names, old_names = new_spec["names"], old_spec["names"]
+    faults: list[FieldError] = []
+    if established:
+        faults += checks.immutable("spec.scope", new_spec.get("scope"), old_spec.get("scope"))
+        faults += checks.immutable("spec.names.kind", new_names.get("kind"), old_names.get("kind"))
+    faults += checks.immutable("spec.group", new_spec.get("group"), old_spec.get("group"))
+    return faults + checks.immutable("spec.names.plural", new_names.get("plural"), old_names.get("plural"))
+
+
+def _name_faults(crd: JSONObject) -> list[FieldError]:
+    if crd["metadata"].get("resourceVersion"):  # an update cannot change the name; what it changes is told of itself
+        return []
+    name, spec = crd["metadata"].get("name") or "", crd["spec"]
+    plural, group = (spec.get("names") or {}).get("plural") or "", spec.get("group") or ""
+    if name == f"{plural}.{group}":
+        return []
+    return [invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
+
+
+def _group_faults(spec: JSONObject) -> list[FieldError]:
+    group = spec.get("group") or ""
+    if not group:
+        return [required("spec.group")]
+    wrong = names.dns1123_subdomain(group)
+    if wrong:
+        return [invalid("spec.group", group, ",".join(wrong))]
+    return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _versions_faults(spec: JSONObject, versions: list[JSONObject], shared: Mapping[str, Any]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    if "schema" not in shared:
+        for index, version in enumerate(versions):
+            if not (version.get("schema") or {}).get("openAPIV3Schema"):
+                faults.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
+    if spec.get("preserveUnknownFields") and any(_has_default(each.get("schema")) for each in versions):
+        why = "must be false in order to use defaults in the schema"
+        faults.append(invalid("spec.preserveUnknownFields", True, why))
+    for index, version in enumerate(versions):
+        faults += version_faults(f"spec.versions[{index}]", version, shared)
+    path, value = "spec.versions", shown(versions, shared)
+    if len({each.get("name") for each in versions}) < len(versions):
+        faults.append(invalid(path, value, "must contain unique version names"))
+    if sum(1 for each in versions if each.get("storage")) != 1:
+        faults.append(invalid(path, value, "must have exactly one version marked as storage version"))
+    if versions:  # `spec.version` is the first one's name, as it was in v1beta1
+        faults += version_name_faults("spec.version", versions[0])
+    return faults
+
+
+def _names_faults(given: JSONObject) -> list[FieldError]:
+    path = "spec.names"
+    faults = [
+        required(f"{path}.{field}") for field in ("plural", "singular", "kind", "listKind") if not given.get(field)
+    ]  # fmt: skip
+    for field in ("plural", "singular"):
+        faults += _label_faults(f"{path}.{field}", given.get(field) or "")
+    for field in ("kind", "listKind"):
+        name = given.get(field) or ""
+        wrong = names.dns1035_label(name.lower()) if name else []
+        if wrong:
+            why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
+            faults.append(invalid(f"{path}.{field}", name, why))
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(given.get(field) or ()):
+            faults += _label_faults(f"{path}.{field}[{index}]", name)
+    if given.get("kind") and given.get("kind") == given.get("listKind"):
+        faults.append(invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same"))
+    return faults
+
+
+def _label_faults(path: str, name: str) -> list[FieldError]:
+    wrong = names.dns1035_label(name) if name else []
+    return [invalid(path, name, ",".join(wrong))] if wrong else []
+
+
+def _conversion_faults(conversion: JSONObject) -> list[FieldError]:
+    strategy = conversion.get("strategy") or ""
+    if not strategy:
+        return [required("spec.conversion.strategy")]
+    if strategy == "Webhook":
+        why = "conversion webhooks are not supported yet by the embedded API server; use None, or a real API server"
+        return [forbidden("spec.conversion.strategy", why)]
+    if strategy != "None":
+        return [not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
+    if conversion.get("webhook"):
+        why = "should not be set when strategy is not set to Webhook"
+        return [forbidden("spec.conversion.webhookClientConfig", why)]
+    return []
+
+
+def _stored_faults(crd: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
+    path, stored = "status.storedVersions", (crd.get("status") or {}).get("storedVersions") or []
+    if not stored:
+        return [invalid(path, None, "must have at least one stored version")]
+    known = [each.get("name") for each in versions]
+    faults = [
+        invalid(path, stored, f"must have the storage version {each.get('name')}")
+        for each in versions
+        if each.get("storage") and each.get("name") not in stored
+    ]
+    return faults + [
+        invalid(
+            f"{path}[{index}]",
+            name,
+            f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+            f"until a storage migration ensures no data remains persisted in {name} and removes {name} "
+            "from status.storedVersions",
+        )
+        for index, name in enumerate(stored)
+        if name not in known
+    ]
+
+
+def _has_default(schema: Any) -> bool:
+    """Whether a `default` stands anywhere in a schema."""
+    if is_object(schema):
+        return "default" in schema or any(map(_has_default, schema.values()))
+    return is_array(schema) and any(map(_has_default, schema))

@@ -1,0 +1,203 @@
+"""What the versions of a CustomResourceDefinition may say.
+
+What all versions have alike, the API server judges once, and tells of it where v1beta1 had it: faults of a schema that
+the only version has are at `spec.validation`, not at `spec.versions[0].schema`. That is why selectable fields must be
+alike in all versions exactly where the schemas are; a real API server refuses others, and so does this one.
+
+Follows k8s.io/apiextensions-apiserver pkg/apis/apiextensions (v1/conversion.go and validation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, invalid, required, too_many
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.schema.check import check
+
+_PARTS: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_MAX_SELECTABLE: Final = 8
+_AT_ROOT_WITH_STATUS: Final = frozenset(
+    {
+        "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
+        "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items",
+        "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+    }
+)  # fmt: skip
+
+
+def shared_parts(versions: Sequence[JSONObject]) -> Mapping[str, Any]:
+    """What all versions have alike, of what each may have of its own."""
+    first = versions[0] if versions else {}
+    return {
+        part: first[part]
+        for part in _PARTS
+        if first.get(part) and all(each.get(part) == first[part] for each in versions)
+    }
+
+
+def shown(versions: Sequence[JSONObject], shared: Mapping[str, Any]) -> list[JSONObject] | None:
+    """Versions as the API server shows them in a fault: its own form of them, without what all have alike."""
+    return [
+        {
+            "Name": each.get("name") or "",
+            "Served": each.get("served") or False,
+            "Storage": each.get("storage") or False,
+            "Deprecated": each.get("deprecated") or False,
+            "DeprecationWarning": each.get("deprecationWarning"),
+            **{f"{part[0].upper()}{part[1:]}": None if part in shared else each.get(part) for part in _PARTS},
+        }
+        for each in versions
+    ] or None
+
+
+def shared_faults(shared: Mapping[str, Any], versions: Sequence[JSONObject]) -> list[FieldError]:
+    """Faults of what all versions have alike."""
+    has_status = any(_has_status(each) for each in versions)
+    missing = "may only be set when validations.schema is included"
+    return _part_faults("spec", "spec.validation", shared, has_status=has_status, missing=missing)
+
+
+def version_faults(path: str, version: JSONObject, shared: Mapping[str, Any]) -> list[FieldError]:
+    """Faults of what one version has for itself."""
+    faults = version_name_faults(f"{path}.name", version)
+    warning = version.get("deprecationWarning")
+    if warning is not None:
+        faults += [invalid(f"{path}.deprecationWarning", warning, why) for why in _warning_faults(version, warning)]
+    own: dict[str, Any] = {part: version[part] for part in _PARTS if part in version and part not in shared}
+    missing = "may only be set when `version.schema.openAPIV3Schema` is not included"
+    return faults + _part_faults(path, f"{path}.schema", own, has_status=_has_status(version), missing=missing)
+
+
+def version_name_faults(path: str, version: JSONObject) -> list[FieldError]:
+    name = version.get("name") or ""
+    wrong = names.dns1035_label(name)
+    return [invalid(path, name, ",".join(wrong))] if wrong else []
+
+
+def _part_faults(
+    path: str, schema_path: str, parts: Mapping[str, Any], *, has_status: bool, missing: str
+) -> list[FieldError]:
+    faults: list[FieldError] = []
+    schema = (parts.get("schema") or {}).get("openAPIV3Schema")
+    if schema:
+        faults += _schema_faults(schema_path, schema, has_status=has_status)
+    faults += _scale_faults(f"{path}.subresources", (parts.get("subresources") or {}).get("scale"))
+    for index, column in enumerate(parts.get("additionalPrinterColumns") or ()):
+        faults += _column_faults(f"{path}.additionalPrinterColumns[{index}]", column)
+    selectable = parts.get("selectableFields") or []
+    if selectable and not schema:
+        return [*faults, invalid(f"{path}.selectableFields", "", missing)]
+    return faults + _selectable_faults(f"{path}.selectableFields", selectable, schema or {})
+
+
+def _has_status(version: JSONObject) -> bool:
+    return "status" in (version.get("subresources") or {})
+
+
+def _warning_faults(version: JSONObject, warning: str) -> Iterator[str]:
+    if not version.get("deprecated"):
+        yield "can only be set for deprecated versions"
+        return
+    if len(warning) > 256:
+        yield "must be <= 256 characters long"
+    if not warning:
+        yield "must not be an empty string"
+    if not warning.isprintable():
+        yield "must only contain printable UTF-8 characters"
+
+
+def _schema_faults(path: str, schema: JSONObject, *, has_status: bool) -> list[FieldError]:
+    faults: list[FieldError] = []
+    if has_status:
+        if schema.get("type") != "object":
+            why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            faults.append(invalid(f"{path}.openAPIV3Schema.type", schema.get("type") or "", why))
+        elif any(field not in _AT_ROOT_WITH_STATUS for field in schema if schema[field]):
+            listed = " ".join(sorted(_AT_ROOT_WITH_STATUS))
+            why = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            faults.append(invalid(f"{path}.openAPIV3Schema", schema, why))
+    structural = check(schema)
+    return faults + [FieldError(each.reason, f"{path}.{each.field}", each.value, each.detail) for each in structural]
+
+
+def _scale_faults(path: str, scale: JSONObject | None) -> list[FieldError]:
+    if scale is None:
+        return []
+    faults: list[FieldError] = []
+    for field, root in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
+        at, value = f"{path}.scale.{field}", scale.get(field) or ""
+        if not value:
+            faults.append(required(at))
+        elif _simple_path_faults(at, value):
+            faults += _simple_path_faults(at, value)
+        elif not value.startswith(f".{root}."):
+            faults.append(invalid(at, value, f"should be a json path under .{root}"))
+    selector = scale.get("labelSelectorPath")
+    if selector:
+        at = f"{path}.scale.labelSelectorPath"
+        wrong = _simple_path_faults(at, selector)
+        faults += wrong
+        if not wrong and not selector.startswith((".spec.", ".status.")):
+            faults.append(invalid(at, selector, "should be a json path under either .spec or .status"))
+    return faults
+
+
+def _column_faults(path: str, column: JSONObject) -> list[FieldError]:
+    faults = [] if column.get("name") else [required(f"{path}.name")]
+    kind, style, json_path = (column.get(field) or "" for field in ("type", "format", "jsonPath"))
+    types = f"must be one of {','.join(_COLUMN_TYPES)}"
+    if not kind:
+        faults.append(required(f"{path}.type", types))
+    elif kind not in _COLUMN_TYPES:
+        faults.append(invalid(f"{path}.type", kind, types))
+    if style and style not in _COLUMN_FORMATS:
+        faults.append(invalid(f"{path}.format", style, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+    if not json_path:
+        return [*faults, required(f"{path}.JSONPath")]
+    return faults + _simple_path_faults(f"{path}.JSONPath", json_path)
+
+
+def _simple_path_faults(path: str, value: str) -> list[FieldError]:
+    return [] if value.startswith(".") else [invalid(path, value, "must be a simple json path starting with .")]
+
+
+def _selectable_faults(path: str, fields: list[JSONObject], schema: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, field in enumerate(fields):
+        at, value = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
+        if not value:
+            faults.append(required(at))
+            continue
+        found = _schema_at(schema, value)
+        if found is None:
+            faults.append(invalid(at, value, "is an invalid path: does not refer to a valid field"))
+            continue
+        if value.startswith(".metadata"):
+            faults.append(invalid(at, value, "must not point to fields in metadata"))
+        if found.get("type") not in ("string", "boolean", "integer"):
+            why = (
+                "must point to a field of type string, boolean or integer. "
+                "Enum string fields and strings with formats are allowed."
+            )
+            faults.append(invalid(at, value, why))
+        if value in seen:
+            faults.append(duplicate(at, value))
+        seen.add(value)
+    return [*faults, too_many(path, len(seen), _MAX_SELECTABLE)] if len(seen) > _MAX_SELECTABLE else faults
+
+
+def _schema_at(schema: JSONObject, path: str) -> JSONObject | None:
+    if not path.startswith("."):
+        return None
+    found: JSONObject | None = schema
+    for step in path[1:].split("."):
+        found = ((found or {}).get("properties") or {}).get(step)
+        if found is None:
+            return None
+    return found

@@ -1,0 +1,167 @@
+"""Acting as somebody else: the `Impersonate-*` headers, each checked against what the user may `impersonate`.
+
+There are two ways to be allowed to: `impersonate` lets a user be somebody for any request; constrained impersonation
+(KEP-5284) asks for `impersonate:<mode>` of who one wants to be and for `impersonate-on:<mode>:<verb>` of what one wants
+to do as them. Its mode for the node that a service account's Pod runs on is not supported: it allows nothing.
+
+Follows k8s.io/apiserver pkg/endpoints/filters/impersonation. A header sent several times arrives with its values
+joined by ", ", and is taken apart again there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from json import dumps
+from typing import Final
+from urllib.parse import unquote
+
+from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
+from kubewright_controlplane.apiserver.user import (
+    ANONYMOUS,
+    AUTHENTICATED_GROUP,
+    MASTERS_GROUP,
+    UNAUTHENTICATED_GROUP,
+    UserInfo,
+    service_account_groups,
+    split_service_account,
+)
+from kubewright.http.message import Request
+from kubewright.machinery import names
+from kubewright.machinery.errors import BadRequest, Forbidden
+
+_USER: Final = "impersonate-user"
+_GROUP: Final = "impersonate-group"
+_UID: Final = "impersonate-uid"
+_EXTRA: Final = "impersonate-extra-"
+_AUTHENTICATION: Final = "authentication.k8s.io"
+_NODE: Final = "system:node:"
+_NODES_GROUP: Final = "system:nodes"
+
+
+def impersonate(request: Request, access: AccessAttributes, authorizer: Authorizer) -> UserInfo:
+    """The user that the request asks to be for `access`, or the one who makes it when it asks for nothing.
+
+    Raises Forbidden when the user may not be that, BadRequest when groups or the like come without a user.
+    """
+    if not any(name.startswith("impersonate-") for name in request.headers):
+        return access.user
+    wanted = _wanted(request)
+    mode = _mode(wanted)
+    refusals: list[Forbidden] = []
+    if mode:
+        refusal = _constrained_refusal(access, wanted, mode, authorizer)
+        if refusal is None:
+            return _completed(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
+        refusals.append(refusal)
+    refusal = _refusal(_needed(access.user, wanted, "impersonate", ""), authorizer)
+    if refusal is None:
+        return _completed(wanted, ())
+    raise [*refusals, refusal][0]
+
+
+def _wanted(request: Request) -> UserInfo:
+    """The user as the headers have it, without what follows from its name."""
+    headers = request.headers
+    extra = {
+        unquote(header[len(_EXTRA) :].lower()): _split(value)
+        for header, value in headers.items()
+        if header.startswith(_EXTRA)
+    }
+    wanted = UserInfo(headers.get(_USER, ""), _split(headers.get(_GROUP, "")), headers.get(_UID, ""), extra)
+    if not wanted.name:
+        raise BadRequest(f"requested {_as_go(wanted)} without impersonating a user name")
+    return wanted
+
+
+def _completed(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
+    """The user with the groups that one of that name is always in."""
+    groups = groups or wanted.groups
+    account = split_service_account(wanted.name)
+    if account is not None and not groups:
+        groups = service_account_groups(account[0])
+    if wanted.name == ANONYMOUS:
+        if UNAUTHENTICATED_GROUP not in groups:
+            groups = (*groups, UNAUTHENTICATED_GROUP)
+    elif AUTHENTICATED_GROUP not in groups and UNAUTHENTICATED_GROUP not in groups:
+        groups = (*groups, AUTHENTICATED_GROUP)
+    return replace(wanted, groups=groups)
+
+
+def _mode(wanted: UserInfo) -> str:
+    """The mode of constrained impersonation for such a user; empty: none, as nodes and accounts come by name alone."""
+    mode = "user-info"
+    if _node(wanted.name):
+        mode = "arbitrary-node"
+    elif split_service_account(wanted.name) is not None:
+        mode = "serviceaccount"
+    by_name_alone = not (wanted.groups or wanted.uid or wanted.extra)
+    return mode if by_name_alone or mode == "user-info" else ""
+
+
+def _constrained_refusal(
+    access: AccessAttributes, wanted: UserInfo, mode: str, authorizer: Authorizer
+) -> Forbidden | None:
+    verb = f"impersonate:{mode}"
+    refusal = _refusal([replace(access, verb=f"impersonate-on:{mode}:{access.verb}")], authorizer)
+    if refusal is None and MASTERS_GROUP in wanted.groups:
+        groups = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "groups", name=MASTERS_GROUP)
+        return forbidden(groups, f"impersonating the {MASTERS_GROUP} group is not allowed")
+    if refusal is None and not all(map(_is_domain_prefixed, wanted.extra)):
+        extra = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "userextras")
+        return forbidden(extra, "impersonating an invalid key in extra is not allowed")
+    return refusal or _refusal(_needed(access.user, wanted, verb, _AUTHENTICATION), authorizer)
+
+
+def _refusal(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forbidden | None:
+    """The first refusal among what is needed."""
+    for access in needed:
+        decision = authorizer.authorize(access)
+        if not decision.allowed:
+            return forbidden(access, decision.reason)
+    return None
+
+
+def _needed(user: UserInfo, wanted: UserInfo, verb: str, group: str) -> Iterator[AccessAttributes]:
+    """What `user` must be allowed to be like `wanted`; `group` is the API group of users, groups and so on."""
+    account, node = split_service_account(wanted.name), _node(wanted.name)
+    if account is not None:
+        yield AccessAttributes(user, verb, group, "v1", "serviceaccounts", namespace=account[0], name=account[1])
+    elif node and group:
+        yield AccessAttributes(user, verb, group, "v1", "nodes", name=node)
+    else:
+        yield AccessAttributes(user, verb, group, "v1", "users", name=wanted.name)
+    if wanted.uid:
+        yield AccessAttributes(user, verb, _AUTHENTICATION, "v1", "uids", name=wanted.uid)
+    for each in wanted.groups:
+        yield AccessAttributes(user, verb, group, "v1", "groups", name=each)
+    for key, values in wanted.extra.items():
+        for value in values:
+            yield AccessAttributes(user, verb, _AUTHENTICATION, "v1", "userextras", subresource=key, name=value)
+
+
+def _node(name: str) -> str:
+    """The node that a user name stands for, or nothing."""
+    node = name.removeprefix(_NODE) if name.startswith(_NODE) else ""
+    return "" if names.dns1123_subdomain(node) else node
+
+
+def _is_domain_prefixed(key: str) -> bool:
+    domain, _, path = key.partition("/")
+    return bool(path) and not names.dns1123_subdomain(domain)
+
+
+def _split(value: str) -> tuple[str, ...]:
+    return tuple(value.split(", ")) if value else ()
+
+
+def _as_go(user: UserInfo) -> str:
+    """A user in Go's notation, which the API server shows it in."""
+    extra = ", ".join(f"{dumps(key)}:{_strings(values)}" for key, values in sorted(user.extra.items()))
+    shown = f"map[string][]string{{{extra}}}" if user.extra else "map[string][]string(nil)"
+    name, uid = dumps(user.name), dumps(user.uid)
+    return f"&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:{_strings(user.groups)}, Extra:{shown}}}"
+
+
+def _strings(values: tuple[str, ...]) -> str:
+    return f"[]string{{{', '.join(map(dumps, values))}}}" if values else "[]string(nil)"

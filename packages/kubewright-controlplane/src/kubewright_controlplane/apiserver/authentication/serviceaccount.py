@@ -1,0 +1,174 @@
+"""Tokens of service accounts: made by TokenRequest, honoured for as long as what they are bound to exists.
+
+Guarantees
+    A token is honoured only if it was signed with one of the server's keys, has not expired, is for one of the
+    audiences asked for, and its ServiceAccount (and the Pod, Secret or Node that it is bound to) is there under the
+    same uid. A signature is checked once; all the rest each time.
+
+Follows k8s.io/kubernetes pkg/serviceaccount.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
+from kubewright_controlplane.apiserver.user import (
+    AUTHENTICATED_GROUP,
+    UserInfo,
+    service_account_groups,
+    service_account_name,
+)
+from kubewright.machinery.json import JSONObject
+
+Lookup = Callable[[str, str, str], JSONObject | None]
+"""Reads an object by resource, namespace and name."""
+
+_LEEWAY_SECONDS: Final = 60
+_REMEMBERED: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class BoundObject:
+    """What a token dies with, beside its ServiceAccount."""
+
+    resource: str
+    """`pods`, `secrets` or `nodes`."""
+    name: str
+    uid: str
+    node: tuple[str, str] | None = None
+    """Name and uid of the Node that a bound Pod runs on."""
+
+
+class ServiceAccountTokens:
+    """Makes and honours tokens of service accounts."""
+
+    def __init__(
+        self,
+        signing_key: SigningKey,
+        issuer: str,
+        lookup: Lookup,
+        now: Callable[[], datetime],
+    ) -> None:
+        self.issuer: Final = issuer
+        self.audiences: Final = (issuer,)
+        """The audiences that the API server itself answers to."""
+        self._signing_key = signing_key
+        self._keys = {signing_key.public.id: signing_key.public}
+        self._lookup = lookup
+        self._now = now
+        self._verified: dict[str, JSONObject] = {}
+
+    def mint(
+        self, account: JSONObject, audiences: Sequence[str], seconds: int, bound: BoundObject | None = None
+    ) -> str:  # fmt: skip
+        """A token of a ServiceAccount for these audiences, good for so many seconds."""
+        metadata = account["metadata"]
+        private: JSONObject = {
+            "namespace": metadata["namespace"],
+            "serviceaccount": {"name": metadata["name"], "uid": metadata["uid"]},
+        }
+        if bound is not None:
+            private[bound.resource.removesuffix("s")] = {"name": bound.name, "uid": bound.uid}
+            if bound.node is not None:
+                private["node"] = {"name": bound.node[0], "uid": bound.node[1]}
+        now = int(self._now().timestamp())
+        return self._signing_key.sign(
+            {
+                "aud": list(audiences),
+                "exp": now + seconds,
+                "iat": now,
+                "iss": self.issuer,
+                "jti": str(uuid.uuid4()),
+                "kubernetes.io": private,
+                "nbf": now,
+                "sub": service_account_name(metadata["namespace"], metadata["name"]),
+            }
+        )
+
+    def authenticate(self, text: str, audiences: Sequence[str]) -> tuple[UserInfo, tuple[str, ...]] | None:
+        """The user of a token and which of `audiences` it is for; None for what is no token of this issuer.
+
+        Raises InvalidToken, whose text says why a token of this issuer is not honoured.
+        """
+        claims = self._claims(text)
+        if claims is None:
+            return None
+        own = claims.get("aud") or list(self.audiences)
+        accepted = tuple(each for each in own if each in audiences)
+        if not accepted:
+            raise InvalidToken(
+                f"token audiences {_shown(own)} is invalid for the target audiences {_shown(audiences)}"
+            )  # fmt: skip
+        self._check_times(claims)
+        private = claims["kubernetes.io"]
+        self._check_objects(private)
+        return _user(private, claims.get("jti", "")), accepted
+
+    def key_set(self) -> JSONObject:
+        """The public keys as a JSON Web Key Set, for `/openid/v1/jwks`."""
+        return {"keys": [key.jwk() for key in self._keys.values()]}
+
+    def _claims(self, text: str) -> JSONObject | None:
+        claims = self._verified.get(text)
+        if claims is not None:
+            return claims
+        try:
+            token = Token.parse(text)
+        except InvalidToken:
+            return None
+        if token.claims.get("iss") != self.issuer:
+            return None
+        key = self._keys.get(str(token.header.get("kid")))
+        if key is None:
+            raise InvalidToken("invalid signature, no keys found")
+        key.verify(token)
+        if len(self._verified) >= _REMEMBERED:
+            self._verified.clear()
+        self._verified[text] = token.claims
+        return token.claims
+
+    def _check_times(self, claims: JSONObject) -> None:
+        now = self._now().timestamp()
+        if now > claims["exp"] + _LEEWAY_SECONDS:
+            raise InvalidToken("service account token has expired")
+        if now < claims["nbf"] - _LEEWAY_SECONDS:
+            raise InvalidToken("service account token is not valid yet")
+
+    def _check_objects(self, private: JSONObject) -> None:
+        namespace, ref = private["namespace"], private["serviceaccount"]
+        account = self._lookup("serviceaccounts", namespace, ref["name"])
+        if account is None:
+            raise InvalidToken(f'serviceaccounts "{ref["name"]}" not found')
+        uid = account["metadata"]["uid"]
+        if uid != ref["uid"]:
+            raise InvalidToken(f"service account UID ({uid}) does not match claim ({ref['uid']})")
+        for kind in ("pod", "secret", "node"):
+            if kind not in private or (kind == "node" and "pod" in private):
+                continue
+            bound = private[kind]
+            found = self._lookup(f"{kind}s", "" if kind == "node" else namespace, bound["name"])
+            if found is None or found["metadata"]["uid"] != bound["uid"]:
+                raise InvalidToken("service account token has been invalidated")
+
+
+def _user(private: JSONObject, token_id: str) -> UserInfo:
+    namespace, account = private["namespace"], private["serviceaccount"]
+    extra: dict[str, tuple[str, ...]] = {}
+    if token_id:
+        extra["authentication.kubernetes.io/credential-id"] = (f"JTI={token_id}",)
+    for kind in ("pod", "node"):
+        if kind in private:
+            extra[f"authentication.kubernetes.io/{kind}-name"] = (private[kind]["name"],)
+            if private[kind].get("uid"):
+                extra[f"authentication.kubernetes.io/{kind}-uid"] = (private[kind]["uid"],)
+    groups = (*service_account_groups(namespace), AUTHENTICATED_GROUP)
+    return UserInfo(service_account_name(namespace, account["name"]), groups, account["uid"], extra)
+
+
+def _shown(values: Sequence[str]) -> str:
+    return "[" + " ".join(f'"{value}"' for value in values) + "]"

@@ -1,0 +1,77 @@
+"""What is asked of an authorizer, what it answers, and how a refusal reads.
+
+Follows k8s.io/apiserver pkg/authorization/authorizer and pkg/endpoints/handlers/responsewriters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright.machinery.errors import Forbidden, StatusDetails
+
+
+@dataclass(frozen=True, slots=True)
+class AccessAttributes:
+    """One thing that a user wants to do: a verb on a resource, or on a path when `resource` is empty."""
+
+    user: UserInfo
+    verb: str
+    """get list watch create update patch delete deletecollection, or any other, for resources; for paths the method
+    in lower case."""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Allowed or not. `reason` is for people: why nothing allowed it, where there is more to say than that."""
+
+    allowed: bool
+    reason: str = ""
+
+
+ALLOWED: Final = Decision(True)
+
+
+class Authorizer(Protocol):
+    """Says whether a user may do something. Reads memory only; called once for each request, in the event loop."""
+
+    def authorize(self, access: AccessAttributes) -> Decision: ...
+
+
+def forbidden(access: AccessAttributes, reason: str = "") -> Forbidden:
+    """The answer to a request that no rule allows: `pods is forbidden: User "x" cannot list resource "pods" ...`."""
+    why = _escaped(_sentence(access))
+    if reason:
+        why = f"{why}: {reason}"
+    if access.resource:
+        return forbidden_object(access.group, access.resource, access.name, why)
+    return Forbidden(f"forbidden: {why}", details=StatusDetails())
+
+
+def forbidden_object(group: str, resource: str, name: str, why: str) -> Forbidden:
+    """A refusal for a reason of its own: `pods "a" is forbidden: <why>`."""
+    qualified = f"{resource}.{group}" if group else resource
+    subject = f'{qualified} "{name}"' if name else qualified
+    return Forbidden(f"{subject} is forbidden: {why}", details=StatusDetails(name=name, group=group, kind=resource))
+
+
+def _sentence(access: AccessAttributes) -> str:
+    if not access.resource:
+        return f'User "{access.user.name}" cannot {access.verb} path "{access.path}"'
+    resource = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
+    place = f'in the namespace "{access.namespace}"' if access.namespace else "at the cluster scope"
+    return (
+        f'User "{access.user.name}" cannot {access.verb} resource "{resource}" in API group "{access.group}" {place}'
+    )  # fmt: skip
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

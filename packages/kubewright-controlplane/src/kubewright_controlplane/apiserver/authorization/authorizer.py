@@ -1,0 +1,31 @@
+"""RBAC that follows what is stored: roles, bindings, and the roles that gather the rules of others."""
+
+from __future__ import annotations
+
+from kubewright_controlplane.apiserver.authorization.aggregation import Aggregation
+from kubewright_controlplane.apiserver.authorization.rbac import RBAC
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.storage.events import Event
+
+_KINDS = {
+    "Role": "roles",
+    "ClusterRole": "clusterroles",
+    "RoleBinding": "rolebindings",
+    "ClusterRoleBinding": "clusterrolebindings",
+}
+
+
+def build_authorizer(resources: ResourceSet) -> RBAC:
+    """An authorizer that follows the roles and bindings of a server."""
+    rbac = RBAC()
+    for kind, plural in _KINDS.items():
+
+        def follow(event: Event, kind: str = kind) -> None:
+            if event.type == "DELETED":
+                rbac.remove(kind, event.entry.namespace, event.entry.name)
+            else:
+                rbac.put(kind, resources.decode(event.entry.data))
+
+        resources.observe(f"{plural}.rbac.authorization.k8s.io", follow)
+    Aggregation(resources)
+    return rbac

@@ -1,0 +1,81 @@
+"""What every cluster holds: system namespaces, priority classes, bootstrap RBAC roles, flow control, its own Service.
+
+Creating is idempotent: on a data folder that holds a cluster already, only what is missing comes.
+Follows the bootstrap post-start hooks and the `kubernetes` service controller of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright.machinery.json import JSONObject
+
+_NAME: Final = "kubernetes"
+_NAMESPACE: Final = "default"
+_PORT: Final = 6443
+
+
+def create_missing(resources: ResourceSet, service_cidr: str) -> None:
+    """Create what is not there. What is there stays as it is: its owner may have changed it."""
+    for obj in catalog.bootstrap_objects():
+        _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
+    first = str(ipaddress.ip_network(service_cidr)[1])
+    _create_missing(resources, "services", _service(first))
+
+
+def publish(resources: ResourceSet, address: str, port: int) -> None:
+    """Say in the `kubernetes` Service and its EndpointSlice where the server listens.
+
+    A loopback address cannot be an endpoint: then there is no slice, and nothing but the port to tell.
+    """
+
+    def set_port(service: JSONObject) -> None:
+        service["spec"]["ports"][0]["targetPort"] = port
+
+    resources.registry("services").modify(_NAME, set_port, _NAMESPACE)
+    if ipaddress.ip_address(address).is_loopback:
+        return
+    slices = resources.registry("endpointslices.discovery.k8s.io")
+    wanted = _endpoint_slice(address, port)
+    if slices.read(_NAME, _NAMESPACE) is None:
+        slices.create(wanted, _NAMESPACE)
+    else:
+        parts = {field: wanted[field] for field in ("endpoints", "ports")}
+        slices.modify(_NAME, lambda obj: obj.update(parts), _NAMESPACE)
+
+
+def _create_missing(resources: ResourceSet, qualified: str, obj: JSONObject) -> None:
+    registry, metadata = resources.registry(qualified), obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    if not registry.has(metadata["name"], namespace):
+        registry.create(obj, namespace)
+
+
+def _resource_of(resources: ResourceSet, obj: JSONObject) -> str:
+    kind, api_version = obj["kind"], obj["apiVersion"]
+    return next(each.qualified for each in resources if each.kind == kind and each.api_version == api_version)
+
+
+def _service(address: str) -> JSONObject:
+    port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": _PORT}
+    return {
+        "metadata": {
+            "name": _NAME,
+            "namespace": _NAMESPACE,
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {"type": "ClusterIP", "clusterIP": address, "ports": [port], "sessionAffinity": "None"},
+    }
+
+
+def _endpoint_slice(address: str, port: int) -> JSONObject:
+    return {
+        "metadata": {"name": _NAME, "namespace": _NAMESPACE, "labels": {"kubernetes.io/service-name": _NAME}},
+        "addressType": f"IPv{ipaddress.ip_address(address).version}",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }

@@ -1,0 +1,176 @@
+"""The facts about the built-in kinds: discovery, schemas, defaults, printer columns, what a fresh cluster holds.
+
+All of it was read from a running kube-apiserver (`tools/extract`; where each part came from is told in
+`apiserver/data/README.md`) and is kept compressed beside this package. Importing the catalog reads nothing; a fact is
+read when it is first asked for and then kept. What is handed out is shared: never change it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kubewright_controlplane.apiserver.catalog.facts import (
+    Column,
+    GroupFacts,
+    OpenAPIDocument,
+    ResourceFacts,
+    SubresourceFacts,
+)
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright.machinery.json import JSONObject
+
+__all__ = [
+    "Column",
+    "GroupFacts",
+    "OpenAPIDocument",
+    "ResourceFacts",
+    "SubresourceFacts",
+    "bootstrap_objects",
+    "columns",
+    "components",
+    "group_versions",
+    "groups",
+    "openapi_paths",
+    "openapi_v3",
+    "resources",
+    "schema_ref",
+    "version",
+]
+
+
+_DATA: Final = Path(__file__).parents[1] / "data"
+
+
+@cache
+def groups() -> tuple[GroupFacts, ...]:
+    """The built-in API groups in the order of discovery; the core group is first and has no name."""
+    return tuple(
+        GroupFacts(group["name"], tuple(version["version"] for version in group["versions"])) for group in _discovery()
+    )
+
+
+@cache
+def group_versions() -> tuple[GroupVersion, ...]:
+    """Every group version that is served, in the order of discovery."""
+    return tuple(gv for group in groups() for gv in group.group_versions)
+
+
+def resources(gv: GroupVersion) -> tuple[ResourceFacts, ...]:
+    """The resources of a group version, by plural. Empty for a group version that is not built in."""
+    return _resources().get(gv, ())
+
+
+@cache
+def components() -> Mapping[str, JSONObject]:
+    """Every schema of every built-in kind, by its OpenAPI name (`io.k8s.api.core.v1.Pod`), without descriptions.
+
+    A `default` in it is one that the API server really applies: the placeholders of the published documents
+    (`""`, `{}`, `0`) are gone, and the defaults that only the server's code knows are in their place.
+    """
+    schemas: Mapping[str, JSONObject] = _schemas()["schemas"]
+    return schemas
+
+
+def schema_ref(gvk: GroupVersionKind) -> str:
+    """The `$ref` of a kind's schema: `#/components/schemas/io.k8s.api.core.v1.Pod`. KeyError for an unknown kind."""
+    return f"#/components/schemas/{_schemas()['kinds'][f'{gvk.api_version}/{gvk.kind}']}"
+
+
+@cache
+def columns(gvr: GroupVersionResource) -> tuple[Column, ...]:
+    """The columns of a built-in resource's Table, in order. KeyError for a resource that cannot be listed."""
+    return tuple(Column(*column) for column in _columns()[f"{gvr.group_version}/{gvr.resource}"])
+
+
+@cache
+def openapi_paths() -> Mapping[str, str]:
+    """The OpenAPI v3 documents there are: path without leading slash (`api/v1`, `apis/apps/v1`) to hash."""
+    paths: Mapping[str, str] = _read("openapi.json")
+    return paths
+
+
+@cache
+def openapi_v3(path: str) -> OpenAPIDocument:
+    """The document published at `/openapi/v3/<path>`, `GroupVersion.path[1:]`. KeyError for an unknown path.
+
+    Schemas in it have their descriptions; a generator of typed models reads them here.
+    """
+    digest = openapi_paths()[path]
+    compressed = (_DATA / "openapi" / f"{path.replace('/', '~')}.json.gz").read_bytes()
+    return OpenAPIDocument(_uncompressed(compressed), compressed, digest)
+
+
+@cache
+def bootstrap_objects() -> tuple[JSONObject, ...]:
+    """What a fresh cluster holds before anyone writes to it, in an order in which it can be created.
+
+    Namespaces, priority classes, the bootstrap RBAC roles and bindings, priority levels and flow schemas.
+    Without uid, resourceVersion, creationTimestamp, generation, managedFields and status.
+    """
+    return tuple(_read("bootstrap.json"))
+
+
+@cache
+def version() -> JSONObject:
+    """The body of `/version` of the API server that the facts were read from."""
+    body: JSONObject = _read("version.json")
+    return body
+
+
+@cache
+def _discovery() -> list[JSONObject]:
+    groups: list[JSONObject] = _read("discovery.json")
+    return groups
+
+
+@cache
+def _resources() -> dict[GroupVersion, tuple[ResourceFacts, ...]]:
+    return {
+        gv: tuple(_resource(gv, each) for each in version["resources"])
+        for group in _discovery()
+        for version in group["versions"]
+        for gv in [GroupVersion(group["name"], version["version"])]
+    }
+
+
+def _resource(gv: GroupVersion, facts: JSONObject) -> ResourceFacts:
+    return ResourceFacts(
+        resource=GroupVersionResource(gv.group, gv.version, facts["name"]),
+        kind=GroupVersionKind(*facts["kind"]),
+        singular=facts["singular"],
+        namespaced=facts["namespaced"],
+        verbs=tuple(facts["verbs"]),
+        short_names=tuple(facts["shortNames"]),
+        categories=tuple(facts["categories"]),
+        storage_version_hash=facts["storageVersionHash"],
+        subresources=tuple(
+            SubresourceFacts(each["name"], GroupVersionKind(*each["kind"]), tuple(each["verbs"]))
+            for each in facts["subresources"]
+        ),
+    )
+
+
+@cache
+def _schemas() -> JSONObject:
+    schemas: JSONObject = _read("schemas.json")
+    return schemas
+
+
+@cache
+def _columns() -> dict[str, list[list[Any]]]:
+    columns: dict[str, list[list[Any]]] = _read("columns.json")
+    return columns
+
+
+def _read(name: str) -> Any:
+    return msgspec.json.decode(_uncompressed((_DATA / f"{name}.gz").read_bytes()))
+
+
+def _uncompressed(content: bytes) -> bytes:
+    return zlib.decompress(content, wbits=31)  # 31: a gzip header and trailer

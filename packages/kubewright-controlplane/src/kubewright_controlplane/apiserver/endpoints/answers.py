@@ -1,0 +1,70 @@
+"""Responses: documents, failures and plain text, with the headers that every answer has.
+
+Follows apiserver's pkg/endpoints/handlers/responsewriters.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+
+from kubewright_controlplane.apiserver.registry.objects import encode_json
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import APIError
+from kubewright.machinery.json import JSONObject
+
+_GZIP_FROM = 128 * 1024
+_GZIP_LEVEL = 1
+_PRIVATE = "no-cache, private"
+
+
+def document(status: int, body: bytes, content_type: str = "application/json") -> Response:
+    """A document that is not to be cached."""
+    return Response(status, {"cache-control": _PRIVATE, "content-type": content_type}, body)
+
+
+def json_document(status: int, obj: JSONObject) -> Response:
+    return document(status, encode_json(obj))
+
+
+def text(status: int, body: str) -> Response:
+    headers = {
+        "cache-control": _PRIVATE,
+        "content-type": "text/plain; charset=utf-8",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(status, headers, body.encode())
+
+
+def page_not_found() -> Response:
+    return text(404, "404 page not found\n")
+
+
+def failure(error: APIError) -> Response:
+    """The Status of a failure. It tells when to come back, where the failure is one that passes."""
+    response = json_document(error.status.code, error.status.to_dict())
+    if error.retry_after is not None:
+        response.headers["retry-after"] = str(int(error.retry_after))
+    return response
+
+
+def compress(request: Request, response: Response) -> None:
+    """Compress a large body for a client that takes it."""
+    body = response.body
+    if not isinstance(body, bytes) or len(body) < _GZIP_FROM or "content-encoding" in response.headers:
+        return
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        response.body = gzip.compress(body, _GZIP_LEVEL, mtime=0)
+        response.headers["content-encoding"] = "gzip"
+        response.headers["vary"] = "Accept-Encoding"
+
+
+def add_warnings(response: Response, warnings: Iterable[str]) -> None:
+    """Tell the client what it should know though its request succeeded."""
+    listed = [f'299 - "{_quoted(each)}"' for each in dict.fromkeys(warnings)]
+    if listed:
+        response.headers["warning"] = ", ".join(listed)
+
+
+def _quoted(warning: str) -> str:
+    return warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -1,0 +1,163 @@
+"""Request bodies: JSON, YAML and protobuf into documents, and what a strict decoder would object to in them.
+
+Follows apiserver's runtime/serializer/json and strict decoding (KEP-2885).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Never
+
+import msgspec
+
+from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright_controlplane.apiserver.registry.conform import Nonconforming
+from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
+from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
+from kubewright.machinery.fields import invalid
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject, is_array, is_object
+
+_UNKNOWN_FORMAT = (
+    f"the body of the request was in an unknown format - accepted media types include: {', '.join(ENCODINGS)}"
+)
+
+
+def content_type(header: str) -> str:
+    """The media type of a body, without parameters; JSON when nothing is said."""
+    return header.partition(";")[0].strip().lower() or JSON
+
+
+def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
+    """The document in a body. Raises BadRequest when it is none, UnsupportedMediaType for an unknown content type."""
+    kind = content_type(header)
+    try:
+        if kind == JSON:
+            return _load_json(body)
+        if kind == PROTOBUF:
+            return protobuf.decode(body, expected)
+        if kind == YAML:
+            return _load_yaml(body)
+    except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {expected.kind}): "
+            f"couldn't get version/kind; json parse error: {error}"
+        ) from error
+    raise UnsupportedMediaType(_UNKNOWN_FORMAT)
+
+
+def _load_yaml(body: bytes) -> JSONObject:
+    from kubewright.machinery import yaml  # loaded by the first body that is YAML
+
+    return yaml.load(body)
+
+
+def _load_json(body: bytes) -> JSONObject:
+    """A JSON object. `null` is one without fields, as it is to Go."""
+    if not body:
+        raise DecodeError("unexpected end of JSON input (<empty>)")
+    return {} if body.strip() == b"null" else decode_json(body)
+
+
+def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
+    """The configuration in an apply patch: YAML, and so also JSON. Raises BadRequest."""
+    try:
+        config = decode_json(body) if body[:1] == b"{" else _load_yaml(body)
+    except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"error decoding YAML: {error}") from error
+    kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
+    if kind != expected.kind or api_version != expected.api_version:
+        group, _, version = api_version.rpartition("/")
+        raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
+    return config
+
+
+def check_patched(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
+    """Refuse a patch that made another kind of a document. Raises Nonconforming or Invalid."""
+    if not custom:
+        check_kind(obj, expected, custom=False)
+        return
+    metadata: JSONObject = obj.get("metadata") or {}
+    name = metadata.get("name") or ""
+    kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    if kind != expected.kind:
+        raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
+    if api_version != expected.api_version:
+        fault = invalid("apiVersion", api_version, f"must be {expected.api_version}")
+        raise Invalid.of(kind, api_version.rpartition("/")[0], name, [fault])
+
+
+def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
+    """Refuse a document of another kind or version; a built-in one may leave them out. Raises BadRequest or Invalid."""
+    kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    if kind == expected.kind and api_version == expected.api_version:
+        return
+    if custom:
+        _refuse_custom(obj, kind, api_version, expected)
+    if kind in ("", expected.kind) and api_version in ("", expected.api_version):
+        return
+    version = str(api_version).rpartition("/")[2] or expected.version
+    kind = kind or expected.kind
+    if api_version in ("", expected.api_version):
+        group = expected.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
+    else:
+        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    raise Nonconforming(expected, why, kind=kind, version=version)
+
+
+def _refuse_custom(obj: JSONObject, kind: str, api_version: str, expected: GroupVersionKind) -> Never:
+    if not kind:
+        text = encode_json(obj).decode()
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {expected.kind}): "
+            f"Object 'Kind' is missing in '{text}' ({text})"
+        )
+    if api_version != expected.api_version:
+        wanted = f"does not match the expected API version ({expected.api_version})"
+        raise BadRequest(f"the API version in the data ({api_version}) {wanted}")
+    metadata: JSONObject = obj.get("metadata") or {}
+    raise Invalid.of(
+        kind, expected.group, metadata.get("name") or "", [invalid("kind", kind, f"must be {expected.kind}")]
+    )
+
+
+def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
+    """`duplicate field "data.k"` for each key of a JSON body that is there twice.
+
+    Decoding keeps the last of them. They are looked for only when the body has more colons than the document keys.
+    """
+    if content_type(header) != JSON or body.count(b'":') == _count_keys(obj):
+        return []
+    return [f'duplicate field "{path}"' for path in _find_duplicates(body)]
+
+
+def _count_keys(value: Any) -> int:
+    if is_object(value):
+        return len(value) + sum([_count_keys(item) for item in value.values() if isinstance(item, (dict, list))])
+    return sum([_count_keys(item) for item in value if isinstance(item, (dict, list))])
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with all of its pairs."""
+
+
+def _find_duplicates(body: bytes) -> list[str]:
+    found: list[str] = []
+
+    def visit(value: Any, path: str) -> None:
+        if isinstance(value, _Pairs):
+            seen: set[str] = set()
+            for key, item in value:
+                here = f"{path}.{key}" if path else key
+                if key in seen:
+                    found.append(here)
+                seen.add(key)
+                visit(item, here)
+        elif is_array(value):
+            for index, item in enumerate(value):
+                visit(item, f"{path}[{index}]")
+
+    visit(json.loads(body, object_pairs_hook=_Pairs), "")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,57 @@
+"""The server's own figures, under the names that kube-apiserver gives them.
+
+The library that writes them is loaded at the first scrape: most servers are never scraped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright.http.message import Response
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_REQUEST_LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "code")
+
+
+class Metrics:
+    """Counts requests, and at each scrape the stored objects. A collector, to prometheus_client."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+        self._requests: Counter[tuple[str, ...]] = Counter()
+
+    def count(self, info: RequestInfo, code: int) -> None:
+        """Note a request that was answered."""
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster" if info.resource else ""
+        path = info.path if code != 404 else ""  # what is not there can be asked for by any number of names
+        subresource = info.subresource if info.resource else path
+        key = (info.verb.upper(), info.group, info.version, info.resource, subresource, scope, str(code))
+        self._requests[key] += 1
+
+    def answer(self) -> Response:
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+        registry = CollectorRegistry()
+        registry.register(self)
+        headers = {"cache-control": "no-cache, private", "content-type": CONTENT_TYPE_LATEST}
+        return Response(200, headers, generate_latest(registry))
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures as they are now."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        requests = CounterMetricFamily("apiserver_request_total", "Requests answered.", labels=_REQUEST_LABELS)
+        for labels, count in self._requests.items():
+            requests.add_metric(labels, count)
+        yield requests
+        objects = GaugeMetricFamily("apiserver_storage_objects", "Objects stored.", labels=("resource",))
+        for name in {resource.storage for resource in self._resources if resource.storage}:
+            objects.add_metric((name,), self._resources.store.count(name))
+        yield objects

@@ -1,0 +1,185 @@
+"""OpenAPI v3: a root that names a document for each group version, and the documents.
+
+Built-in documents are the catalog's, kept compressed. Those of custom resources are made of their CRDs' schemas, with
+what kubectl looks for in them: the kinds, and what a PATCH takes.
+
+Follows k8s.io/kube-openapi pkg/handler3 and apiextensions-apiserver's pkg/controller/openapi.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from email.utils import formatdate
+from functools import cache
+from time import time
+from typing import Any
+from urllib.parse import parse_qs
+
+from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.catalog.facts import OpenAPIDocument
+from kubewright_controlplane.apiserver.endpoints import answers
+from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
+from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright.http.message import Request, Response
+from kubewright.machinery.json import JSONObject
+
+_YEAR = 365 * 24 * 3600
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_META_PARTS = ("ObjectMeta", "ListMeta", "ManagedFieldsEntry", "OwnerReference", "FieldsV1", "Time")
+_META_SOURCE = "apis/coordination.k8s.io/v1"
+_CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+_PATCH_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
+_PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+
+
+class OpenAPI:
+    """Answers `/openapi/v3` and the paths below it."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+        self._generation = -1
+        self._custom: dict[str, OpenAPIDocument] = {}
+
+    def serve(self, request: Request, path: str) -> Response:
+        """Answer a path below `/openapi/v3`, without leading slash; empty for the root."""
+        self._refresh()
+        if not path:
+            return answers.json_document(200, {"paths": self._root()})
+        document = self._document(path)
+        if document is None:
+            return Response(404, {"cache-control": "no-cache, private"})
+        return _answer(request, path, document)
+
+    def _refresh(self) -> None:
+        if self._generation == self._resources.generation:
+            return
+        self._generation = self._resources.generation
+        by_path: dict[str, list[Resource]] = {}
+        for resource in self._resources:
+            if resource.openapi_schema is not None:
+                by_path.setdefault(resource.group_version.path[1:], []).append(resource)
+        self._custom = {path: _custom_document(resources) for path, resources in by_path.items()}
+
+    def _root(self) -> dict[str, JSONObject]:
+        hashes = dict(catalog.openapi_paths()) | {path: each.hash for path, each in self._custom.items()}
+        return {path: {"serverRelativeURL": _url(path, hashes[path])} for path in sorted(hashes)}
+
+    def _document(self, path: str) -> OpenAPIDocument | None:
+        if path in self._custom:
+            return self._custom[path]
+        return catalog.openapi_v3(path) if path in catalog.openapi_paths() else None
+
+
+def _url(path: str, digest: str) -> str:
+    return f"/openapi/v3/{path}?hash={digest}"
+
+
+def _answer(request: Request, path: str, document: OpenAPIDocument) -> Response:
+    """The document; for good when asked for by its hash, a redirect when asked for by an old one."""
+    asked = parse_qs(request.query).get("hash", [""])[0]
+    if asked and asked != document.hash:
+        return Response(301, {"cache-control": "no-cache, private", "location": _url(path, document.hash)})
+    headers = {"content-type": "application/json", "etag": f'"{document.hash}"', "vary": "Accept, Accept-Encoding"}
+    if asked:
+        headers |= {"cache-control": "public, immutable", "expires": formatdate(time() + _YEAR, usegmt=True)}
+    else:
+        headers["cache-control"] = "no-cache, private"
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(304, headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(200, headers | {"content-encoding": "gzip"}, document.gzip)
+    return Response(200, headers, document.json)
+
+
+def _custom_document(resources: list[Resource]) -> OpenAPIDocument:
+    schemas: JSONObject = {**_meta_schemas()}
+    paths: JSONObject = {}
+    for resource in resources:
+        gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        name = ".".join((*reversed(resource.group.split(".")), resource.version, resource.kind))
+        schemas[name] = _kind_schema(resource, gvk)
+        schemas[f"{name}List"] = _list_schema(resource, name)
+        paths[_item_path(resource)] = {"patch": _patch_operation(gvk, name)}
+    body = encode_json(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+            "paths": paths,
+            "components": {"schemas": schemas},
+        }
+    )
+    return OpenAPIDocument(body, gzip.compress(body, 6, mtime=0), hashlib.sha512(body).hexdigest().upper())
+
+
+@cache
+def _meta_schemas() -> JSONObject:
+    """The schemas of metadata that every document of custom resources refers to."""
+    published = decode_json(catalog.openapi_v3(_META_SOURCE).json)["components"]["schemas"]
+    return {f"{_META}{part}": published[f"{_META}{part}"] for part in _META_PARTS}
+
+
+def _kind_schema(resource: Resource, gvk: JSONObject) -> JSONObject:
+    schema = dict(resource.openapi_schema or {})
+    schema["properties"] = {
+        **(schema.get("properties") or {}),
+        **_TYPE_PROPERTIES,
+        "metadata": _reference("ObjectMeta", f"Standard object's metadata. More info: {_CONVENTIONS}#metadata"),
+    }
+    schema["x-kubernetes-group-version-kind"] = [gvk]
+    return schema
+
+
+def _list_schema(resource: Resource, item: str) -> JSONObject:
+    kind = resource.list_kind or f"{resource.kind}List"
+    items = {
+        "description": f"List of {resource.plural}. More info: {_CONVENTIONS}",
+        "type": "array",
+        "items": {"$ref": f"#/components/schemas/{item}"},
+    }
+    metadata = _reference("ListMeta", f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds")
+    return {
+        "description": f"{kind} is a list of {resource.kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {**_TYPE_PROPERTIES, "items": items, "metadata": metadata},
+        "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": kind}],
+    }
+
+
+def _patch_operation(gvk: JSONObject, name: str) -> JSONObject:
+    schema = {"schema": {"type": "object"}}
+    answer = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    return {
+        "parameters": [{"name": each, "in": "query", "schema": {"type": "string"}} for each in _PATCH_PARAMETERS],
+        "requestBody": {"required": True, "content": dict.fromkeys(_PATCH_TYPES, schema)},
+        "responses": {"200": {"description": "OK", "content": answer}},
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": gvk,
+    }
+
+
+def _item_path(resource: Resource) -> str:
+    namespaced = "/namespaces/{namespace}" if resource.namespaced else ""
+    return f"{resource.group_version.path}{namespaced}/{resource.plural}/{{name}}"
+
+
+def _reference(part: str, description: str) -> JSONObject:
+    return {"description": description, "allOf": [{"$ref": f"#/components/schemas/{_META}{part}"}]}
+
+
+_TYPE_PROPERTIES: dict[str, Any] = {
+    "apiVersion": {
+        "type": "string",
+        "description": "APIVersion defines the versioned schema of this representation of an object. Servers should "
+        "convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
+        f"{_CONVENTIONS}#resources",
+    },
+    "kind": {
+        "type": "string",
+        "description": "Kind is a string value representing the REST resource this object represents. Servers may "
+        "infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
+        f"{_CONVENTIONS}#types-kinds",
+    },
+}

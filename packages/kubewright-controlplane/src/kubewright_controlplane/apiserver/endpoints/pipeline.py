@@ -1,0 +1,113 @@
+"""The way of a request up to its verb, and of its answer back: who, may they, what, and what went wrong.
+
+Follows apiserver's pkg/server/config.go (DefaultBuildHandlerChain).
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import replace
+from typing import Protocol
+
+from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
+from kubewright_controlplane.apiserver.endpoints import answers
+from kubewright_controlplane.apiserver.endpoints import requestinfo
+from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
+from kubewright_controlplane.apiserver.endpoints.parameters import Query
+from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
+from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
+from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
+from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
+from kubewright.machinery.selectors import FieldSelector
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes of a request's body: as a real API server takes."""
+
+_ENTRIES = frozenset({"attach", "exec", "portforward"})
+"""What takes the right to create too, where a WebSocket's handshake can't but be a GET (KEP-4006, since 1.35)."""
+
+_log = logging.getLogger(__name__)
+
+
+class Authentication(Protocol):
+    """What the pipeline asks of authentication."""
+
+    def authenticate(self, request: Request) -> UserInfo: ...
+
+    def impersonate(self, request: Request, access: AccessAttributes, authorizer: Authorizer) -> UserInfo: ...
+
+
+class Pipeline:
+    """Takes every request of the server. Its `handle` never raises: a failure is an answer."""
+
+    def __init__(
+        self,
+        authentication: Authentication,
+        authorizer: Authorizer,
+        resources: ResourceEndpoints,
+        paths: PathEndpoints,
+        metrics: Metrics,
+    ) -> None:
+        self._authentication = authentication
+        self._authorizer = authorizer
+        self._resources = resources
+        self._paths = paths
+        self._metrics = metrics
+
+    async def handle(self, request: Request) -> Response:
+        path, _, query = request.target.partition("?")
+        info = requestinfo.parse(request.method, path, watch="watch" in query and Query(query).flag("watch"))
+        try:
+            response = await self._answer(request, info)
+        except APIError as error:
+            response = answers.failure(error)
+        except Exception:  # noqa: BLE001 -- a defect in one request must not end the others
+            _log.exception("%s %s failed", request.method, request.target)
+            text = "This request caused apiserver to panic. Look in the logs for details."
+            response = answers.failure(InternalError(text))
+        response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
+        answers.compress(request, response)
+        self._metrics.count(info, response.status)
+        return response
+
+    async def _answer(self, request: Request, info: RequestInfo) -> Response:
+        access = _access(self._authentication.authenticate(request), request, info)
+        user = self._authentication.impersonate(request, access, self._authorizer)
+        access = access if user is access.user else replace(access, user=user)
+        self._authorize(access)
+        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _ENTRIES:
+            self._authorize(replace(access, verb="create"))
+        if len(request.body) > BODY_LIMIT:
+            raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
+        if info.resource:
+            return await self._resources.serve(request, info, user)
+        return self._paths.serve(request, info.path)
+
+    def _authorize(self, access: AccessAttributes) -> None:
+        decision = self._authorizer.authorize(access)
+        if not decision.allowed:
+            raise forbidden(access, decision.reason)
+
+
+def _access(user: UserInfo, request: Request, info: RequestInfo) -> AccessAttributes:
+    """What a request wants to do."""
+    if not info.resource:
+        return AccessAttributes(user, info.verb, path=info.path)
+    name = info.name or (_selected_name(request.query) if info.verb in ("list", "watch") else "")
+    return AccessAttributes(
+        user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
+    )
+
+
+def _selected_name(query: str) -> str:
+    """The one name that a field selector lets through: who may read that object may list or watch just it."""
+    if "metadata.name" not in query:
+        return ""
+    try:
+        selector = FieldSelector.parse(Query(query).text("fieldSelector"))
+    except ValueError:
+        return ""  # told of when the selector is read for good
+    return selector.exact("metadata.name") or ""

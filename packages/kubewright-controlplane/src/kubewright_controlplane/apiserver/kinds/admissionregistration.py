@@ -1,0 +1,23 @@
+"""Strategies of admissionregistration.k8s.io: none of its kinds is acted on yet, so none is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.refused import RefusedStrategy
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+
+_REFUSED: Final = (
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+)
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {plural: RefusedStrategy() for plural in _REFUSED}

@@ -1,0 +1,13 @@
+"""Strategies of apiregistration.k8s.io: aggregated API servers are not called, so no APIService is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubewright_controlplane.apiserver.kinds.refused import RefusedStrategy
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"apiservices": RefusedStrategy()}

@@ -1,0 +1,76 @@
+"""Deployments. Follows k8s.io/kubernetes pkg/registry/apps/deployment and pkg/apis/apps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+
+class DeploymentStrategy(Strategy):
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("replicas", 1)
+        workload.default_rolling_update(spec.setdefault("strategy", {}), maxUnavailable="25%", maxSurge="25%")
+        spec.setdefault("revisionHistoryLimit", 10)
+        spec.setdefault("progressDeadlineSeconds", 600)
+        workload.default_template(spec)
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            condition.setdefault("lastUpdateTime", None)
+            condition.setdefault("lastTransitionTime", None)
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
+
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        """Here alone annotations raise the generation too: the rollout copies them to its ReplicaSet."""
+        metadata, before = obj["metadata"], old["metadata"]
+        if not checks.same(metadata.get("annotations"), before.get("annotations")):
+            metadata["generation"] = before.get("generation", 0) + 1
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        faults = checks.non_negative("spec.replicas", spec.get("replicas"))
+        faults += workload.selector_faults(spec.get("selector"), "deployment")
+        faults += workload.selected_template_faults(spec, "ReplicaSet", "invalid label selector")
+        faults += _strategy_faults(spec.get("strategy") or {})
+        for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
+            faults += checks.non_negative(f"spec.{field}", spec.get(field))
+        deadline = spec.get("progressDeadlineSeconds")
+        if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
+            faults.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+        return faults
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        status = obj.get("status") or {}
+        counts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+        return workload.status_faults(status, *counts) + workload.collision_faults(status, old.get("status") or {})
+
+
+def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    path = "spec.strategy.rollingUpdate"
+    if kind == "Recreate":
+        if rolling is None:
+            return []
+        return [forbidden(path, "may not be specified when strategy `type` is 'Recreate'")]
+    if kind != "RollingUpdate":
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        return [not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
+    rolling = rolling or {}
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    faults = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
+    faults += workload.int_or_percent(f"{path}.maxSurge", surge)
+    if workload.is_zero(unavailable) and workload.is_zero(surge):
+        faults.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return faults + workload.at_most_all(f"{path}.maxUnavailable", unavailable)

@@ -1,0 +1,46 @@
+"""ReplicaSets. Follows k8s.io/kubernetes pkg/registry/apps/replicaset and pkg/apis/apps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+
+class ReplicaSetStrategy(Strategy):
+    selectable_fields = ("status.replicas",)
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("replicas", 1)
+        workload.default_template(spec)
+        if "status" in obj:
+            obj["status"].setdefault("replicas", 0)
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {"replicas": 0}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        faults = checks.non_negative("spec.replicas", spec.get("replicas"))
+        faults += checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        faults += workload.selector_faults(spec.get("selector"), "deployment")
+        return faults + workload.selected_template_faults(spec, "ReplicaSet", "invalid label selector")
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        counts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return workload.status_faults(obj.get("status") or {}, *counts)
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}

@@ -1,0 +1,17 @@
+"""ControllerRevisions: states that were, and that do not change. Follows k8s.io/kubernetes pkg/apis/apps/validation."""
+
+from __future__ import annotations
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery.fields import FieldError, required
+from kubewright.machinery.json import JSONObject
+
+
+class ControllerRevisionStrategy(PlainStrategy):
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults = checks.non_negative("revision", obj.get("revision"))
+        return faults if obj.get("data") is not None else [*faults, required("data", "data is mandatory")]
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("data", obj.get("data"), old.get("data"))

@@ -1,0 +1,171 @@
+"""Strategies of authorization.k8s.io: questions about who may do what, which are never stored.
+
+Follows k8s.io/kubernetes pkg/registry/authorization and pkg/apis/authorization/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
+from kubewright_controlplane.apiserver.authorization.rbac import RBAC
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.subresource import Action
+from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright.machinery.errors import BadRequest, Invalid
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_GROUP: Final = "authorization.k8s.io"
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    rbac = server.authorizer
+    return {
+        "subjectaccessreviews": ReviewStrategy(AccessReview(rbac=rbac)),
+        "selfsubjectaccessreviews": ReviewStrategy(SelfAccessReview(rbac=rbac)),
+        "localsubjectaccessreviews": ReviewStrategy(LocalAccessReview(rbac=rbac)),
+        "selfsubjectrulesreviews": ReviewStrategy(SelfRulesReview(rbac=rbac)),
+    }
+
+
+class ReviewStrategy(Strategy):
+    """A kind of which a create is a question."""
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+
+    @property
+    def action(self) -> Action | None:
+        return self._action
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessReview(Action):
+    """May this user do that?"""
+
+    rbac: RBAC
+
+    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
+        spec = body.setdefault("spec", {})
+        faults = self.faults(spec, attributes)
+        if faults:
+            raise Invalid.of("", _GROUP, "", faults)
+        return answer(body, attributes, self._answer(spec, self.user(spec, attributes)))
+
+    def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
+        extra = {key.lower(): tuple(values) for key, values in (spec.get("extra") or {}).items()}
+        return UserInfo(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
+
+    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        faults = _attribute_faults(spec)
+        if not spec.get("user") and not spec.get("groups"):
+            faults.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+        return faults
+
+    def _answer(self, spec: JSONObject, user: UserInfo) -> JSONObject:
+        access = _access(spec, user)
+        allowed = self.rbac.authorize(access).allowed
+        status: JSONObject = {"allowed": allowed}
+        reason = self.rbac.explain(access)
+        if reason:
+            status["reason"] = reason
+        return status
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfAccessReview(AccessReview):
+    """May I do that?"""
+
+    def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
+        return attributes.user
+
+    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        return _attribute_faults(spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAccessReview(AccessReview):
+    """May this user do that in this namespace?"""
+
+    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        faults = super().faults(spec, attributes)
+        asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if asked is not None and asked.get("namespace") != attributes.namespace:
+            at = "spec.resourceAttributes.namespace"
+            faults.append(invalid(at, asked.get("namespace") or "", "must match metadata.namespace"))
+        if path is not None:
+            faults.append(invalid("spec.nonResourceAttributes", _as_go(path), "disallowed on this kind of request"))
+        return faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfRulesReview(Action):
+    """What may I do in this namespace?"""
+
+    rbac: RBAC
+
+    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
+        namespace = (body.get("spec") or {}).get("namespace")
+        if not namespace:
+            raise BadRequest("no namespace on request")
+        resources: list[JSONObject] = []
+        others: list[JSONObject] = []
+        for rule in self.rbac.rules_for(attributes.user, namespace):
+            if rule.resources:
+                shown = {"verbs": rule.verbs, "apiGroups": rule.groups, "resources": rule.resources}
+                resources.append({**shown, "resourceNames": rule.names} if rule.names else shown)
+            if rule.urls:
+                others.append({"verbs": rule.verbs, "nonResourceURLs": rule.urls})
+        status: JSONObject = {"resourceRules": resources, "nonResourceRules": others, "incomplete": False}
+        unresolved = self.rbac.unresolved(attributes.user, namespace)
+        if unresolved:
+            status["evaluationError"] = unresolved
+        return answer({"spec": {}}, attributes, status)
+
+
+def answer(review: JSONObject, attributes: Attributes, status: JSONObject) -> JSONObject:
+    """A review with its answer."""
+    resource = attributes.resource
+    metadata = {"namespace": attributes.namespace} if attributes.namespace else {}
+    head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return {**head, "spec": review.get("spec") or {}, "status": status}
+
+
+def _access(spec: JSONObject, user: UserInfo) -> AccessAttributes:
+    asked = spec.get("resourceAttributes")
+    if asked is None:
+        path = spec["nonResourceAttributes"]
+        return AccessAttributes(user, path.get("verb") or "", path=path.get("path") or "")
+    return AccessAttributes(
+        user,
+        asked.get("verb") or "",
+        asked.get("group") or "",
+        asked.get("version") or "",
+        asked.get("resource") or "",
+        asked.get("subresource") or "",
+        asked.get("namespace") or "",
+        asked.get("name") or "",
+    )
+
+
+def _as_go(path: JSONObject) -> JSONObject:
+    """Attributes of a path as faults show them."""
+    return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+
+
+def _attribute_faults(spec: JSONObject) -> list[FieldError]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        return [invalid("spec.nonResourceAttributes", _as_go(path), why)]
+    if resource is None and path is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [invalid("spec.resourceAttributes", None, why)]
+    return []

@@ -1,0 +1,147 @@
+"""Strategies of autoscaling: HorizontalPodAutoscalers, stored as v2 and served as v1 too.
+
+What of v2 the older form has no field for, it keeps in annotations, and takes back from there.
+Follows k8s.io/kubernetes pkg/registry/autoscaling and pkg/apis/autoscaling (v1/conversion.go, validation).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, required
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_PLURAL: Final = "horizontalpodautoscalers"
+_DEFAULT_UTILIZATION: Final = 80
+_PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
+_IN_SPEC: Final = ("metrics", "behavior")
+_IN_STATUS: Final = (("currentMetrics", "current-metrics"), ("conditions", "conditions"))
+
+
+def to_v2(v1: JSONObject) -> JSONObject:
+    """An `autoscaling/v1` autoscaler as an `autoscaling/v2` one."""
+    annotations = dict(v1["metadata"].get("annotations") or {})
+    spec, status = dict(v1.get("spec") or {}), dict(v1.get("status") or {})
+    for field in _IN_SPEC:
+        kept = annotations.pop(f"{_PREFIX}{field}", None)
+        if kept is not None:
+            spec[field] = json.loads(kept)
+    for field, key in _IN_STATUS:
+        kept = annotations.pop(f"{_PREFIX}{key}", None)
+        if kept is not None:
+            status[field] = json.loads(kept)
+    utilization = spec.pop("targetCPUUtilizationPercentage", None)
+    if utilization is not None:
+        spec["metrics"] = [_cpu_metric(utilization), *(spec.get("metrics") or ())]
+    current = status.pop("currentCPUUtilizationPercentage", None)
+    if current is not None:
+        metric = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": current}}}
+        status["currentMetrics"] = [metric, *(status.get("currentMetrics") or ())]
+    if status:
+        status.setdefault("currentMetrics", None)
+    if not status.get("currentReplicas"):
+        status.pop("currentReplicas", None)
+    return _assembled("autoscaling/v2", v1, annotations, spec, status)
+
+
+def to_v1(v2: JSONObject) -> JSONObject:
+    """An `autoscaling/v2` autoscaler as an `autoscaling/v1` one."""
+    annotations = dict(v2["metadata"].get("annotations") or {})
+    spec, status = dict(v2.get("spec") or {}), dict(v2.get("status") or {})
+    metrics: list[JSONObject] = spec.pop("metrics", None) or []
+    cpu = next((each for each in metrics if _is_cpu_utilization(each)), None)
+    if cpu is not None:
+        spec["targetCPUUtilizationPercentage"] = cpu["resource"]["target"]["averageUtilization"]
+    _keep(annotations, "metrics", [each for each in metrics if each is not cpu])
+    _keep(annotations, "behavior", spec.pop("behavior", None))
+    for field, key in _IN_STATUS:
+        _keep(annotations, key, status.pop(field, None))
+    status.setdefault("currentReplicas", 0)
+    return _assembled("autoscaling/v1", v2, annotations, spec, status)
+
+
+CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
+    ("v1", _PLURAL): Conversion(f"{_PLURAL}.autoscaling", "autoscaling/v2", to_v2, to_v1)
+}
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {_PLURAL: AutoscalerStrategy()}
+
+
+class AutoscalerStrategy(PlainStrategy):
+    """Both versions: each field is looked at where the version has it."""
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("minReplicas", 1)
+        if obj.get("apiVersion") == "autoscaling/v1" or "targetCPUUtilizationPercentage" in spec:
+            has_metrics = f"{_PREFIX}metrics" in (obj["metadata"].get("annotations") or {})
+            if not has_metrics:
+                spec.setdefault("targetCPUUtilizationPercentage", _DEFAULT_UTILIZATION)
+        elif not spec.get("metrics"):
+            spec["metrics"] = [_cpu_metric(_DEFAULT_UTILIZATION)]
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        newer = {"desiredReplicas": 0, "currentMetrics": None}
+        older = {"currentReplicas": 0, "desiredReplicas": 0}
+        obj["status"] = newer if attributes.resource.version == "v2" else older
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+        faults: list[FieldError] = []
+        if low is not None and low < 1:
+            faults.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
+        if high == 0:
+            faults.append(required("spec.maxReplicas", "must be set and greater than 0"))
+        elif high < 0:
+            faults.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
+        if low is not None and high < low:
+            faults.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
+        target = spec.get("scaleTargetRef") or {}
+        for field in ("kind", "name"):
+            faults += checks.required_name(f"spec.scaleTargetRef.{field}", target.get(field), names.path_segment)
+        return faults
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        status, faults = obj.get("status") or {}, list[FieldError]()
+        for field in ("currentReplicas", "desiredReplicas"):
+            faults += checks.non_negative(f"status.{field}", status.get(field))
+        return faults
+
+
+def _cpu_metric(utilization: int) -> JSONObject:
+    target = {"type": "Utilization", "averageUtilization": utilization}
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+def _is_cpu_utilization(metric: JSONObject) -> bool:
+    resource = metric.get("resource") or {}
+    return resource.get("name") == "cpu" and (resource.get("target") or {}).get("averageUtilization") is not None
+
+
+def _keep(annotations: dict[str, str], key: str, value: Any) -> None:
+    if value:
+        annotations[f"{_PREFIX}{key}"] = json.dumps(value, separators=(",", ":"))
+
+
+def _assembled(
+    api_version: str, obj: JSONObject, annotations: JSONObject, spec: JSONObject, status: JSONObject
+) -> JSONObject:  # fmt: skip
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "annotations"}
+    if annotations:
+        metadata["annotations"] = annotations
+    out = {"kind": "HorizontalPodAutoscaler", "apiVersion": api_version, "metadata": metadata, "spec": spec}
+    return {**out, "status": status} if status else out

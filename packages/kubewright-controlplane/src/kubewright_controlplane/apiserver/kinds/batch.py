@@ -1,0 +1,172 @@
+"""Strategies of batch: Jobs and CronJobs. Follows k8s.io/kubernetes pkg/registry/batch and pkg/apis/batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.kinds import jobupdate
+from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright_controlplane.apiserver.kinds.cron import schedule_fault
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_UNLIMITED: Final = 2**31 - 1
+_COUNTS: Final = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
+_MAX_CRONJOB_NAME: Final = 52
+_ORPHANS: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"jobs": JobStrategy(), "cronjobs": CronJobStrategy()}
+
+
+class JobStrategy(Strategy):
+    selectable_fields = ("status.successful",)
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        _default_job_spec(spec)
+        _label(obj)
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
+        if not obj["spec"].get("manualSelector"):
+            _generate_selector(obj)
+            _label(obj)
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        faults = _job_spec_faults("spec", spec)
+        if spec.get("selector") is None:
+            faults.append(required("spec.selector"))
+        faults += checks.label_selector("spec.selector", spec.get("selector"))
+        return faults + workload.match_faults(spec, spec["template"])
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return jobupdate.faults(obj, old)
+
+    def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
+        """The one kind whose dependents outlive it unless the caller tells otherwise, as the first Jobs' did."""
+        options = attributes.options or {}
+        if options.get("propagationPolicy") or options.get("orphanDependents") is not None:
+            return
+        attributes.warnings.append(_ORPHANS)
+        finalizers: list[str] = obj["metadata"].setdefault("finalizers", [])
+        if not {"orphan", "foregroundDeletion"}.intersection(finalizers):
+            finalizers.append("orphan")
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"status.successful": str((obj.get("status") or {}).get("succeeded") or 0)}
+
+
+class CronJobStrategy(Strategy):
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("concurrencyPolicy", "Allow")
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", 3)
+        spec.setdefault("failedJobsHistoryLimit", 1)
+        template = spec.setdefault("jobTemplate", {})
+        template.setdefault("metadata", {})
+        workload.default_template(template.setdefault("spec", {}))
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec, faults = obj["spec"], list[FieldError]()
+        if len(obj["metadata"]["name"]) > _MAX_CRONJOB_NAME:
+            why = f"must be no more than {_MAX_CRONJOB_NAME} characters"
+            faults.append(invalid("metadata.name", obj["metadata"]["name"], why))
+        schedule = spec.get("schedule") or ""
+        if not schedule:
+            faults.append(required("spec.schedule"))
+        elif "TZ" in schedule:
+            why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            faults.append(invalid("spec.schedule", schedule, why))
+        elif schedule_fault(schedule):
+            faults.append(invalid("spec.schedule", schedule, schedule_fault(schedule)))
+        policies = ("Allow", "Forbid", "Replace")
+        faults += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
+        job = spec["jobTemplate"]["spec"]
+        if job.get("manualSelector"):
+            faults.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
+        faults += _job_spec_faults("spec.jobTemplate.spec", job)
+        for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+            faults += checks.non_negative(f"spec.{field}", spec.get(field))
+        return faults
+
+
+def _default_job_spec(spec: JSONObject) -> None:
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else _UNLIMITED)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    workload.default_template(spec)
+
+
+def _label(job: JSONObject) -> None:
+    """A Job without labels has those of its Pods, and the very same: what its selector adds, it has too."""
+    labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = labels
+
+
+def _generate_selector(job: JSONObject) -> None:
+    """A selector, and labels of the Pods, that no other Job has: they carry its uid."""
+    metadata, spec = job["metadata"], job["spec"]
+    labels: dict[str, str] = spec["template"]["metadata"].setdefault("labels", {})
+    for prefix in ("", "batch.kubernetes.io/"):
+        labels.setdefault(f"{prefix}job-name", metadata["name"])
+        labels.setdefault(f"{prefix}controller-uid", metadata["uid"])
+    spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABEL, metadata["uid"])
+
+
+def _job_spec_faults(path: str, spec: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for field in _COUNTS:
+        faults += checks.non_negative(f"{path}.{field}", spec.get(field))
+    mode = spec.get("completionMode")
+    if mode is not None and mode not in ("NonIndexed", "Indexed"):
+        faults.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+    if mode == "Indexed":
+        if spec.get("completions") is None:
+            faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    else:
+        indexed = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+        why = "requires indexed completion mode"
+        faults += [invalid(f"{path}.{each}", spec[each], why) for each in indexed if spec.get(each) is not None]
+    template = spec.get("template") or {}
+    faults += podspec.validate_template(f"{path}.template", template)
+    at, policy = f"{path}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy")
+    if not policy or policy == "Always":
+        faults.append(required(at, 'valid values: "OnFailure", "Never"'))
+    elif policy not in ("OnFailure", "Never"):
+        faults.append(not_supported(at, policy, ("OnFailure", "Never")))
+    elif spec.get("podFailurePolicy") and policy != "Never":
+        faults.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
+    return faults

@@ -1,0 +1,135 @@
+"""Strategies of certificates.k8s.io: CertificateSigningRequests, and their approval.
+
+Follows k8s.io/kubernetes pkg/registry/certificates and pkg/apis/certificates/validation.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cryptography.x509 import load_pem_x509_csr
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.subresource import Subresource, View
+from kubewright.machinery import time
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_DECISIONS: Final = ("Approved", "Denied")
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"certificatesigningrequests": SigningRequestStrategy(server.options.clock)}
+
+
+class SigningRequestStrategy(PlainStrategy):
+    selectable_fields = ("spec.signerName",)
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    @property
+    def subresources(self) -> Mapping[str, Subresource]:
+        return {"approval": Approval(clock=self._clock)}
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        """Who asks is who makes the request, whatever it says."""
+        user = attributes.user.to_dict()
+        spec = obj.setdefault("spec", {})
+        for field in ("username", "uid", "groups", "extra"):
+            spec.pop(field, None)
+        obj["spec"] = {**spec, **user}
+        obj["status"] = {}
+
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        obj["spec"] = old["spec"]
+
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        """Approval has a door of its own: here it stays as it was."""
+        kept = [each for each in _conditions(old) if each.get("type") in _DECISIONS]
+        others = [each for each in _conditions(obj) if each.get("type") not in _DECISIONS]
+        _date(kept + others, self._clock)
+        if kept or others:
+            obj.setdefault("status", {})["conditions"] = kept + others
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        faults: list[FieldError] = []
+        try:
+            load_pem_x509_csr(b64decode(spec.get("request") or ""))
+        except ValueError:
+            why = "PEM block type must be CERTIFICATE REQUEST"
+            faults.append(invalid("spec.request", spec.get("request") or "", why))
+        if not spec.get("usages"):
+            faults.append(required("spec.usages"))
+        signer = spec.get("signerName") or ""
+        if not signer:
+            faults.append(required("spec.signerName"))
+        elif "/" not in signer:
+            why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+            faults.append(invalid("spec.signerName", signer, why))
+        seconds = spec.get("expirationSeconds")
+        if seconds is not None and seconds < 600:
+            faults.append(
+                invalid(
+                    "spec.expirationSeconds", seconds, "may not specify a duration less than 600 seconds (10 minutes)"
+                )
+            )
+        return faults
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"spec.signerName": (obj.get("spec") or {}).get("signerName") or ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval(View):
+    """Approves or denies: writes the conditions, and nothing else."""
+
+    clock: Clock
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        conditions = _conditions(view)
+        _date(conditions, self.clock)
+        kept = {key: view["metadata"][key] for key in ("resourceVersion", "managedFields") if key in view["metadata"]}
+        return {
+            **old,
+            "metadata": {**old["metadata"], **kept},
+            "status": {**(old.get("status") or {}), "conditions": conditions},
+        }
+
+    def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        kinds = [each.get("type") for each in _conditions(obj)]
+        faults: list[FieldError] = []
+        if all(each in kinds for each in _DECISIONS):
+            faults.append(invalid("status.conditions", kinds, "Approved and Denied conditions are mutually exclusive"))
+        for index, condition in enumerate(_conditions(obj)):
+            path = f"status.conditions[{index}]"
+            if not condition.get("type"):
+                faults.append(required(f"{path}.type"))
+            if condition.get("type") in _DECISIONS and condition.get("status") != "True":
+                faults.append(not_supported(f"{path}.status", condition.get("status") or "", ("True",)))
+        before = [each for each in _conditions(old) if each.get("type") in _DECISIONS]
+        if any(each.get("type") not in kinds for each in before):
+            faults += checks.immutable("status.conditions", kinds, [each.get("type") for each in before])
+        return faults
+
+
+def _conditions(obj: JSONObject) -> list[JSONObject]:
+    return list((obj.get("status") or {}).get("conditions") or ())
+
+
+def _date(conditions: list[JSONObject], clock: Clock) -> None:
+    now = time.format(clock.now())
+    for condition in conditions:
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or now

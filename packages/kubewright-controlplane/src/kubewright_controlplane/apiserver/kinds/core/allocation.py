@@ -1,0 +1,102 @@
+"""Which cluster IPs and node ports are taken, and which come next.
+
+Kept up by observing the commits of Services, so that nothing is reserved by a write that fails and nothing leaks.
+What the server chooses itself comes from the upper part of each range; the lower part stays free for those who ask for
+an address by name, as KEP-3070 and KEP-3668 have it. An address that was freed is the last to be given again.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright.machinery.errors import InternalError
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+_MIN_STATIC_IPS: Final = 16
+_MAX_STATIC_IPS: Final = 256
+_MAX_STATIC_PORTS: Final = 128
+_SHOWN_AS_FULL: Final = "range is full"
+
+
+class Allocations:
+    """Addresses in use by the Services of a server; an owner is a Service's `namespace/name`."""
+
+    def __init__(self, resources: ResourceSet, service_cidr: str, node_ports: range) -> None:
+        self.network: Final = ipaddress.ip_network(service_cidr)
+        self.node_ports: Final = node_ports
+        self._resources = resources
+        self._ips: dict[str, str] = {}
+        self._ports: dict[int, str] = {}
+        self._held: dict[str, tuple[list[str], list[int]]] = {}
+        size = self.network.num_addresses - 2
+        self._first_ip = min(max(_MIN_STATIC_IPS, size // 16), _MAX_STATIC_IPS) + 1
+        self._next_ip = self._first_ip
+        self._first_port = node_ports.start + min(max(_MIN_STATIC_IPS, len(node_ports) // 32), _MAX_STATIC_PORTS)
+        self._next_port = self._first_port
+        resources.observe("services", self._follow)
+
+    def ip_owner(self, address: str) -> str | None:
+        return self._ips.get(address)
+
+    def port_owner(self, port: int) -> str | None:
+        return self._ports.get(port)
+
+    def free_ip(self) -> str:
+        """An address that no Service has. Raises InternalError when there is none."""
+        size = self.network.num_addresses - 2
+        for offset in _round(self._next_ip, self._first_ip, 1, size + 1):
+            address = str(self.network[offset])
+            if address not in self._ips:
+                self._next_ip = offset + 1
+                return address
+        raise InternalError(f"failed to allocate a serviceIP: {_SHOWN_AS_FULL}")
+
+    def free_port(self, but: set[int]) -> int:
+        """A node port that no Service has and that is not in `but`. Raises InternalError when there is none."""
+        ports = self.node_ports
+        for port in _round(self._next_port, self._first_port, ports.start, ports.stop):
+            if port not in self._ports and port not in but:
+                self._next_port = port + 1
+                return port
+        raise InternalError(f"failed to allocate a nodePort: {_SHOWN_AS_FULL}")
+
+    def _follow(self, event: Event) -> None:
+        owner = event.entry.key
+        ips, ports = self._held.pop(owner, ([], []))
+        for ip in ips:
+            self._ips.pop(ip, None)
+        for port in ports:
+            self._ports.pop(port, None)
+        if event.type == "DELETED":
+            return
+        spec = self._resources.decode(event.entry.data).get("spec") or {}
+        ips, ports = cluster_ips(spec), used_ports(spec)
+        self._held[owner] = (ips, ports)
+        self._ips.update(dict.fromkeys(ips, owner))
+        self._ports.update(dict.fromkeys(ports, owner))
+
+
+def cluster_ips(spec: JSONObject) -> list[str]:
+    """The addresses that a Service holds."""
+    return [ip for ip in spec.get("clusterIPs") or () if ip != "None"]
+
+
+def used_ports(spec: JSONObject) -> list[int]:
+    """The node ports that a Service holds, that for health checks included."""
+    ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+    if spec.get("healthCheckNodePort"):
+        ports.append(spec["healthCheckNodePort"])
+    return ports
+
+
+def _round(start: int, first: int, low: int, high: int) -> Iterator[int]:
+    """All from `low` to below `high`: from `start` up, then from `first`, then what lies under `first`."""
+    yield from range(start, high)
+    yield from range(first, start)
+    yield from range(low, first)

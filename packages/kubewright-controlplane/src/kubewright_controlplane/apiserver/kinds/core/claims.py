@@ -1,0 +1,164 @@
+"""PersistentVolumes and PersistentVolumeClaims.
+
+Follows k8s.io/kubernetes pkg/registry/core/{persistentvolume,persistentvolumeclaim} and pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery import time
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_VOLUME_MODES: Final = ("Block", "Filesystem")
+_RECLAIM: Final = ("Delete", "Recycle", "Retain")
+_NOT_A_SOURCE: Final = frozenset(
+    {
+        "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
+        "volumeMode", "nodeAffinity", "volumeAttributesClassName",
+    }
+)  # fmt: skip
+
+
+class PersistentVolumeClaimStrategy(PlainStrategy):
+    delete_answers_object = True
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("volumeMode", "Filesystem")
+        spec.setdefault("resources", {})
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        return claim_spec("spec", obj["spec"])
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        new_spec, old_spec = obj["spec"], old["spec"]
+        now, before = _fixed(new_spec), _fixed(old_spec)
+        bound = (old.get("status") or {}).get("phase") == "Bound"
+        if not bound:
+            now["size"], before["size"] = _size(new_spec), _size(old_spec)
+        if not old_spec.get("volumeName"):
+            before["volumeName"] = now.get("volumeName")
+        if old_spec.get("storageClassName") is None:
+            before["storageClassName"] = now.get("storageClassName")
+        faults: list[FieldError] = []
+        if not checks.same(now, before):
+            why = (
+                "spec is immutable after creation except resources.requests "
+                "and volumeAttributesClassName for bound claims\n"
+            )
+            faults.append(forbidden("spec", why))
+        if _storage(new_spec) < _storage(old_spec):
+            capacity = ((obj.get("status") or {}).get("capacity") or {}).get("storage")
+            if capacity is None or _storage(new_spec) <= Quantity.of(capacity):
+                why = "field can not be less than status.capacity"
+                faults.append(forbidden("spec.resources.requests.storage", why))
+        return faults
+
+
+class PersistentVolumeStrategy(PlainStrategy):
+    delete_answers_object = True
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": time.format(self._clock.now())}
+
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        status, before = obj.setdefault("status", {}), old.get("status") or {}
+        if status.get("phase") != before.get("phase") and _moved(status) == _moved(before):
+            status["lastPhaseTransitionTime"] = time.format(self._clock.now())
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        faults = _access_modes("spec", spec, claim=False)
+        capacity = spec.get("capacity") or {}
+        if not capacity:
+            faults.append(required("spec.capacity"))
+            faults.append(not_supported("spec.capacity", None, ("storage",)))
+        elif "storage" not in capacity or len(capacity) > 1:
+            faults.append(not_supported("spec.capacity", capacity, ("storage",)))
+        for name, value in capacity.items():
+            if Quantity.of(value) <= Quantity(0):
+                faults.append(invalid(f"spec.capacity[{name}]", str(value), checks.NOT_POSITIVE))
+        faults += checks.one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], _RECLAIM)
+        sources = [field for field in spec if field not in _NOT_A_SOURCE]
+        if not sources:
+            faults.append(required("spec", "must specify a volume type"))
+        faults += [forbidden(f"spec.{each}", "may not specify more than 1 volume type") for each in sources[1:]]
+        if spec.get("storageClassName"):
+            faults += checks.named("spec.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
+        return faults + checks.one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        now = {key: value for key, value in obj["spec"].items() if key not in _NOT_A_SOURCE}
+        before = {key: value for key, value in old["spec"].items() if key not in _NOT_A_SOURCE}
+        faults: list[FieldError] = []
+        if not checks.same(now, before):
+            why = "spec.persistentvolumesource is immutable after creation\n"
+            faults.append(forbidden("spec.persistentvolumesource", why))
+        return faults + checks.immutable(
+            "spec.volumeMode", obj["spec"].get("volumeMode"), old["spec"].get("volumeMode")
+        )
+
+
+def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
+    """Faults of a claim's spec, in a claim or in the template of a StatefulSet."""
+    faults = _access_modes(path, spec, claim=True)
+    faults += checks.label_selector(f"{path}.selector", spec.get("selector"))
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    at = f"{path}.resources[storage]"
+    if storage is None:
+        faults.append(required(at))
+    elif Quantity.of(storage) <= Quantity(0):
+        faults.append(invalid(at, str(Quantity.of(storage)), checks.NOT_POSITIVE))
+    if spec.get("storageClassName"):
+        faults += checks.named(f"{path}.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
+    if spec.get("volumeMode") and spec["volumeMode"] not in _VOLUME_MODES:
+        faults.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], _VOLUME_MODES))
+    return faults
+
+
+def _access_modes(path: str, spec: JSONObject, *, claim: bool) -> list[FieldError]:
+    at, modes = f"{path}.accessModes", spec.get("accessModes") or []
+    if not modes:
+        return [required(at, "at least 1 access mode is required") if claim else required(at)]
+    faults = [not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
+        faults.append(forbidden(at, "may not use ReadWriteOncePod with other access modes"))
+    return faults
+
+
+def _moved(status: JSONObject) -> str:
+    return status.get("lastPhaseTransitionTime") or ""
+
+
+def _fixed(spec: JSONObject) -> JSONObject:
+    return {key: value for key, value in spec.items() if key not in ("resources", "volumeAttributesClassName")}
+
+
+def _size(spec: JSONObject) -> str:
+    return str(_storage(spec))
+
+
+def _storage(spec: JSONObject) -> Quantity:
+    return Quantity.of(((spec.get("resources") or {}).get("requests") or {}).get("storage", 0))

@@ -1,0 +1,241 @@
+"""Containers of a Pod, of all three sorts: defaults and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.core import resources
+from kubewright_controlplane.apiserver.kinds.core.environment import validate as validate_environment
+from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
+from kubewright_controlplane.apiserver.kinds.core.probes import validate_hooks
+from kubewright_controlplane.apiserver.kinds.core.volumes import descending_path
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+Volumes = Mapping[str, JSONObject]
+
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_TERMINATION_POLICIES: Final = ("File", "FallbackToLogsOnError")
+_RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
+_MAX_INT32: Final = 2**31 - 1
+_EPHEMERAL_FIELDS: Final = frozenset(
+    {
+        "name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices",
+        "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin",
+        "stdinOnce", "tty", "targetContainerName",
+    }
+)  # fmt: skip
+_HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+
+
+def default(container: JSONObject) -> None:
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = pull_policy(container.get("image") or "")
+    container.setdefault("resources", {})
+
+
+def validate_all(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
+    """Faults of a PodSpec's containers, init containers and ephemeral containers."""
+    regular = spec.get("containers") or []
+    faults = _regular(f"{path}.containers", regular, spec, volumes) if regular else [required(f"{path}.containers")]
+    faults += _init(f"{path}.initContainers", spec, volumes)
+    faults += _ephemeral(f"{path}.ephemeralContainers", spec, volumes)
+    return faults
+
+
+def image_whitespace(path: str, containers: list[JSONObject]) -> list[FieldError]:
+    """Blanks around an image's name, which Pods may not have, though templates may."""
+    return [
+        invalid(f"{path}[{index}].image", container["image"], "must not have leading or trailing whitespace")
+        for index, container in enumerate(containers)
+        if container.get("image", "") != container.get("image", "").strip()
+    ]
+
+
+def seccomp(path: str, profile: JSONObject | None) -> list[FieldError]:
+    if profile is None:
+        return []
+    kind = profile.get("type") or ""
+    if kind not in ("Localhost", "RuntimeDefault", "Unconfined"):
+        if not kind:
+            return [required(f"{path}.type", "type is required when seccompProfile is set")]
+        return [not_supported(f"{path}.type", kind, ("Localhost", "RuntimeDefault", "Unconfined"))]
+    if kind == "Localhost" and not profile.get("localhostProfile"):
+        return [required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")]
+    if kind != "Localhost" and profile.get("localhostProfile"):
+        detail = "can only be set when seccomp type is Localhost"
+        return [invalid(f"{path}.localhostProfile", profile["localhostProfile"], detail)]
+    return []
+
+
+def _regular(path: str, containers: list[JSONObject], spec: JSONObject, volumes: Volumes) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        at, name = f"{path}[{index}]", container.get("name") or ""
+        faults += _common(at, container, volumes)
+        if name in seen:
+            faults.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        faults += validate_hooks(at, container, spec.get("terminationGracePeriodSeconds"))
+        policy = container.get("restartPolicy")
+        if policy is not None and policy not in _RESTART_POLICIES:
+            faults.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
+    return faults + _host_port_conflicts(path, list(enumerate(containers)))
+
+
+def _init(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen = {container.get("name") for container in spec.get("containers") or ()}
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        at, name = f"{path}[{index}]", container.get("name") or ""
+        faults += _common(at, container, volumes)
+        policy = container.get("restartPolicy")
+        if policy is not None and policy not in _RESTART_POLICIES:
+            faults.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
+        if name in seen:
+            faults.append(duplicate(f"{at}.name", name))
+        elif name:
+            seen.add(name)
+        faults += _host_port_conflicts(path, [(index, container)])
+        if policy == "Always":
+            faults += validate_hooks(at, container, spec.get("terminationGracePeriodSeconds"))
+        else:
+            detail = "may not be set for init containers without restartPolicy=Always"
+            faults += [forbidden(f"{at}.{hook}", detail) for hook in _HOOKS if container.get(hook) is not None]
+    return faults
+
+
+def _ephemeral(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
+    faults: list[FieldError] = []
+    others = {each.get("name") for kind in ("containers", "initContainers") for each in spec.get(kind) or ()}
+    seen = set(others)
+    why = "cannot be set for an Ephemeral Container"
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        at, name = f"{path}[{index}]", container.get("name") or ""
+        faults += _common(at, container, volumes)
+        if name in seen:
+            faults.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            faults.append(not_found(f"{at}.targetContainerName", target))
+        faults += checks.only_these(at, container, _EPHEMERAL_FIELDS, why)
+        for place, mount in enumerate(container.get("volumeMounts") or ()):
+            where = f"{at}.volumeMounts[{place}]"
+            faults += [forbidden(f"{where}.{field}", why) for field in ("subPath", "subPathExpr") if mount.get(field)]
+    return faults
+
+
+def _common(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
+    faults = checks.required_name(f"{path}.name", container.get("name"), names.dns1123_label)
+    if not container.get("image"):
+        faults.append(required(f"{path}.image"))
+    faults += checks.one_of(
+        f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _TERMINATION_POLICIES
+    )
+    faults += _ports(f"{path}.ports", container.get("ports") or [])
+    faults += validate_environment(path, container)
+    faults += _mounts(f"{path}.volumeMounts", container, volumes)
+    faults += _devices(f"{path}.volumeDevices", container, volumes)
+    faults += checks.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
+    faults += resources.validate(f"{path}.resources", container.get("resources") or {})
+    return faults + _security_context(f"{path}.securityContext", container.get("securityContext") or {})
+
+
+def _ports(path: str, ports: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        at, name = f"{path}[{index}]", port.get("name")
+        if name:
+            wrong = checks.named(f"{at}.name", name, names.port_name)
+            faults += wrong
+            if not wrong and name in seen:
+                faults.append(duplicate(f"{at}.name", name))
+            seen.add(name)
+        number = port.get("containerPort")
+        faults += checks.port(f"{at}.containerPort", number) if number else [required(f"{at}.containerPort")]
+        if port.get("hostPort"):
+            faults += checks.port(f"{at}.hostPort", port["hostPort"])
+        faults += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+    return faults
+
+
+def _host_port_conflicts(path: str, containers: list[tuple[int, JSONObject]]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in containers:
+        for place, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            taken = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if taken in seen:
+                faults.append(duplicate(f"{path}[{index}].ports[{place}].hostPort", taken))
+            seen.add(taken)
+    return faults
+
+
+def _mounts(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
+    faults: list[FieldError] = []
+    devices = {each.get("name"): each.get("devicePath") for each in container.get("volumeDevices") or ()}
+    seen: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        at, name, where = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            faults.append(required(f"{at}.name"))
+        if name not in volumes:
+            faults.append(not_found(f"{at}.name", name))
+        if not where:
+            faults.append(required(f"{at}.mountPath"))
+        if where in seen:
+            faults.append(invalid(f"{at}.mountPath", where, "must be unique"))
+        seen.add(where)
+        if name in devices:
+            faults.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
+        if where in devices.values():
+            faults.append(invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices"))
+        if mount.get("subPath"):
+            faults += descending_path(f"{path}.subPath", mount["subPath"])
+        if mount.get("subPathExpr"):
+            if mount.get("subPath"):
+                detail = "subPathExpr and subPath are mutually exclusive"
+                faults.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail))
+            faults += descending_path(f"{path}.subPathExpr", mount["subPathExpr"])
+    return faults
+
+
+def _devices(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, device in enumerate(container.get("volumeDevices") or ()):
+        at, name = f"{path}[{index}]", device.get("name") or ""
+        if not name:
+            faults.append(required(f"{at}.name"))
+        volume = volumes.get(name)
+        if volume is None:
+            faults.append(not_found(f"{at}.name", name))
+        elif not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
+            detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            faults.append(invalid(f"{at}.name", name, detail))
+        if not device.get("devicePath"):
+            faults.append(required(f"{at}.devicePath"))
+    return faults
+
+
+def _security_context(path: str, context: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for field in ("runAsUser", "runAsGroup"):
+        faults += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
+    faults += seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            faults.append(invalid(path, context, detail))
+        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+            detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            faults.append(invalid(path, context, detail))
+    return faults

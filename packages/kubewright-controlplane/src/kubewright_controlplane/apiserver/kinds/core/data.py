@@ -1,0 +1,135 @@
+"""ConfigMaps and Secrets.
+
+Follows k8s.io/kubernetes pkg/registry/core/{configmap,secret} and pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.errors import BadRequest
+from kubewright.machinery.fields import FieldError, forbidden, invalid, required, too_long
+from kubewright.machinery.json import JSONObject
+
+_MAX_SIZE: Final = 1024 * 1024
+_WHOLE: Final = "[]"
+"""What a real server calls the field at fault when it is the object as a whole."""
+_IMMUTABLE: Final = "field is immutable when `immutable` is set"
+_ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
+_REQUIRED_KEYS: Final = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+}
+_JSON_KEYS: Final = (".dockercfg", ".dockerconfigjson")
+
+
+class ConfigMapStrategy(PlainStrategy):
+    def default(self, obj: JSONObject) -> None:
+        _decode_all("ConfigMap", obj.get("binaryData"))
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        text, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        faults: list[FieldError] = []
+        for key in text:
+            faults += checks.named(f"data[{key}]", key, names.config_key)
+            if key in binary:
+                faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        for key in binary:
+            faults += checks.named(f"binaryData[{key}]", key, names.config_key)
+        size = sum(len(value.encode()) for value in text.values()) + _decoded_size(binary)
+        return [*faults, too_long(_WHOLE, _MAX_SIZE)] if size > _MAX_SIZE else faults
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return _immutable_faults(obj, old, "data", "binaryData")
+
+
+class SecretStrategy(PlainStrategy):
+    selectable_fields = ("type",)
+
+    def default(self, obj: JSONObject) -> None:
+        if not obj.get("type"):
+            obj["type"] = "Opaque"
+        _decode_all("Secret", obj.get("data"))
+        given = obj.pop("stringData", None)
+        if given:
+            encoded = {key: b64encode(value.encode()).decode("ascii") for key, value in given.items()}
+            obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        data = obj.get("data") or {}
+        faults: list[FieldError] = []
+        for key in data:
+            faults += checks.named(f"data[{key}]", key, names.config_key)
+        if _decoded_size(data) > _MAX_SIZE:
+            faults.append(too_long("data", _MAX_SIZE))
+        return faults + _type_faults(obj, data)
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("type", obj.get("type"), old.get("type")) + _immutable_faults(obj, old, "data")
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"type": obj.get("type") or ""}
+
+
+def _type_faults(obj: JSONObject, data: Mapping[str, str]) -> list[FieldError]:
+    kind = obj.get("type")
+    if kind == "kubernetes.io/service-account-token":
+        if not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT_ANNOTATION):
+            return [required(f"metadata.annotations[{_ACCOUNT_ANNOTATION}]")]
+        return []
+    if kind == "kubernetes.io/basic-auth":
+        keys = ("username", "password")
+        return [] if any(key in data for key in keys) else [required(f"data[{key}]") for key in keys]
+    faults: list[FieldError] = []
+    for key in _REQUIRED_KEYS.get(kind or "", ()):
+        if key not in data:
+            faults.append(required(f"data[{key}]"))
+        elif key in _JSON_KEYS:
+            faults += _json_faults(f"data[{key}]", data[key])
+    return faults
+
+
+def _json_faults(path: str, value: str) -> list[FieldError]:
+    try:
+        json.loads(b64decode(value))
+    except json.JSONDecodeError as error:
+        ended = error.pos >= len(error.doc.rstrip()) - 1
+        why = "unexpected end of JSON input" if ended else f"invalid character '{error.doc[error.pos]}' in JSON"
+        return [invalid(path, "<secret contents redacted>", why)]
+    except ValueError:
+        return [invalid(path, "<secret contents redacted>", "invalid UTF-8 in JSON")]
+    return []
+
+
+def _immutable_faults(obj: JSONObject, old: JSONObject, *fields: str) -> list[FieldError]:
+    if not old.get("immutable"):
+        return []
+    faults = [] if obj.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
+    return faults + [
+        forbidden(field, _IMMUTABLE) for field in fields if not checks.same(obj.get(field), old.get(field))
+    ]
+
+
+def _decode_all(kind: str, data: Mapping[str, str] | None) -> None:
+    """Refuse what is not base64, as decoding into bytes does."""
+    for value in (data or {}).values():
+        try:
+            b64decode(value, validate=True)
+        except binascii.Error as error:
+            at = next((i for i, each in enumerate(value) if not (each.isalnum() or each in "+/=")), len(value))
+            raise BadRequest(
+                f'{kind} in version "v1" cannot be handled as a {kind}: illegal base64 data at input byte {at}'
+            ) from error
+
+
+def _decoded_size(data: Mapping[str, str]) -> int:
+    return sum(len(value) * 3 // 4 - value.count("=", -2) for value in data.values())

@@ -1,0 +1,47 @@
+"""Endpoints, the older form of EndpointSlices. Follows k8s.io/kubernetes pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.core import addresses
+from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, required
+from kubewright.machinery.json import JSONObject
+
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+
+
+class EndpointsStrategy(UpsertStrategy):
+    deprecation_warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
+    def default(self, obj: JSONObject) -> None:
+        for subset in obj.get("subsets") or ():
+            for port in subset.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        for index, subset in enumerate(obj.get("subsets") or ()):
+            path = f"subsets[{index}]"
+            if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+                faults.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+            for kind in ("addresses", "notReadyAddresses"):
+                for place, address in enumerate(subset.get(kind) or ()):
+                    at, ip = f"{path}.{kind}[{place}].ip", address.get("ip") or ""
+                    faults += addresses.ip_faults(at, ip) + addresses.endpoint_faults(at, ip)
+            ports = subset.get("ports") or []
+            for place, port in enumerate(ports):
+                faults += _port_faults(f"{path}.ports[{place}]", port, named=len(ports) > 1)
+        return faults
+
+
+def _port_faults(path: str, port: JSONObject, *, named: bool) -> list[FieldError]:
+    name = port.get("name") or ""
+    faults = checks.named(f"{path}.name", name, names.dns1123_label) if name else []
+    if named and not name:
+        faults.append(required(f"{path}.name"))
+    faults += checks.port(f"{path}.port", port.get("port"))
+    return faults + checks.one_of(f"{path}.protocol", port.get("protocol"), _PROTOCOLS)

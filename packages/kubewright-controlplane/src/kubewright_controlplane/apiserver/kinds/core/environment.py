@@ -1,0 +1,117 @@
+"""Environment of a container: `env` and `envFrom`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_FIELD_PATHS: Final = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+_RESOURCES: Final = (
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+)
+_ONE_OF: Final = (
+    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+)
+_HUGEPAGES: Final = ("requests.hugepages-", "limits.hugepages-")
+_MORE_THAN_ONE: Final = "may not have more than one field specified at a time"
+
+
+def validate(path: str, container: JSONObject) -> list[FieldError]:
+    """Faults of a container's variables."""
+    faults: list[FieldError] = []
+    for index, variable in enumerate(container.get("env") or ()):
+        at = f"{path}.env[{index}]"
+        faults += checks.required_name(f"{at}.name", variable.get("name"), names.environment_name)
+        if variable.get("valueFrom") is not None:
+            faults += _value_from(f"{at}.valueFrom", variable)
+    for index, source in enumerate(container.get("envFrom") or ()):
+        faults += _from_source(f"{path}.envFrom", index, source)
+    return faults
+
+
+def _value_from(path: str, variable: JSONObject) -> list[FieldError]:
+    source = variable["valueFrom"]
+    faults: list[FieldError] = []
+    given = [kind for kind in _SOURCES if source.get(kind) is not None]
+    for kind in given:
+        at, ref = f"{path}.{kind}", source[kind]
+        if kind == "fieldRef":
+            faults += _field_ref(at, ref)
+        elif kind == "resourceFieldRef":
+            faults += _resource_ref(at, ref)
+        elif kind in ("configMapKeyRef", "secretKeyRef"):
+            faults += checks.named(f"{at}.name", ref.get("name") or "", names.dns1123_subdomain)
+            faults += checks.required_name(f"{at}.key", ref.get("key"), names.config_key)
+    if not given:
+        faults.append(invalid(path, "", _ONE_OF))
+    elif variable.get("value"):
+        faults.append(invalid(path, "", "may not be specified when `value` is not empty"))
+    elif len(given) > 1:
+        faults.append(invalid(path, "", _MORE_THAN_ONE))
+    return faults
+
+
+def _field_ref(path: str, ref: JSONObject) -> list[FieldError]:
+    wanted = ref.get("fieldPath") or ""
+    if not wanted:
+        return [required(f"{path}.fieldPath")]
+    base, bracket, subscript = wanted.partition("['")
+    if bracket and subscript.endswith("']"):
+        key = subscript.removesuffix("']")
+        if base == "metadata.annotations":
+            return checks.named(path, key.lower(), names.qualified_name)
+        if base == "metadata.labels":
+            return checks.named(path, key, names.qualified_name)
+        return [
+            invalid(f"{path}.fieldPath", wanted, "error converting fieldPath: field label does not support subscript")
+        ]
+    if wanted not in _FIELD_PATHS:
+        if wanted in ("metadata.labels", "metadata.annotations"):
+            return [not_supported(f"{path}.fieldPath", wanted, _FIELD_PATHS)]
+        detail = f"error converting fieldPath: field label not supported: {wanted}"
+        return [invalid(f"{path}.fieldPath", wanted, detail)]
+    return []
+
+
+def _resource_ref(path: str, ref: JSONObject) -> list[FieldError]:
+    resource = ref.get("resource") or ""
+    if not resource:
+        return [required(f"{path}.resource")]
+    if resource not in _RESOURCES and not resource.startswith(_HUGEPAGES):
+        return [not_supported(f"{path}.resource", resource, _RESOURCES)]
+    return []
+
+
+def _from_source(path: str, index: int, source: JSONObject) -> list[FieldError]:
+    at = f"{path}[{index}]"
+    faults: list[FieldError] = []
+    if source.get("prefix"):
+        faults += checks.named(f"{at}.prefix", source["prefix"], names.environment_name)
+    given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
+    for kind in given:
+        faults += checks.required_name(f"{at}.{kind}.name", source[kind].get("name"), names.dns1123_subdomain)
+    if not given:
+        faults.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+    elif len(given) > 1:
+        faults.append(invalid(path, "", _MORE_THAN_ONE))
+    return faults

@@ -1,0 +1,156 @@
+"""Events, which are one object in storage and two on the wire: `v1` and `events.k8s.io/v1`.
+
+What is asked of a new one follows the form that it comes in: the newer one requires what tells who did what.
+Follows k8s.io/kubernetes pkg/registry/core/event and pkg/apis/core/validation/events.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, required
+from kubewright.machinery.json import JSONObject
+
+_RENAMED: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_SHOWN_EMPTY: Final = frozenset({"reportingComponent", "reportingInstance"})
+"""What `v1` shows also when it is empty, and `events.k8s.io/v1` does not."""
+_NEW_TO_OLD: Final = {new: old for old, new in _RENAMED.items()}
+_OBJECT_FIELDS: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_NEWER_API: Final = "events.k8s.io/v1"
+_LIMITS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
+_OUTDATED: Final = ("firstTimestamp", "lastTimestamp", "count", "source")
+_FIXED: Final = (
+    "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime",
+    "action", "related", "reportingComponent", "reportingInstance",
+)  # fmt: skip
+_SHOWN: Final = {"reportingComponent": "reportingController"}
+
+
+def to_core(event: JSONObject) -> JSONObject:
+    """An `events.k8s.io/v1` Event as a `v1` one."""
+    return {_NEW_TO_OLD.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1", "kind": "Event"}
+
+
+def to_stored(event: JSONObject) -> JSONObject:
+    """The same, with what a `v1` Event always shows."""
+    stored = to_core(event)
+    EventStrategy().default(stored)
+    return stored
+
+
+def from_core(event: JSONObject) -> JSONObject:
+    """A `v1` Event as an `events.k8s.io/v1` one."""
+    shown = {key: value for key, value in event.items() if value or key not in _SHOWN_EMPTY}
+    newer = {_RENAMED.get(key, key): value for key, value in shown.items()}
+    return newer | {"apiVersion": _NEWER_API, "kind": "Event"}
+
+
+class EventStrategy(UpsertStrategy):
+    """`v1`."""
+
+    selectable_fields = (
+        *(f"involvedObject.{field}" for field in _OBJECT_FIELDS),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    )
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("involvedObject", {})
+        obj.setdefault("source", {})
+        for field in ("firstTimestamp", "lastTimestamp", "eventTime"):
+            obj.setdefault(field, None)
+        for field in ("reportingComponent", "reportingInstance"):
+            obj.setdefault(field, "")
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        return _common_faults(obj, "reportingComponent")
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        involved, source = obj.get("involvedObject") or {}, obj.get("source") or {}
+        values = {f"involvedObject.{field}": involved.get(field) or "" for field in _OBJECT_FIELDS}
+        component = obj.get("reportingComponent") or source.get("component") or ""
+        return values | {
+            "reason": obj.get("reason") or "",
+            "reportingComponent": obj.get("reportingComponent") or "",
+            "source": source.get("component") or component,
+            "type": obj.get("type") or "",
+        }
+
+
+class NewerEventStrategy(UpsertStrategy):
+    """`events.k8s.io/v1`."""
+
+    def __init__(self) -> None:
+        self._core = EventStrategy()
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("deprecatedFirstTimestamp", None)
+        obj.setdefault("deprecatedLastTimestamp", None)
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        event = to_core(obj)
+        faults = _common_faults(event, "reportingController")
+        if obj["metadata"].get("resourceVersion"):
+            return faults
+        faults += _series_faults(event)
+        if not event.get("eventTime"):
+            faults.append(required("eventTime"))
+        if event.get("type") not in ("Normal", "Warning"):
+            faults.append(invalid("type", "", f"has invalid value: {event.get('type') or ''}"))
+        return faults + [invalid(field, "", "needs to be unset") for field in _OUTDATED if event.get(field)]
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        new, before = to_core(obj), to_core(old)
+        faults = [] if checks.same(new.get("series"), before.get("series")) else _series_faults(new)
+        for field in _FIXED:
+            faults += checks.immutable(_SHOWN.get(field, field), new.get(field), before.get(field))
+        return faults
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return self._core.fields(to_core(obj))
+
+
+def _common_faults(event: JSONObject, reporting_field: str) -> list[FieldError]:
+    """What both forms ask of an Event, given in the form of `v1`."""
+    about, own = (event.get("involvedObject") or {}).get("namespace") or "", event["metadata"].get("namespace") or ""
+    mismatch = invalid("involvedObject.namespace", about, "does not match event.namespace")
+    if not event.get("eventTime"):
+        return [mismatch] if own != about and (about or own != "default") else []
+    faults = [mismatch] if not about and own not in ("default", "kube-system") else []
+    reporter = event.get("reportingComponent") or ""
+    if not reporter:
+        faults.append(required(reporting_field))
+    faults += checks.named(reporting_field, reporter, names.qualified_name)
+    for field in ("reportingInstance", "action", "reason"):
+        if not event.get(field):
+            faults.append(required(field))
+    for field, limit in _LIMITS.items():
+        if len(event.get(field) or "") > limit:
+            faults.append(invalid(field, "", f"can have at most {limit} characters"))
+    return faults
+
+
+def _series_faults(event: JSONObject) -> list[FieldError]:
+    series = event.get("series")
+    if not series:
+        return []
+    faults: list[FieldError] = []
+    if (series.get("count") or 0) < 2:
+        faults.append(invalid("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        faults.append(required("series.lastObservedTime"))
+    return faults

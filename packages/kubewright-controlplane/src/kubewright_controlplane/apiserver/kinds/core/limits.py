@@ -1,0 +1,110 @@
+"""LimitRanges and ResourceQuotas. Follows k8s.io/kubernetes pkg/apis/core (v1/defaults.go and validation)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.kinds.core import resources
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy, UpsertStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+
+_SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
+_ORDER: Final = (
+    ("min", "max", "min", "min value {} is greater than max value {}"),
+    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
+    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
+    ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
+    ("min", "default", "default", "min value {} is greater than default value {}"),
+    ("default", "max", "default", "default value {} is greater than max value {}"),
+)
+"""A bound that may not be above another, and at which of the two that is told."""
+_ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
+
+
+class LimitRangeStrategy(UpsertStrategy):
+    def default(self, obj: JSONObject) -> None:
+        for item in (obj.get("spec") or {}).get("limits") or ():
+            if item.get("type") == "Container":
+                limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+                requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+                if limits:
+                    item["default"] = limits
+                if requests:
+                    item["defaultRequest"] = requests
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        seen: set[str] = set()
+        for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
+            path, kind = f"spec.limits[{index}]", item.get("type") or ""
+            faults += checks.named(f"{path}.type", kind, names.qualified_name)
+            if kind in seen:
+                faults.append(duplicate(f"{path}.type", kind))
+            seen.add(kind)
+            if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
+                why = "either minimum or maximum storage value is required, but neither was provided"
+                faults.append(required(f"{path}.limits", why))
+            if kind == "Pod":
+                why = "may not be specified when `type` is 'Pod'"
+                faults += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
+            faults += _order_faults(path, item)
+        return faults
+
+
+class ResourceQuotaStrategy(PlainStrategy):
+    delete_answers_object = True
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("spec", {})
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        for name, value in (obj["spec"].get("hard") or {}).items():
+            path = f"spec.hard[{name}]"
+            faults += resources.quota_name(path, name)
+            faults += checks.quantity(path, value)
+        return faults + _scope_faults(obj["spec"])
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
+
+
+def _bounds_storage(item: JSONObject) -> bool:
+    return any("storage" in (item.get(bound) or {}) for bound in ("min", "max"))
+
+
+def _scope_faults(spec: JSONObject) -> list[FieldError]:
+    """Scopes that would not be looked at are refused; so are selectors of scopes."""
+    scopes = spec.get("scopes") or []
+    faults = [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _ALL_SCOPES]
+    why = "not supported yet by the embedded API server"
+    faults += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
+    if spec.get("scopeSelector"):
+        faults.append(forbidden("spec.scopeSelector", why))
+    return faults
+
+
+def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
+    """Each resource's minimum, default request, default and maximum must come in that order."""
+    faults: list[FieldError] = []
+    bounded = dict.fromkeys(
+        name for bound in ("max", "min", "default", "defaultRequest") for name in item.get(bound) or ()
+    )
+    for name in bounded:
+        for low, high, at, why in _ORDER:
+            least, most = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
+            if least is not None and most is not None and Quantity.of(least) > Quantity.of(most):
+                shown = item["defaultRequest"][name] if at == "defaultRequest" else least if low == "min" else most
+                faults.append(invalid(f"{path}.{at}[{name}]", str(shown), why.format(least, most)))
+    return faults

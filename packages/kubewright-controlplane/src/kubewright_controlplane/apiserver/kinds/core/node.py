@@ -1,0 +1,70 @@
+"""Nodes. Follows k8s.io/kubernetes pkg/registry/core/node and pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kubewright_controlplane.apiserver.kinds.core.podsubresources import NotRun
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.subresource import Subresource
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_NODE_INFO: Final = (
+    "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
+    "kubeProxyVersion", "operatingSystem", "architecture",
+)  # fmt: skip
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+class NodeStrategy(PlainStrategy):
+    selectable_fields = ("spec.unschedulable",)
+    resets_status_on_create = False
+
+    @property
+    def subresources(self) -> Mapping[str, Subresource]:
+        return {"proxy": NotRun(verbs=("create", "delete", "get", "patch", "update"), what="proxy")}
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("spec", {})
+        status = obj.get("status")
+        if status is None:
+            return
+        status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
+        status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | (status.get("nodeInfo") or {})
+        if status.get("capacity") and status.get("allocatable") is None:
+            status["allocatable"] = dict(status["capacity"])
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        seen: set[tuple[str, str]] = set()
+        for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
+            path, key, effect = f"metadata.taints[{index}]", taint.get("key") or "", taint.get("effect") or ""
+            faults += checks.named(f"{path}.key", key, names.qualified_name)
+            faults += checks.named(f"{path}.value", taint.get("value") or "", names.label_value)
+            faults += checks.one_of(f"{path}.effect", effect, _EFFECTS) if effect else [required(f"{path}.effect")]
+            if (key, effect) in seen:
+                faults.append(duplicate(path, taint))
+            seen.add((key, effect))
+        return faults
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        new_spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
+        faults: list[FieldError] = []
+        for field, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+            if old_spec.get(field) and not checks.same(new_spec.get(field), old_spec[field]):
+                why = f'node updates may not change {shown} except from "" to valid'
+                faults.append(forbidden(f"spec.{field}", why))
+        return faults
+
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        obj.setdefault("spec", {})
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}

@@ -1,0 +1,223 @@
+"""The spec of a Pod, in Pods and in the templates of workloads: defaults and validation.
+
+What few operators meet (Windows, AppArmor, resource claims, restart rules, the sources of retired volume plugins) is
+accepted unchecked. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.core import addresses
+from kubewright_controlplane.apiserver.kinds.core import containers
+from kubewright_controlplane.apiserver.kinds.core import volumes
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+_RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_DEFAULTS: Final = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+}
+_MAX_INT32: Final = 2**31 - 1
+
+
+def default(spec: JSONObject) -> None:
+    """Defaults, also of a spec that was not given at all; idempotent."""
+    for field, value in _DEFAULTS.items():
+        spec.setdefault(field, value)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    spec.setdefault("securityContext", {})
+    for volume in spec.get("volumes") or ():
+        volumes.default(volume)
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(kind) or ():
+            containers.default(container)
+
+
+def validate_template(path: str, template: JSONObject | None) -> list[FieldError]:
+    """Faults of a PodTemplateSpec in a workload."""
+    if not template:
+        return [required(path)]
+    metadata = template.get("metadata") or {}
+    spec = template.get("spec") or {}
+    faults = checks.labels(f"{path}.labels", metadata.get("labels"))
+    for key in metadata.get("annotations") or ():
+        faults += [invalid(f"{path}.annotations", key, text) for text in names.qualified_name(key.lower())]
+    faults += validate(f"{path}.spec", spec)
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        faults.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
+    return faults
+
+
+def validate(path: str, spec: JSONObject, *, pod_name: str = "") -> list[FieldError]:
+    """Faults of a PodSpec; `pod_name` is empty in a template."""
+    faults, known_volumes = volumes.validate(f"{path}.volumes", spec.get("volumes") or [], pod_name)
+    faults += containers.validate_all(path, spec, known_volumes)
+    faults += _host_ports(path, spec, in_pod=bool(pod_name))
+    faults += checks.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
+    faults += checks.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
+    faults += checks.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
+    faults += _security_context(f"{path}.securityContext", spec.get("securityContext") or {})
+    faults += _affinity(f"{path}.affinity", spec.get("affinity") or {})
+    faults += _dns_config(f"{path}.dnsConfig", spec)
+    faults += _gates(path, spec)
+    faults += _spread(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or [])
+    faults += _names(path, spec)
+    faults += tolerations(f"{path}.tolerations", spec.get("tolerations") or [])
+    faults += _host_aliases(f"{path}.hostAliases", spec.get("hostAliases") or [])
+    if spec.get("preemptionPolicy"):
+        allowed = ("PreemptLowerPriority", "Never")
+        faults += checks.one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], allowed)
+    return faults
+
+
+def tolerations(path: str, given: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, toleration in enumerate(given):
+        at = f"{path}[{index}]"
+        key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+        value, effect = toleration.get("value") or "", toleration.get("effect") or ""
+        if key:
+            faults += checks.named(f"{at}.key", key, names.qualified_name)
+        elif operator != "Exists":
+            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            faults.append(invalid(f"{at}.operator", operator, detail))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            faults.append(invalid(f"{at}.effect", effect, detail))
+        if operator in ("", "Equal"):
+            wrong = names.label_value(value)
+            if wrong:
+                faults.append(invalid(f"{at}.operator", value, ";".join(wrong)))
+        elif operator == "Exists":
+            if value:
+                faults.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
+        else:
+            faults.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
+        if effect:
+            faults += checks.one_of(f"{at}.effect", effect, _TAINT_EFFECTS)
+    return faults
+
+
+def _host_ports(path: str, spec: JSONObject, *, in_pod: bool) -> list[FieldError]:
+    if not spec.get("hostNetwork"):
+        return []
+    faults: list[FieldError] = []
+    for index, container in enumerate(spec.get("containers") or ()):
+        for at, port in enumerate(container.get("ports") or ()):
+            host = port.get("hostPort") or 0
+            if (in_pod or host) and host != port.get("containerPort"):
+                where = f"{path}.containers[{index}].ports[{at}].hostPort"
+                faults.append(invalid(where, host, "must match `containerPort` when `hostNetwork` is true"))
+    return faults
+
+
+def _security_context(path: str, context: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for field in ("fsGroup", "runAsUser", "runAsGroup"):
+        faults += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
+    for index, group in enumerate(context.get("supplementalGroups") or ()):
+        faults += checks.between(f"{path}.supplementalGroups[{index}]", group, 0, _MAX_INT32)
+    if context.get("fsGroupChangePolicy"):
+        allowed = ("Always", "OnRootMismatch")
+        faults += checks.one_of(f"{path}.fsGroupChangePolicy", context["fsGroupChangePolicy"], allowed)
+    return faults + containers.seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+
+
+def _affinity(path: str, affinity: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        at = f"{path}.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
+        for index, term in enumerate(terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()):
+            faults += _affinity_term(f"{at}[{index}]", term)
+        at = f"{path}.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
+        for index, weighted in enumerate(terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+            weight = weighted.get("weight") or 0
+            if not 1 <= weight <= 100:
+                faults.append(invalid(f"{at}[{index}].weight", weight, "must be in the range 1-100"))
+            faults += _affinity_term(f"{at}[{index}].podAffinityTerm", weighted.get("podAffinityTerm") or {})
+    return faults
+
+
+def _affinity_term(path: str, term: JSONObject) -> list[FieldError]:
+    faults = checks.label_selector(f"{path}.labelSelector", term.get("labelSelector"))
+    if not term.get("topologyKey"):
+        faults.append(required(f"{path}.topologyKey", "can not be empty"))
+    return faults + checks.named(f"{path}.topologyKey", term.get("topologyKey") or "", names.qualified_name)
+
+
+def _dns_config(path: str, spec: JSONObject) -> list[FieldError]:
+    config = spec.get("dnsConfig")
+    if spec.get("dnsPolicy") == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{path}.nameservers", detail)]
+    return []
+
+
+def _gates(path: str, spec: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        at = f"{path}.readinessGates[{index}].conditionType"
+        faults += checks.named(at, gate.get("conditionType") or "", names.qualified_name)
+    seen: set[str] = set()
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        at, name = f"{path}.schedulingGates[{index}]", gate.get("name") or ""
+        faults += checks.named(at, name, names.qualified_name)
+        if name in seen:
+            faults.append(duplicate(at, name))
+        seen.add(name)
+    return faults
+
+
+def _spread(path: str, constraints: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, constraint in enumerate(constraints):
+        at = f"{path}[{index}]"
+        faults += checks.positive(f"{at}.maxSkew", constraint.get("maxSkew") or 0)
+        if not constraint.get("topologyKey"):
+            faults.append(required(f"{at}.topologyKey", "can not be empty"))
+        policy = constraint.get("whenUnsatisfiable") or ""
+        if policy not in ("DoNotSchedule", "ScheduleAnyway"):
+            allowed = ("DoNotSchedule", "ScheduleAnyway")
+            faults.append(not_supported(f"{at}.whenUnsatisfiable", policy, allowed))
+        faults += checks.label_selector(f"{at}.labelSelector", constraint.get("labelSelector"))
+    return faults
+
+
+def _names(path: str, spec: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    rules = {
+        "serviceAccountName": names.dns1123_subdomain,
+        "nodeName": names.dns1123_subdomain,
+        "hostname": names.dns1123_label,
+        "subdomain": names.dns1123_label,
+        "priorityClassName": names.dns1123_subdomain,
+        "runtimeClassName": names.dns1123_subdomain,
+    }
+    for field, rule in rules.items():
+        if spec.get(field):
+            faults += checks.named(f"{path}.{field}", spec[field], rule)
+    return faults + checks.between(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds"), 1, _MAX_INT32)
+
+
+def _host_aliases(path: str, aliases: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, alias in enumerate(aliases):
+        faults += addresses.ip_faults(f"{path}[{index}].ip", alias.get("ip") or "")
+        for at, hostname in enumerate(alias.get("hostnames") or ()):
+            faults += checks.named(f"{path}[{index}].hostnames[{at}]", hostname, names.dns1123_subdomain)
+    return faults

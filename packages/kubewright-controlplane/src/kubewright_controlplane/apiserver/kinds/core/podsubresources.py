@@ -1,0 +1,258 @@
+"""What hangs below a Pod: binding, ephemeralcontainers, log, and what takes a running process.
+
+Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/pod/rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, quote, urlencode
+
+from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
+from kubewright_controlplane.apiserver.kinds.lookup import existing, success
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.conditions import set_condition
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.subresource import Action, Connection, View
+from kubewright.http.message import Handler, Request, Response
+from kubewright.machinery import time
+from kubewright.machinery.errors import APIError, BadRequest, Conflict, InternalError, Invalid, Status, StatusDetails
+from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
+"""What a simulated Pod has logged; `simulation.kubewright.dev/log.<container>` for one container of several."""
+
+_CHANNELS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_KIND: Final = GroupVersionKind("", "v1", "Binding")
+_MIRROR: Final = "kubernetes.io/config.mirror"
+"""The annotation of what stands for a static Pod, one that a node has from a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding(Action):
+    """Puts a Pod on a node."""
+
+    kind: GroupVersionKind | None = _KIND
+    resources: ResourceSet
+
+    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
+        if (body.get("metadata") or {}).get("name") != attributes.name:
+            raise BadRequest("name in URL does not match name in Binding object")
+        target = body.get("target") or {}
+        faults: list[FieldError] = []
+        if target.get("kind") not in (None, "", "Node"):
+            faults.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+        if not target.get("name"):
+            faults.append(required("target.name"))
+        if faults:
+            raise Invalid.of("Binding", "", attributes.name, faults)
+        self._bind(body, target["name"], attributes)
+        return success()
+
+    def _bind(self, body: JSONObject, node: str, attributes: Attributes) -> None:
+        registry = self.resources.registry("pods")
+        pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
+        metadata, spec = pod["metadata"], pod["spec"]
+        wanted_uid = body["metadata"].get("uid")
+        if wanted_uid and wanted_uid != metadata["uid"]:
+            why = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {metadata['uid']}"
+            raise _refused(attributes, why)
+        if metadata.get("deletionTimestamp"):
+            raise _refused(attributes, f"pod {attributes.name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            raise _refused(attributes, f'pod {attributes.name} is already assigned to node "{spec["nodeName"]}"')
+        if spec.get("schedulingGates"):
+            raise _refused(attributes, f"pod {attributes.name} has non-empty .spec.schedulingGates")
+        spec["nodeName"] = node
+        for field in ("annotations", "labels"):
+            if body["metadata"].get(field):
+                metadata[field] = {**(metadata.get(field) or {}), **body["metadata"][field]}
+        set_condition(pod, {"type": "PodScheduled", "status": "True"}, time.format(registry.clock.now()))
+        if not attributes.dry_run:
+            registry.commit(pod)
+
+
+class BindingStrategy(Strategy):
+    """`bindings`, the older door to the same: the Pod is the one that the Binding names."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    @property
+    def action(self) -> Action | None:
+        return _NamedBinding(resources=self._resources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NamedBinding(Binding):
+    def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
+        return super().create(body, replace(attributes, name=(body.get("metadata") or {}).get("name") or ""))
+
+
+@dataclass(frozen=True)
+class EphemeralContainers(View):
+    """Adds containers to a Pod that runs; they never change or go."""
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        given = (view.get("spec") or {}).get("ephemeralContainers")
+        spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+        if given:
+            spec["ephemeralContainers"] = given
+        kept = {**old["metadata"], **{key: view["metadata"][key] for key in _VERSIONING if key in view["metadata"]}}
+        return {**old, "metadata": kept, "spec": spec}
+
+    def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        if _MIRROR in (old["metadata"].get("annotations") or {}):
+            return [forbidden("[]", "static pods do not support ephemeral containers")]
+        path = "spec.ephemeralContainers"
+        faults = podspec.validate("spec", obj["spec"], pod_name=obj["metadata"]["name"])
+        now = {each.get("name"): each for each in obj["spec"].get("ephemeralContainers") or ()}
+        for container in old["spec"].get("ephemeralContainers") or ():
+            name = container.get("name")
+            if name not in now:
+                faults.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
+            elif not checks.same(now[name], container):
+                faults.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n'))
+        return faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(Connection):
+    """The log of a container: the kubelet's, for one that runs; for a simulated one what an annotation of its Pod says,
+    or a line saying that there is nothing.
+    """
+
+    resources: ResourceSet
+    kubelet: Handler | None
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
+        query = parse_qs(request.query)
+        check_log_options(query)
+        container = _container(pod, query.get("container", [""])[0])
+        answer = await self._kept(request, attributes, container)
+        return answer if answer is not None else self._simulated(pod, container)
+
+    async def _kept(self, request: Request, attributes: Attributes, container: str) -> Response | None:
+        """What the kubelet has; None when the container is not one that runs."""
+        if self.kubelet is None:
+            return None
+        path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
+        answer = await self.kubelet(Request("GET", f"/containerLogs/{path}?{request.query}"))
+        if answer.status == 404:
+            return None
+        if answer.status == 400:
+            raise BadRequest((await answer.read()).decode())
+        return answer
+
+    def _simulated(self, pod: JSONObject, container: str) -> Response:
+        name = pod["metadata"]["name"]
+        annotations = pod["metadata"].get("annotations") or {}
+        text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
+        if text is None and not pod["spec"].get("nodeName"):
+            return Response(204)
+        if text is None:
+            if (pod.get("status") or {}).get("phase") == "Pending":
+                where = f'container "{container}" in pod "{name}"'
+                raise BadRequest(f"{where} is waiting to start: ContainerCreating")
+            text = f"container {container} of pod {name} is simulated and has logged nothing\n"
+        return Response(200, {"content-type": "text/plain"}, text.encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Connection):
+    """Takes a client into a container that runs: `exec`, or `attach` to what it runs. The kubelet speaks with it."""
+
+    verbs: tuple[str, ...] = ("create", "get")
+    what: str
+    resources: ResourceSet
+    kubelet: Handler | None
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
+        query = parse_qs(request.query)
+        container = _container(pod, query.get("container", [""])[0])
+        path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
+        return await self._ask(replace(request, target=f"/{self.what}/{path}?{_asked_of_kubelet(query)}"), attributes)
+
+    async def _ask(self, request: Request, attributes: Attributes) -> Response:
+        answer = await self.kubelet(request) if self.kubelet is not None else Response(404)
+        if answer.status == 404:
+            raise _not_run(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
+        if answer.status == 400:
+            raise BadRequest((await answer.read()).decode().strip())
+        if answer.status != 101:
+            raise InternalError((await answer.read()).decode().strip())
+        return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortForward(Entry):
+    """Takes a client to the ports of a Pod that runs."""
+
+    what: str = "port-forward"
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        existing(self.resources, "pods", attributes.name, attributes.namespace)
+        path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
+        return await self._ask(replace(request, target=f"/portForward/{path}"), attributes)
+
+
+def _asked_of_kubelet(query: Mapping[str, Sequence[str]]) -> str:
+    """The options of `exec` and `attach` in the words that kubelets know them by."""
+    wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
+    return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotRun(Connection):
+    """What needs a connection to a container, or to a Node, that is more than an answer: refused."""
+
+    what: str
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        raise _not_run(self.what, attributes)
+
+
+def _not_run(what: str, attributes: Attributes, why: str = "") -> APIError:
+    plural = attributes.resource.plural
+    message = f"{what} into {plural} is not supported by the embedded API server{why}"
+    return APIError(status=Status(501, "NotImplemented", message, StatusDetails(name=attributes.name, kind=plural)))
+
+
+_VERSIONING: Final = ("resourceVersion", "uid", "managedFields")
+
+
+def _refused(attributes: Attributes, why: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on pods/binding "{attributes.name}": {why}'
+    return Conflict(text, details=StatusDetails(name=attributes.name, kind="pods/binding"))
+
+
+def _container(pod: JSONObject, asked: str) -> str:
+    """The container that is meant, which need not be named when there is only one."""
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    known = [
+        each["name"]
+        for kind in ("initContainers", "containers", "ephemeralContainers")
+        for each in spec.get(kind) or ()
+    ]
+    if asked:
+        if asked not in known:
+            raise BadRequest(f"container {asked} is not valid for pod {name}")
+        return asked
+    default = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    if default in known:
+        return str(default)
+    if len(spec.get("containers") or ()) == 1 and len(known) == 1:
+        return str(known[0])
+    listed = " ".join(known)
+    raise BadRequest(f"a container name must be specified for pod {name}, choose one of: [{listed}]")

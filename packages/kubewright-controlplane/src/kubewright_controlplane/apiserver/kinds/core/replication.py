@@ -1,0 +1,65 @@
+"""ReplicationControllers, the ReplicaSets of old, and PodTemplates. Follows k8s.io/kubernetes pkg/apis/core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+
+class ReplicationControllerStrategy(Strategy):
+    selectable_fields = ("status.replicas",)
+
+    def default(self, obj: JSONObject) -> None:
+        spec: JSONObject = obj.setdefault("spec", {})
+        spec.setdefault("replicas", 1)
+        template = spec.get("template")
+        if template:
+            podspec.default(template.setdefault("spec", {}))
+            labels = (template.get("metadata") or {}).get("labels")
+            if labels:
+                spec["selector"] = spec.get("selector") or dict(labels)
+                obj["metadata"]["labels"] = obj["metadata"].get("labels") or dict(labels)
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {"replicas": 0}
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec = obj["spec"]
+        faults = checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        selector, template = spec.get("selector") or {}, spec.get("template") or {}
+        if not selector:
+            faults.append(required("spec.selector"))
+        faults += checks.non_negative("spec.replicas", spec.get("replicas"))
+        if not template:
+            return [*faults, required("spec.template")]
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        if selector and not selector.items() <= labels.items():
+            why = "`selector` does not match template `labels`"
+            faults.append(invalid("spec.template.metadata.labels", labels, why))
+        faults += podspec.validate_template("spec.template", template)
+        policy = template["spec"].get("restartPolicy")
+        if policy != "Always":
+            faults.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        return faults
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}
+
+
+class PodTemplateStrategy(Strategy):
+    delete_answers_object = True
+
+    def default(self, obj: JSONObject) -> None:
+        podspec.default(obj.setdefault("template", {}).setdefault("spec", {}))
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        return podspec.validate_template("template", obj["template"])

@@ -1,0 +1,69 @@
+"""Resource requirements: what a container asks for and may not go above."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, required
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+_CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+_STANDARD: Final = _CONTAINER | {
+    "storage", "pods", "services", "secrets", "configmaps", "replicationcontrollers", "resourcequotas",
+    "persistentvolumeclaims", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
+    "limits.cpu", "limits.memory", "limits.ephemeral-storage", "services.nodeports", "services.loadbalancers",
+}  # fmt: skip
+
+
+def validate(path: str, requirements: JSONObject) -> list[FieldError]:
+    """Faults of a container's `resources`."""
+    limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
+    faults: list[FieldError] = []
+    for name, value in limits.items():
+        faults += _resource(f"{path}.limits[{name}]", name, value)
+    for name, value in requests.items():
+        faults += _resource(f"{path}.requests[{name}]", name, value)
+        asked = Quantity.of(value)
+        if name in limits:
+            limit = Quantity.of(limits[name])
+            if not _may_overcommit(name) and asked != limit:
+                faults.append(invalid(f"{path}.requests", str(asked), f"must be equal to {name} limit of {limit}"))
+            elif asked > limit:
+                detail = f"must be less than or equal to {name} limit of {limit}"
+                faults.append(invalid(f"{path}.requests", str(asked), detail))
+        elif not _may_overcommit(name):
+            faults.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+    return faults
+
+
+def quota_name(path: str, name: str) -> list[FieldError]:
+    """Faults of the name of what a quota bounds: a resource, or `count/` and the name of a kind's resource."""
+    faults = checks.named(path, name, names.qualified_name)
+    if "/" in name or name.startswith(("hugepages-", "requests.hugepages-")):
+        return faults
+    if not faults and name not in _STANDARD:
+        faults.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    if name not in _STANDARD - {"storage"}:
+        faults.append(invalid(path, name, "must be a standard resource for quota"))
+    return faults
+
+
+def _resource(path: str, name: str, value: object) -> list[FieldError]:
+    faults = checks.named(path, name, names.qualified_name)
+    if not faults and "/" not in name and not name.startswith("hugepages-"):
+        if name not in _STANDARD:
+            faults.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+        if name not in _CONTAINER:
+            faults.append(invalid(path, name, "must be a standard resource for containers"))
+    faults += checks.quantity(path, value)
+    if "/" in name and not Quantity.of(value).is_integer():
+        faults.append(invalid(path, str(Quantity.of(value)), "must be an integer"))
+    return faults
+
+
+def _may_overcommit(name: str) -> bool:
+    native = "/" not in name or "kubernetes.io/" in name
+    return native and not name.startswith("hugepages-")

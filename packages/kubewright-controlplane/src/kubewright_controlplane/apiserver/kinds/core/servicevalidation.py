@@ -1,0 +1,203 @@
+"""What is wrong with a Service, but for addresses that are taken."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.core import addresses
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITIES: Final = ("ClientIP", "None")
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_POLICIES: Final = ("Cluster", "Local")
+_MAX_AFFINITY_SECONDS: Final = 86400
+
+
+def is_headless(spec: JSONObject) -> bool:
+    return bool(spec.get("clusterIPs") == ["None"] or (not spec.get("clusterIPs") and spec.get("clusterIP") == "None"))
+
+
+def validate(spec: JSONObject) -> list[FieldError]:
+    kind = spec.get("type") or ""
+    faults: list[FieldError] = []
+    ports = spec.get("ports") or []
+    if not ports and not is_headless(spec) and kind != "ExternalName":
+        faults.append(required("spec.ports"))
+    if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
+        faults.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services"))
+    if kind == "ExternalName":
+        faults += _external_name(spec)
+    faults += _ports(ports)
+    faults += checks.labels("spec.selector", spec.get("selector"))
+    faults += checks.one_of("spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES)
+    faults += _affinity(spec)
+    if kind != "ExternalName":
+        faults += cluster_ip_faults(spec)
+    for index, ip in enumerate(spec.get("externalIPs") or ()):
+        faults += addresses.ip_faults(f"spec.externalIPs[{index}]", ip)
+    faults += checks.one_of("spec.type", kind, _TYPES)
+    faults += _node_ports(kind, ports)
+    faults += _port_pairs(ports)
+    return faults + _load_balancer(kind, spec) + _traffic(kind, spec)
+
+
+def _external_name(spec: JSONObject) -> list[FieldError]:
+    why = "may not be set for ExternalName services"
+    faults = [
+        forbidden(f"spec.{field}", why) for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)
+    ]
+    name = (spec.get("externalName") or "").removesuffix(".")
+    return faults + checks.required_name("spec.externalName", name, names.dns1123_subdomain)
+
+
+def _ports(ports: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        at, name = f"spec.ports[{index}]", port.get("name") or ""
+        if name:
+            faults += checks.named(f"{at}.name", name, names.dns1123_label)
+            if name in seen:
+                faults.append(duplicate(f"{at}.name", name))
+            seen.add(name)
+        elif len(ports) > 1:
+            faults.append(required(f"{at}.name"))
+        faults += checks.port(f"{at}.port", port.get("port") or 0)
+        faults += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+        faults += checks.port(f"{at}.targetPort", port.get("targetPort"))
+        if port.get("appProtocol"):
+            faults += checks.named(f"{at}.appProtocol", port["appProtocol"], names.qualified_name)
+    return faults
+
+
+def _affinity(spec: JSONObject) -> list[FieldError]:
+    if spec.get("sessionAffinity") != "ClientIP":
+        return []
+    config = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    seconds = config.get("timeoutSeconds")
+    path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+    if seconds is None:
+        return [required(path, "when session affinity type is ClientIP")]
+    if not 0 < seconds <= _MAX_AFFINITY_SECONDS:
+        return [invalid(path, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}")]
+    return []
+
+
+def cluster_ip_faults(spec: JSONObject) -> list[FieldError]:
+    """Faults of cluster IPs and IP families among themselves."""
+    path, single, several = "spec.clusterIPs", spec.get("clusterIP") or "", spec.get("clusterIPs") or []
+    faults: list[FieldError] = []
+    if single and not several:
+        faults.append(required(path))
+    elif single and several[0] != single:
+        faults.append(invalid(path, several, "first value must match `clusterIP`"))
+    elif several and not single:
+        faults.append(invalid(path, several, "must be empty when `clusterIP` is not specified"))
+    faults += _families(spec)
+    wrong: list[FieldError] = []
+    if several[:1] == ["None"] and len(several) > 1:
+        wrong.append(invalid(path, several, "'None' must be the first and only value"))
+    for index, ip in enumerate(several):
+        if index or ip != "None":
+            wrong += addresses.ip_faults(f"{path}[{index}]", ip)
+    faults += wrong
+    if len(several) > 2:
+        faults.append(invalid(path, several, "may only hold up to 2 values"))
+    if wrong:
+        return faults
+    versions = [ipaddress.ip_address(ip).version for ip in several if ip != "None"]
+    if len(versions) > 1 and len(set(versions)) < len(versions):
+        faults.append(invalid(path, several, "may specify no more than one IP for each IP family"))
+    for index, (family, version) in enumerate(zip(spec.get("ipFamilies") or (), versions, strict=False)):
+        if family != f"IPv{version}":
+            detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            faults.append(invalid(f"{path}[{index}]", several[index], detail))
+    return faults
+
+
+def _families(spec: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        if family not in ("IPv4", "IPv6"):
+            faults.append(not_supported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
+        if family in seen:
+            faults.append(duplicate(f"spec.ipFamilies[{index}]", family))
+        seen.add(family)
+    policy = spec.get("ipFamilyPolicy")
+    if policy:
+        allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
+        faults += checks.one_of("spec.ipFamilyPolicy", policy, allowed)
+    return faults
+
+
+def _node_ports(kind: str, ports: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    if kind == "ClusterIP":
+        why = "may not be used when `type` is 'ClusterIP'"
+        faults += [
+            forbidden(f"spec.ports[{index}].nodePort", why)
+            for index, port in enumerate(ports)
+            if port.get("nodePort")
+        ]  # fmt: skip
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(ports):
+        number = port.get("nodePort")
+        if not number:
+            continue
+        pair = (port.get("protocol") or "", number)
+        if pair in seen:
+            faults.append(duplicate(f"spec.ports[{index}].nodePort", number))
+        seen.add(pair)
+    return faults
+
+
+def _port_pairs(ports: list[JSONObject]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(ports):
+        pair = (port.get("protocol") or "", port.get("port") or 0)
+        if pair in seen:
+            shown = {"protocol": pair[0], "port": pair[1], "targetPort": 0}
+            faults.append(duplicate(f"spec.ports[{index}]", shown))
+        seen.add(pair)
+    return faults
+
+
+def _load_balancer(kind: str, spec: JSONObject) -> list[FieldError]:
+    if kind == "LoadBalancer":
+        return []
+    why = "may only be used when `type` is 'LoadBalancer'"
+    faults: list[FieldError] = []
+    if spec.get("loadBalancerSourceRanges"):
+        faults.append(forbidden("spec.LoadBalancerSourceRanges", why))
+    if spec.get("allocateLoadBalancerNodePorts") is not None:
+        faults.append(forbidden("spec.allocateLoadBalancerNodePorts", why))
+    if spec.get("loadBalancerClass") is not None:
+        faults.append(forbidden("spec.loadBalancerClass", why))
+    return faults
+
+
+def _traffic(kind: str, spec: JSONObject) -> list[FieldError]:
+    external = kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs"))
+    policy = spec.get("externalTrafficPolicy")
+    path = "spec.externalTrafficPolicy"
+    faults: list[FieldError] = []
+    if external:
+        faults += checks.one_of(path, policy, _POLICIES)
+    elif policy:
+        faults.append(invalid(path, policy, "may only be set for externally-accessible services"))
+    if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and policy == "Local"):
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        faults.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail))
+    internal = spec.get("internalTrafficPolicy")
+    if internal:
+        faults += checks.one_of("spec.internalTrafficPolicy", internal, _POLICIES)
+    elif kind in ("ClusterIP", "NodePort", "LoadBalancer"):
+        faults.append(required("spec.internalTrafficPolicy"))
+    return faults

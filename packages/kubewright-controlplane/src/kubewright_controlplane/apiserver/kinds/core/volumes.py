@@ -1,0 +1,192 @@
+"""Volumes of a Pod: defaults and validation of the sources that are in use today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+
+_FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
+_MAX_MODE: Final = 0o777
+
+
+def default(volume: JSONObject) -> None:
+    if not any(value is not None for key, value in volume.items() if key != "name"):
+        volume["emptyDir"] = {}
+    image = volume.get("image")
+    if image is not None and not image.get("pullPolicy"):
+        image["pullPolicy"] = pull_policy(image.get("reference") or "")
+    host_path = volume.get("hostPath")
+    if host_path is not None:
+        host_path.setdefault("type", "")
+
+
+def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[FieldError], dict[str, JSONObject]]:
+    """Faults of a Pod's volumes, and those of them that are sound, by name."""
+    faults: list[FieldError] = []
+    sound: dict[str, JSONObject] = {}
+    made = {f"{pod_name}-{volume.get('name')}" for volume in volumes if pod_name and volume.get("ephemeral")}
+    for index, volume in enumerate(volumes):
+        at, name = f"{path}[{index}]", volume.get("name") or ""
+        own = _source(at, volume)
+        own += checks.required_name(f"{at}.name", name, names.dns1123_label)
+        if name in sound:
+            own.append(duplicate(f"{at}.name", name))
+        if not own:
+            sound[name] = volume
+        faults += own
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if claim in made:
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            faults.append(invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail))
+    return faults, sound
+
+
+def descending_path(path: str, value: str) -> list[FieldError]:
+    """A relative path that stays below where it starts."""
+    faults: list[FieldError] = []
+    if value.startswith("/"):
+        faults.append(invalid(path, value, "must be a relative path"))
+    if ".." in value.split("/"):
+        faults.append(invalid(path, value, "must not contain '..'"))
+    return faults
+
+
+def _source(path: str, volume: JSONObject) -> list[FieldError]:
+    kinds = [key for key, value in volume.items() if key != "name" and value is not None]
+    if not kinds:
+        return [required(path, "must specify a volume type")]
+    first = min(kinds, key=lambda kind: _ORDER.get(kind, len(_ORDER)))
+    others = (kind for kind in kinds if kind != first)
+    faults = [forbidden(f"{path}.{kind}", "may not specify more than 1 volume type") for kind in others]
+    check = _SOURCES.get(first)
+    if check is not None:
+        faults += check(f"{path}.{first}", volume[first])
+    return faults
+
+
+def _empty_dir(path: str, source: JSONObject) -> list[FieldError]:
+    limit = source.get("sizeLimit")
+    if limit is not None and Quantity.of(limit) < Quantity(0):
+        return [forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
+    return []
+
+
+def _host_path(path: str, source: JSONObject) -> list[FieldError]:
+    if not source.get("path"):
+        return [required(f"{path}.path")]
+    faults: list[FieldError] = []
+    if ".." in source["path"].split("/"):
+        faults.append(invalid(f"{path}.path", source["path"], "must not contain '..'"))
+    return faults
+
+
+def _secret(path: str, source: JSONObject) -> list[FieldError]:
+    return _files(path, source, "secretName")
+
+
+def _config_map(path: str, source: JSONObject) -> list[FieldError]:
+    return _files(path, source, "name")
+
+
+def _files(path: str, source: JSONObject, name_field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    if not source.get(name_field):
+        faults.append(required(f"{path}.{name_field}"))
+    faults += _mode(f"{path}.defaultMode", source.get("defaultMode"))
+    return faults + _items(path, source)
+
+
+def _items(path: str, source: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for index, item in enumerate(source.get("items") or ()):
+        at, target = f"{path}.items[{index}]", item.get("path") or ""
+        if not item.get("key"):
+            faults.append(required(f"{at}.key"))
+        if not target:
+            faults.append(required(f"{at}.path"))
+        faults += _unreserved_path(f"{at}.path", target)
+        faults += _mode(f"{at}.mode", item.get("mode"))
+    return faults
+
+
+def _unreserved_path(path: str, value: str) -> list[FieldError]:
+    faults = descending_path(path, value)
+    if value.startswith("..") and not value.startswith("../") and value != "..":
+        faults.append(invalid(path, value, "must not start with '..'"))
+    return faults
+
+
+def _mode(path: str, mode: int | None) -> list[FieldError]:
+    return [invalid(path, mode, _FILE_MODE)] if mode is not None and not 0 <= mode <= _MAX_MODE else []
+
+
+def _claim(path: str, source: JSONObject) -> list[FieldError]:
+    return [] if source.get("claimName") else [required(f"{path}.claimName")]
+
+
+def _ephemeral(path: str, source: JSONObject) -> list[FieldError]:
+    return [] if source.get("volumeClaimTemplate") else [required(f"{path}.volumeClaimTemplate")]
+
+
+def _nfs(path: str, source: JSONObject) -> list[FieldError]:
+    faults = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
+    if source.get("path") and not source["path"].startswith("/"):
+        faults.append(invalid(f"{path}.path", source["path"], "must be an absolute path"))
+    return faults
+
+
+def _csi(path: str, source: JSONObject) -> list[FieldError]:
+    return [] if source.get("driver") else [required(f"{path}.driver")]
+
+
+def _projected(path: str, projection: JSONObject) -> list[FieldError]:
+    faults = _mode(f"{path}.defaultMode", projection.get("defaultMode"))
+    for index, source in enumerate(projection.get("sources") or ()):
+        at = f"{path}.sources[{index}]"
+        if len(source) > 1:
+            faults.append(forbidden(at, "may not specify more than 1 volume type"))
+        for kind in ("secret", "configMap"):
+            if kind in source:
+                if not source[kind].get("name"):
+                    faults.append(required(f"{at}.{kind}.name"))
+                faults += _items(f"{at}.{kind}", source[kind])
+        token = source.get("serviceAccountToken")
+        if token is not None:
+            faults += _token(f"{at}.serviceAccountToken", token)
+    return faults
+
+
+def _token(path: str, token: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seconds = token.get("expirationSeconds") or 0
+    if seconds < 600:
+        detail = "may not specify a duration less than 10 minutes"
+        faults.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+    if seconds > 1 << 32:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        faults.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+    if not token.get("path"):
+        faults.append(required(f"{path}.path"))
+    return faults
+
+
+_SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
+    "emptyDir": _empty_dir,
+    "hostPath": _host_path,
+    "nfs": _nfs,
+    "secret": _secret,
+    "persistentVolumeClaim": _claim,
+    "configMap": _config_map,
+    "projected": _projected,
+    "csi": _csi,
+    "ephemeral": _ephemeral,
+}
+_ORDER: Final = {kind: place for place, kind in enumerate(_SOURCES)}
+"""A second source is refused in favour of the one that comes first here."""

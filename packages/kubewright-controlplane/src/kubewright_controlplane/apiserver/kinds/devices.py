@@ -1,0 +1,46 @@
+"""Strategies of resource.k8s.io: claims on devices, which nothing allocates here.
+
+Follows k8s.io/kubernetes pkg/registry/resource and pkg/apis/resource/v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.json import JSONObject
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {
+        "deviceclasses": Strategy(),
+        "resourceclaims": ResourceClaimStrategy(),
+        "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
+        "resourceslices": Strategy(),
+    }
+
+
+class ResourceClaimStrategy(PlainStrategy):
+    def default(self, obj: JSONObject) -> None:
+        _default_counts(obj.get("spec") or {})
+
+
+class ResourceClaimTemplateStrategy(PlainStrategy):
+    def default(self, obj: JSONObject) -> None:
+        _default_counts((obj.get("spec") or {}).get("spec") or {})
+
+
+def _default_counts(claim: JSONObject) -> None:
+    """A request for an exact count that names none is for one device."""
+    for request in _requests(claim):
+        if request.get("allocationMode") == "ExactCount":
+            request.setdefault("count", 1)
+
+
+def _requests(claim: JSONObject) -> Iterator[JSONObject]:
+    for request in (claim.get("devices") or {}).get("requests") or ():
+        if "exactly" in request:
+            yield request["exactly"]
+        yield from request.get("firstAvailable") or ()

@@ -1,0 +1,19 @@
+"""Strategies of events.k8s.io, whose Events are those of the core group in another form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright_controlplane.apiserver.kinds.core.events import NewerEventStrategy, from_core, to_stored
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+
+CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
+    ("v1", "events"): Conversion("events", "v1", to_stored, from_core)
+}
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"events": NewerEventStrategy()}

@@ -1,0 +1,15 @@
+"""Strategies of flowcontrol.apiserver.k8s.io: kept and served, but nothing is queued by them.
+
+Follows k8s.io/kubernetes pkg/registry/flowcontrol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"flowschemas": Strategy(), "prioritylevelconfigurations": Strategy()}

@@ -1,0 +1,53 @@
+"""Strategies of policy: PodDisruptionBudgets. Follows k8s.io/kubernetes pkg/registry/policy and pkg/apis/policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kubewright_controlplane.apiserver.kinds.apps.workload import at_most_all, int_or_percent
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError, invalid, not_supported
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+
+_FIELDS = ("MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy")
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"poddisruptionbudgets": PodDisruptionBudgetStrategy()}
+
+
+class PodDisruptionBudgetStrategy(Strategy):
+    allow_unconditional_update = False
+
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("spec", {})
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = dict.fromkeys(_COUNTS, 0)
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec, faults = obj["spec"], list[FieldError]()
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            shown = {name: spec.get(name[0].lower() + name[1:]) for name in _FIELDS}
+            faults.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+        for field in ("minAvailable", "maxUnavailable"):
+            faults += int_or_percent(f"spec.{field}", spec.get(field))
+            faults += at_most_all(f"spec.{field}", spec.get(field))
+        faults += checks.label_selector("spec.selector", spec.get("selector"))
+        policy, allowed = spec.get("unhealthyPodEvictionPolicy"), ("AlwaysAllow", "IfHealthyBudget")
+        if policy is not None and policy not in allowed:
+            faults.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, allowed))
+        return faults
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        for count in _COUNTS:
+            faults += checks.non_negative(f"status.{count}", (obj.get("status") or {}).get(count))
+        return faults

@@ -1,0 +1,46 @@
+"""Strategies of scheduling.k8s.io: PriorityClasses. Follows k8s.io/kubernetes pkg/apis/scheduling/validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError, forbidden
+from kubewright.machinery.json import JSONObject
+
+_MAX_VALUE: Final = 1_000_000_000
+_SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {"priorityclasses": PriorityClassStrategy()}
+
+
+class PriorityClassStrategy(Strategy):
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        name, value = obj["metadata"]["name"], obj.get("value") or 0
+        faults: list[FieldError] = []
+        if name.startswith("system-"):
+            if _SYSTEM.get(name) != value or obj.get("globalDefault"):
+                why = "priority class names with 'system-' prefix are reserved for system use only. error: "
+                known = name in _SYSTEM
+                detail = f"value of {name} PriorityClass must be {_SYSTEM.get(name)}" if known else (
+                    f"{name} is not a known system priority class"
+                )  # fmt: skip
+                faults.append(forbidden("metadata.name", why + detail))
+        elif value > _MAX_VALUE:
+            faults.append(forbidden("value", f"maximum allowed value of a user defined priority is {_MAX_VALUE}"))
+        policies = ("PreemptLowerPriority", "Never")
+        return faults + checks.one_of("preemptionPolicy", obj.get("preemptionPolicy"), policies)
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        if (obj.get("value") or 0) != (old.get("value") or 0):
+            faults.append(forbidden("value", "may not be changed in an update."))
+        return faults + checks.immutable("preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))

@@ -1,0 +1,56 @@
+"""Strategies of storage.k8s.io. Follows k8s.io/kubernetes pkg/registry/storage and pkg/apis/storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright.machinery.fields import FieldError, not_supported, required
+from kubewright.machinery.json import JSONObject
+
+
+def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    return {
+        "csidrivers": ConditionalStrategy(),
+        "csinodes": ConditionalStrategy(),
+        "csistoragecapacities": ConditionalStrategy(),
+        "storageclasses": StorageClassStrategy(),
+        "volumeattachments": ConditionalStrategy(),
+        "volumeattributesclasses": DeletedAsObject(),
+    }
+
+
+class DeletedAsObject(PlainStrategy):
+    """A kind whose delete answers with the object."""
+
+    delete_answers_object = True
+
+
+class ConditionalStrategy(DeletedAsObject):
+    """A kind that a PUT without a resourceVersion does not overwrite."""
+
+    allow_unconditional_update = False
+
+
+class StorageClassStrategy(DeletedAsObject):
+    def default(self, obj: JSONObject) -> None:
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults = [] if obj.get("provisioner") else [required("provisioner")]
+        policies, modes = ("Delete", "Retain"), ("Immediate", "WaitForFirstConsumer")
+        if obj["reclaimPolicy"] not in policies:
+            faults.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], policies))
+        if obj["volumeBindingMode"] not in modes:
+            faults.append(not_supported("volumeBindingMode", obj["volumeBindingMode"], modes))
+        return faults
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+            faults += checks.immutable(field, obj.get(field), old.get(field))
+        return faults

@@ -1,0 +1,99 @@
+"""Cells that many kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from kubewright_controlplane.apiserver.printers.ages import age
+from kubewright.machinery.json import JSONObject, is_object
+from kubewright.machinery.selectors import LabelSelector
+
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
+_SHOWN = 3
+
+
+def at(obj: Any, *path: str) -> Any:
+    """What is at a path, None where it ends early."""
+    for part in path:
+        if not is_object(obj):
+            return None
+        obj = obj.get(part)
+    return obj
+
+
+def number(obj: JSONObject, *path: str) -> int:
+    """A number, 0 where there is none."""
+    found: int = at(obj, *path) or 0
+    return found
+
+
+def text(obj: JSONObject, *path: str, default: str = "") -> str:
+    """A text, `default` where there is none."""
+    return str(at(obj, *path) or default)
+
+
+def items(obj: JSONObject, *path: str) -> Sequence[JSONObject]:
+    """A list of objects, empty where there is none."""
+    found: Sequence[JSONObject] = at(obj, *path) or ()
+    return found
+
+
+def name(obj: JSONObject) -> str:
+    return text(obj, "metadata", "name")
+
+
+def age_of(obj: JSONObject, now: datetime) -> str:
+    """How long ago the object was made."""
+    return age(at(obj, "metadata", "creationTimestamp"), now)
+
+
+def name_and_creation(obj: JSONObject, now: datetime) -> list[object]:
+    """For kinds that show nothing of their own: the name, and when the object was made."""
+    return [name(obj), text(obj, "metadata", "creationTimestamp")]
+
+
+def name_and_age(obj: JSONObject, now: datetime) -> list[object]:
+    return [name(obj), age_of(obj, now)]
+
+
+def labels(value: dict[str, str] | None) -> str:
+    """Labels as `a=b,c=d`."""
+    return ",".join(f"{key}={value[key]}" for key in sorted(value)) if value else NONE
+
+
+def selector(value: JSONObject | None) -> str:
+    """A LabelSelector as text."""
+    return str(LabelSelector.from_dict(value)) or NONE if value else NONE
+
+
+def containers(obj: JSONObject, *path: str) -> list[object]:
+    """Names and images of the containers of the Pod spec at a path."""
+    found = items(obj, *path, "containers")
+    return [",".join(text(each, "name") for each in found), ",".join(text(each, "image") for each in found)]
+
+
+def joined(values: Iterable[str]) -> str:
+    """The first few of a list, and how many more there are."""
+    listed = list(values)
+    if not listed:
+        return NONE
+    head = ",".join(listed[:_SHOWN])
+    return f"{head} + {len(listed) - _SHOWN} more..." if len(listed) > _SHOWN else head
+
+
+def is_default_class(obj: JSONObject, annotation: str) -> bool:
+    return bool(at(obj, "metadata", "annotations", annotation) == "true")
+
+
+def condition(obj: JSONObject, type: str) -> JSONObject | None:
+    """The status condition of a type."""
+    return next((each for each in items(obj, "status", "conditions") if each.get("type") == type), None)
+
+
+def is_true(obj: JSONObject, type: str) -> bool:
+    """Whether the status condition of a type is there and True."""
+    found = condition(obj, type)
+    return found is not None and found.get("status") == "True"

@@ -1,0 +1,112 @@
+"""What a delete does to an object: mark it, keep it for its finalizers and grace, or let it go.
+
+Follows apiserver's registry/rest/delete.go and the garbage collection finalizers of generic/registry/store.go.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions
+from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright.machinery import time
+from kubewright.machinery.errors import Conflict, StatusDetails
+from kubewright.machinery.json import JSONObject
+
+_BY_PROPAGATION = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"], "Background": list[str]()}
+_COLLECTOR = frozenset({"orphan", "foregroundDeletion"})
+
+
+class Fate(Enum):
+    """What a delete leaves of an object."""
+
+    GONE = auto()
+    CHANGED = auto()
+    UNCHANGED = auto()
+
+
+def is_kept(resource: Resource, obj: JSONObject) -> bool:
+    """Whether finalizers, grace or the kind itself keep an object that is being deleted."""
+    metadata = obj["metadata"]
+    return bool(
+        metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds") or resource.strategy.keeps_deleted(obj)
+    )
+
+
+class Deletion:
+    """One delete of one object, `obj`, which is changed in place."""
+
+    def __init__(self, resource: Resource, obj: JSONObject, options: DeleteOptions, now: datetime) -> None:
+        self._resource = resource
+        self._obj = obj
+        self._metadata: JSONObject = obj["metadata"]
+        self._options = options
+        self._now = now
+
+    def check_preconditions(self) -> None:
+        """Raises Conflict when the caller meant another object of that name, or another state of it."""
+        metadata, options = self._metadata, self._options
+        if options.uid and options.uid != metadata["uid"]:
+            raise self._conflict(
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+                "The object might have been deleted and then recreated"
+            )
+        version = metadata["resourceVersion"]
+        if options.resource_version and options.resource_version != version:
+            raise self._conflict(
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({version}). The object might have been modified"
+            )
+
+    def _conflict(self, why: str) -> Conflict:
+        kind, name = self._resource.kind, self._metadata["name"]
+        text = f'Operation cannot be fulfilled on {self._resource.gvk.qualified_kind} "{name}": {why}'
+        return Conflict(text, details=StatusDetails(name=name, group=self._resource.group, kind=kind))
+
+    def mark(self) -> Fate:
+        """Mark the object as the delete asks for, if anything keeps it; tell what is to become of it."""
+        refinalized = self._set_collector_finalizers()
+        grace = max(self._resource.strategy.grace_seconds(self._obj, self._options.grace_seconds), 0)
+        if "deletionTimestamp" in self._metadata:
+            shortened = self._shorten(grace)
+            if not is_kept(self._resource, self._obj):
+                return Fate.GONE
+            return Fate.CHANGED if shortened or refinalized else Fate.UNCHANGED
+        gone = not grace and not is_kept(self._resource, self._obj)
+        if not gone or self._resource.strategy.default_grace_seconds is not None:
+            self._begin(grace)
+        return Fate.GONE if gone else Fate.CHANGED
+
+    def _begin(self, grace: int) -> None:
+        metadata = self._metadata
+        metadata["deletionTimestamp"] = time.format(self._now + timedelta(seconds=grace))
+        if not self._resource.strategy.notes_grace:
+            return
+        metadata["deletionGracePeriodSeconds"] = grace
+        if metadata.get("generation"):
+            metadata["generation"] += 1
+
+    def _shorten(self, grace: int) -> bool:
+        """A delete of what is being deleted can only make its grace shorter."""
+        metadata = self._metadata
+        current: int = metadata.get("deletionGracePeriodSeconds") or 0
+        if grace >= current:
+            return False
+        due = time.parse(metadata["deletionTimestamp"]) - timedelta(seconds=current - grace)
+        metadata["deletionTimestamp"] = time.format(max(due, self._now))
+        metadata["deletionGracePeriodSeconds"] = grace
+        return True
+
+    def _set_collector_finalizers(self) -> bool:
+        """The garbage collector's finalizers follow the propagation asked for; unasked, they stay as they are."""
+        wanted = _BY_PROPAGATION.get(self._options.propagation)
+        if wanted is None:
+            return False
+        before: list[str] = self._metadata.get("finalizers") or []
+        after = [each for each in before if each not in _COLLECTOR] + wanted
+        if after:
+            self._metadata["finalizers"] = after
+        else:
+            self._metadata.pop("finalizers", None)
+        return set(before) != set(after)

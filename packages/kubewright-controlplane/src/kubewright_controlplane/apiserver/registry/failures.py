@@ -1,0 +1,59 @@
+"""The failures that every resource can answer with, in the words of the API server.
+
+Follows k8s.io/apimachinery/pkg/api/errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright.machinery.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerTimeout,
+    StatusCause,
+    StatusDetails,
+)
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
+
+
+def not_found(resource: Resource, name: str) -> NotFound:
+    return NotFound(f'{resource.qualified} "{name}" not found', details=_details(resource, name))
+
+
+def not_served() -> NotFound:
+    return NotFound("the server could not find the requested resource", details=StatusDetails())
+
+
+def already_exists(resource: Resource, name: str) -> AlreadyExists:
+    return AlreadyExists(f'{resource.qualified} "{name}" already exists', details=_details(resource, name))
+
+
+def conflict(resource: Resource, name: str, why: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
+    return Conflict(text, details=_details(resource, name))
+
+
+def modified(resource: Resource, name: str) -> Conflict:
+    """A write that was made of an older state than the stored one."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, name, why)
+
+
+def invalid_object(resource: Resource, metadata: JSONObject, faults: Sequence[FieldError]) -> Invalid:
+    return Invalid.of(resource.kind, resource.group, metadata.get("name") or metadata.get("generateName") or "", faults)
+
+
+def too_large_resource_version(asked: int, current: int) -> ServerTimeout:
+    """A read of a revision that is yet to come."""
+    cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
+    text = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ServerTimeout(text, details=StatusDetails(causes=(cause,), retry_after_seconds=1))
+
+
+def _details(resource: Resource, name: str) -> StatusDetails:
+    return StatusDetails(name=name, group=resource.group, kind=resource.plural)

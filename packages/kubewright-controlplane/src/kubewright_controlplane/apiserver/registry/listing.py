@@ -1,0 +1,191 @@
+"""Lists: which entries, of which revision, and the page after this one.
+
+Follows apiserver's storage/etcd3 (GetList), storage/continue.go and metav1/validation for the options.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+import msgspec
+
+from kubewright_controlplane.apiserver.registry.failures import too_large_resource_version
+from kubewright_controlplane.apiserver.registry.options import ListOptions, Selection
+from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.storage.events import Entry
+from kubewright_controlplane.apiserver.storage.store import Store
+from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
+
+_ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
+
+Matcher = Callable[[Entry], bool]
+
+_EXPIRED_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some or all entries of a list, in order."""
+
+    entries: list[Entry]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class _Token(msgspec.Struct):
+    """A continue token. Revision -1 means: of the present, whatever it is."""
+
+    v: str
+    rv: int
+    start: str
+
+
+def parse_revision(text: str) -> int:
+    """A resource version as a number; 0 when empty. Raises InternalError, as a real API server does."""
+    if not text:
+        return 0
+    if not (text.isdecimal() and text.isascii()):
+        fault = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise InternalError(str(fault), reason="")
+    return int(text)
+
+
+def refuse_future(store: Store, revision: int) -> None:
+    """Raises ServerTimeout for a revision that is yet to come."""
+    if revision > store.revision:
+        raise too_large_resource_version(revision, store.revision)
+
+
+def matcher(resource: Resource, selection: Selection) -> Matcher | None:
+    """The question whether an entry is selected; None when the namespace alone decides.
+
+    Raises BadRequest for a field that the resource cannot be selected by.
+    """
+    for requirement in selection.fields.requirements:
+        if requirement.field not in _ALWAYS_SELECTABLE and requirement.field not in resource.selectable_fields:
+            raise BadRequest(_not_selectable(resource, requirement.field))
+    labels, fields = selection.labels, selection.fields
+    if selection.everything:
+        return None
+    if fields.empty:
+        return lambda entry: labels.matches(entry.labels)
+
+    def matches(entry: Entry) -> bool:
+        own = {"metadata.name": entry.name, "metadata.namespace": entry.namespace, **entry.fields}
+        return fields.matches(own) and labels.matches(entry.labels)
+
+    return matches
+
+
+def _not_selectable(resource: Resource, field: str) -> str:
+    if resource.custom or resource.selectable_fields:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page:
+    """The entries that are asked for.
+
+    Raises Invalid or BadRequest for options that contradict each other, Gone for a past that is forgotten,
+    ServerTimeout for a revision to come.
+    """
+    _check(options)
+    matches = matcher(resource, options.selection)
+    try:
+        asked = parse_revision(options.resource_version)
+    except InternalError as error:
+        raise BadRequest(f"invalid resource version: {error}") from error
+    refuse_future(store, asked)
+    exact = options.resource_version_match == "Exact"
+    limit = 0 if asked == 0 and options.resource_version and not exact else max(options.limit, 0)
+    if asked and limit and not options.resource_version_match:
+        exact = True
+    revision, after = (asked if exact else store.revision), ""
+    if options.continue_token:
+        revision, after = _decode_token(options.continue_token)
+        if revision < 0:
+            revision = store.revision
+    try:
+        snapshot = store.scan(resource.storage, namespace=options.selection.namespace, revision=revision, after=after)
+    except Gone as gone:
+        raise _expired(options, after) from gone
+    if not limit:
+        entries = list(snapshot) if matches is None else [entry for entry in snapshot if matches(entry)]
+        return Page(entries, revision)
+    return _cut(list(snapshot), matches, limit, revision)
+
+
+def _cut(entries: list[Entry], matches: Matcher | None, limit: int, revision: int) -> Page:
+    """The first `limit` entries that match, and a token for the others."""
+    if matches is None:
+        page, remaining = entries[:limit], len(entries) - limit
+        if remaining <= 0:
+            return Page(page, revision)
+        return Page(page, revision, _encode_token(revision, page[-1].key), remaining)
+    page = list(islice(filter(matches, entries), limit + 1))
+    if len(page) <= limit:
+        return Page(page, revision)
+    page.pop()
+    return Page(page, revision, _encode_token(revision, page[-1].key))
+
+
+def _check(options: ListOptions) -> None:
+    match, version = options.resource_version_match, options.resource_version
+    faults: list[FieldError] = []
+    if match:
+        if options.continue_token:
+            faults.append(
+                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+            )
+        if not version:
+            faults.append(
+                forbidden(
+                    "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
+                )
+            )
+        if match not in ("Exact", "NotOlderThan"):
+            faults.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+        if match == "Exact" and version == "0":
+            detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            faults.append(forbidden("resourceVersionMatch", detail))
+    if options.initial_events is not None:
+        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if faults:
+        raise Invalid.of("ListOptions", "meta.k8s.io", "", faults)
+    if options.continue_token and version not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+
+
+def _encode_token(revision: int, last: str) -> str:
+    data = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, f"{last}\0"))
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode_token(text: str) -> tuple[int, str]:
+    """Revision, and the key after which to go on."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.json.decode(data, type=_Token)
+    except ValueError as error:
+        raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
+    if token.v != "meta.k8s.io/v1":
+        why = f'server does not recognize this encoded version "{token.v}"'
+        raise BadRequest(f"invalid continue token: continue key is not valid: {why}")
+    return token.rv, token.start.removeprefix("/").removesuffix("\0")
+
+
+def _expired(options: ListOptions, after: str) -> Gone:
+    if not options.continue_token:
+        return Gone("The resourceVersion for the provided list is too old.")
+    metadata = {"continue": _encode_token(-1, after)}
+    return Gone(status=Status(410, "Expired", _EXPIRED_TOKEN, metadata=metadata))

@@ -1,0 +1,186 @@
+"""Object metadata: what the server fills in, what may change, what is well formed.
+
+Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's registry/rest.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright.machinery import names
+from kubewright.machinery import time
+from kubewright.machinery.errors import BadRequest, InternalError
+from kubewright.machinery.fields import FieldError, forbidden, invalid, required
+from kubewright.machinery.gvk import GroupVersion
+from kubewright.machinery.json import JSONObject, is_object
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+_PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_COLLECTOR_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
+_EXTENSIONS = "apiextensions.k8s.io"
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_EMPTY_IS_ABSENT = ("labels", "annotations", "ownerReferences", "finalizers", "managedFields")
+
+
+def metadata_of(obj: JSONObject) -> JSONObject:
+    """The object's metadata, put there when absent; its empty maps and lists go. Raises BadRequest if it is none."""
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = obj["metadata"] = dict[str, object]()
+    if not is_object(metadata):
+        raise BadRequest("json: cannot unmarshal metadata into Go struct field .metadata of type v1.ObjectMeta")
+    for field in _EMPTY_IS_ABSENT:
+        if field in metadata and not metadata[field]:
+            del metadata[field]
+    return metadata
+
+
+def match_namespace(resource: Resource, metadata: JSONObject, namespace: str) -> None:
+    """Put the namespace of the request in the object; refuse an object that names another."""
+    given = metadata.get("namespace") or ""
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+    elif given and given != namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    else:
+        metadata["namespace"] = namespace
+
+
+def match_name(metadata: JSONObject, name: str) -> None:
+    """Refuse an object that is named otherwise than the URL."""
+    given = metadata.get("name") or ""
+    if not given:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
+def fill_for_create(metadata: JSONObject, now: datetime) -> None:
+    """What the server alone gives to a new object."""
+    if metadata.get("resourceVersion"):
+        raise InternalError("resourceVersion should not be set on objects to be created", reason="")
+    for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+        metadata.pop(field, None)
+    metadata["uid"] = str(uuid.uuid4())
+    metadata["creationTimestamp"] = time.format(now)
+    if not metadata.get("name") and metadata.get("generateName"):
+        generate_name(metadata)
+
+
+def generate_name(metadata: JSONObject) -> None:
+    metadata["name"] = names.generate_name(metadata["generateName"])
+
+
+def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
+    """What an update cannot change silently stays as it was."""
+    metadata.pop("selfLink", None)
+    for field in _SERVER_OWNED:
+        if field in old:
+            metadata[field] = old[field]
+        else:
+            metadata.pop(field, None)
+
+
+def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+    """Faults of a new object's metadata."""
+    faults = [*_name_faults(resource, metadata), *_label_faults(metadata), *_annotation_faults(metadata)]
+    faults += _owner_faults(metadata)
+    return faults + _finalizer_faults(resource, metadata)
+
+
+def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
+    """Faults of the change from `old`."""
+    faults = [
+        invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable")
+        for field in ("name", "namespace", "uid")
+        if (metadata.get(field) or "") != (old.get(field) or "")
+    ]
+    if old.get("deletionTimestamp"):
+        added = [each for each in metadata.get("finalizers") or () if each not in (old.get("finalizers") or ())]
+        if added:
+            listed = ", ".join(f'"{each}"' for each in added)
+            detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            faults.append(forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
+    return faults
+
+
+def _name_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+    name = metadata.get("name") or ""
+    if not name:
+        return [required("metadata.name", "name or generateName is required")]
+    faults = [invalid("metadata.name", name, text) for text in resource.strategy.name_faults(name)]
+    if resource.namespaced:
+        namespace = metadata.get("namespace") or ""
+        faults += [invalid("metadata.namespace", namespace, text) for text in names.dns1123_label(namespace)]
+    return faults
+
+
+def _label_faults(metadata: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    labels: dict[str, str] = metadata.get("labels") or {}
+    for key, value in labels.items():
+        faults += [invalid("metadata.labels", key, f"{text}") for text in names.qualified_name(key)]
+        faults += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
+    return faults
+
+
+def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    faults = [
+        invalid("metadata.annotations", key, text) for key in annotations for text in names.qualified_name(key.lower())
+    ]
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+        detail = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
+        faults.append(FieldError("FieldValueTooLong", "metadata.annotations", "", detail))
+    return faults
+
+
+def _owner_faults(metadata: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    controllers: list[str] = []
+    path = "metadata.ownerReferences"
+    for owner in metadata.get("ownerReferences") or ():
+        try:
+            group_version = GroupVersion.parse(owner.get("apiVersion") or "")
+        except ValueError:
+            faults.append(invalid(f"{path}.apiVersion", owner.get("apiVersion") or "", "version must not be empty"))
+        else:
+            if str(group_version) == "v1" and owner.get("kind") == "Event":
+                faults.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        faults += [
+            invalid(f"{path}.{field}", "", "must not be empty")
+            for field in ("kind", "name", "uid")
+            if not owner.get(field)
+        ]
+        if owner.get("controller"):
+            controllers.append(owner.get("name") or "")
+    if len(controllers) > 1:
+        detail = (
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {controllers[0]} and {controllers[1]}'
+        )
+        faults.append(invalid(path, metadata["ownerReferences"], detail))
+    return faults
+
+
+def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+    finalizers: list[str] = metadata.get("finalizers") or []
+    faults: list[FieldError] = []
+    for index, finalizer in enumerate(finalizers):
+        path = f"metadata.finalizers[{index}]"
+        unqualified = [invalid(path, finalizer, text) for text in names.qualified_name(finalizer)]
+        if not unqualified and not _may_be_plain(resource, finalizer):
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            unqualified = [invalid(path, finalizer, detail)]
+        faults += unqualified
+    if _COLLECTOR_FINALIZERS.issubset(finalizers):
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        faults.append(invalid("metadata.finalizers", finalizers, detail))
+    return faults
+
+
+def _may_be_plain(resource: Resource, finalizer: str) -> bool:
+    """Kinds of Kubernetes proper insist on a finalizer with a domain, or one of their own."""
+    return "/" in finalizer or finalizer in _PLAIN_FINALIZERS or resource.custom or resource.group == _EXTENSIONS

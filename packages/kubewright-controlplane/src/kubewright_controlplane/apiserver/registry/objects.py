@@ -1,0 +1,63 @@
+"""Documents and entries: how an object becomes the bytes that are stored, and back.
+
+Stored bytes begin with kind and apiVersion and hold the object's own resourceVersion, so that they are an answer, a
+list's item and a watch event's object as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kubewright_controlplane.apiserver.storage.events import Entry
+from kubewright.machinery.json import JSONObject
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resource import Resource
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(dict[str, Any])
+
+encode_json = _encoder.encode
+decode_json = _decoder.decode
+
+
+def key_of(namespace: str, name: str) -> str:
+    """The key under which a store keeps an object."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def encode(resource: Resource, obj: JSONObject) -> bytes:
+    """An object of `resource` as JSON, with kind and apiVersion first."""
+    first = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": obj["metadata"]}
+    return _encoder.encode(first | {key: value for key, value in obj.items() if key not in first})
+
+
+def to_stored(resource: Resource, obj: JSONObject) -> bytes:
+    """The bytes to store for an object of `resource`, in the resource's storage version."""
+    if resource.to_storage is None:
+        return encode(resource, obj)
+    stored = resource.to_storage(obj)
+    first = {"kind": stored["kind"], "apiVersion": stored["apiVersion"]}
+    return _encoder.encode(first | stored)
+
+
+def from_stored(resource: Resource, data: bytes) -> JSONObject:
+    """A stored object as a document of the caller's own, in `resource`'s version."""
+    obj = _decoder.decode(data)
+    return obj if resource.from_storage is None else resource.from_storage(obj)
+
+
+def served(resource: Resource, entry: Entry) -> bytes:
+    """A stored object as JSON in `resource`'s version: the stored bytes themselves where the versions are the same."""
+    if resource.from_storage is None:
+        return entry.data
+    return encode(resource, from_stored(resource, entry.data))
+
+
+def with_resource_version(data: bytes, revision: int) -> bytes:
+    """Stored bytes with another resourceVersion in them."""
+    obj = _decoder.decode(data)
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return _encoder.encode(obj)

@@ -1,0 +1,107 @@
+"""The two views that any kind may have: its status, and its scale.
+
+Follows the status strategies of kube-apiserver and k8s.io/apiextensions-apiserver's scale subresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.subresource import View
+from kubewright.machinery.errors import NotFound
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject, is_object
+from kubewright.machinery.selectors import LabelSelector
+
+SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StatusView(View):
+    """An object of which only the status can be written; of a built-in kind also labels, annotations and such."""
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        new = {key: value for key, value in old.items() if key != "status"}
+        if attributes.resource.custom:
+            new["metadata"] = old["metadata"] | {
+                key: view["metadata"][key] for key in ("resourceVersion", "managedFields") if key in view["metadata"]
+            }
+        else:
+            new["metadata"] = view["metadata"]
+        if "status" in view:
+            new["status"] = view["status"]
+        return new
+
+
+def selector_text(selector: Any) -> str:
+    """A `spec.selector` as text: of a map of labels or of a LabelSelector."""
+    if not is_object(selector):
+        return ""
+    if "matchLabels" in selector or "matchExpressions" in selector:
+        return str(LabelSelector.from_dict(selector))
+    return str(LabelSelector.from_labels(selector))
+
+
+def _own_selector(obj: JSONObject) -> str:
+    return selector_text(_at(obj, ("spec", "selector")))
+
+
+@dataclass(frozen=True)
+class ScaleView(View):
+    """Replicas of an object as an autoscaling/v1 Scale. The paths say where the object keeps them."""
+
+    kind: GroupVersionKind | None = SCALE
+    replicas: Path = ("spec", "replicas")
+    status_replicas: Path = ("status", "replicas")
+    selector: Callable[[JSONObject], str] = _own_selector
+
+    def read(self, obj: JSONObject) -> JSONObject:
+        metadata = obj["metadata"]
+        kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        replicas = _at(obj, self.replicas)
+        scale: JSONObject = {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {key: metadata[key] for key in kept if key in metadata},
+            "spec": {"replicas": replicas} if replicas else {},
+            "status": {"replicas": _at(obj, self.status_replicas) or 0},
+        }
+        if selector := self.selector(obj):
+            scale["status"]["selector"] = selector
+        return scale
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        if self.replicas[0] not in old:
+            raise NotFound(f'"{attributes.name}" has no .{self.replicas[0]} to scale')
+        metadata = view["metadata"]
+        new: JSONObject = old | {"metadata": dict(old["metadata"])}
+        for key in ("resourceVersion", "uid"):
+            if metadata.get(key):
+                new["metadata"][key] = metadata[key]
+        parent = new
+        for part in self.replicas[:-1]:
+            child: JSONObject = dict(parent.get(part) or {})
+            parent[part] = child
+            parent = child
+        parent[self.replicas[-1]] = _at(view, ("spec", "replicas")) or 0
+        return new
+
+    def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        replicas: object = _at(obj, self.replicas)
+        if isinstance(replicas, int) and replicas < 0:
+            return [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
+        return []
+
+
+def _at(obj: Any, path: Path) -> Any:
+    for part in path:
+        if not is_object(obj):
+            return None
+        obj = obj.get(part)
+    return obj

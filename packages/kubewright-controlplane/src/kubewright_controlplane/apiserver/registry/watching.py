@@ -1,0 +1,200 @@
+"""Watches: a resource's commits as a stream of frames, seen through a selection and in one representation.
+
+Guarantees
+    After the frames of what is there at the start (when asked for), every later change of what is selected, in the
+    order of commits, none twice, none left out; or an ERROR frame with 410, and the end.
+    An object that leaves the selection is DELETED with the revision of the change; one that comes into it is ADDED.
+    A frame is made once for all watches that show the same thing.
+
+Follows apiserver's storage/cacher and KEP-3157 (streaming lists), KEP-956 (bookmarks).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Iterator
+from typing import Protocol
+
+from kubewright_controlplane.apiserver.registry.listing import matcher, parse_revision
+from kubewright_controlplane.apiserver.registry.objects import key_of, with_resource_version
+from kubewright_controlplane.apiserver.registry.options import WatchOptions
+from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.storage.events import Entry, Event
+from kubewright_controlplane.apiserver.storage.store import Store
+from kubewright._runtime.clock import Clock, Timer
+from kubewright.machinery.errors import APIError, Gone, Invalid
+from kubewright.machinery.fields import FieldError, forbidden, not_supported
+
+BOOKMARK_SECONDS = 60.0
+_SHORTEST_WATCH_SECONDS = 1800.0
+
+
+class Frames(Protocol):
+    """How a watch shows its events. Frames with equal `key` of equal events are equal, and shared."""
+
+    @property
+    def key(self) -> Hashable: ...
+
+    def event(self, type: str, data: bytes) -> bytes:
+        """One event: `data` is the object as it is stored."""
+        ...
+
+    def first(self, type: str, data: bytes) -> bytes:
+        """The same, as the first event of a watch."""
+        ...
+
+    def bookmark(self, revision: int, *, initial_events_end: bool) -> bytes: ...
+
+    def error(self, error: APIError) -> bytes: ...
+
+
+class Watch:
+    """One watch, as a response's body: an iterator of chunks, each of one or more whole frames. Close it when done."""
+
+    def __init__(self, store: Store, resource: Resource, options: WatchOptions, frames: Frames, clock: Clock) -> None:
+        _check(options)
+        self._store = store
+        self._frames = frames
+        self._matches = matcher(resource, options.selection)
+        self._finished = False
+        self._timers: list[Timer] = []
+        self._bookmark_due = False
+        self._ahead = 0
+        """A revision to come, from which the client wants to hear; 0: from now."""
+        self._shown = False
+        self._clock = clock
+        self._start: bytes = self._open(resource, options)
+        if not self._finished:
+            seconds = options.timeout_seconds or _SHORTEST_WATCH_SECONDS * (1 + random.random())
+            self._timers.append(clock.call_later(seconds, self._expire))
+            if options.bookmarks:
+                self._timers.append(clock.call_later(BOOKMARK_SECONDS, self._call_for_bookmark))
+
+    def _open(self, resource: Resource, options: WatchOptions) -> bytes:
+        """Take a place in the events, and give what comes before it: initial events, their bookmark, or an error."""
+        selection, store = options.selection, self._store
+        asked = parse_revision(options.resource_version)
+        name = selection.fields.exact("metadata.name")
+        prefix = key_of(selection.namespace, name) if name and (selection.namespace or not resource.namespaced) else ""
+        prefix = prefix or (f"{selection.namespace}/" if selection.namespace else "")
+        state_first = options.initial_events if options.initial_events is not None else asked == 0
+        since = store.revision if state_first or asked > store.revision else asked
+        self._ahead = asked if asked > store.revision else 0
+        try:
+            self._cursor = store.watch(resource.storage, since, prefix)
+        except Gone as gone:
+            self._cursor = store.watch(resource.storage, store.revision, prefix)
+            self._finish()
+            return self._frames.error(gone)
+        if not state_first:
+            return b""
+        frames = list(self._state(resource.storage, selection.namespace))
+        if options.bookmarks and (options.initial_events or not options.resource_version):
+            frames.append(self._frames.bookmark(store.revision, initial_events_end=True))
+        return b"".join(frames)
+
+    def _state(self, storage: str, namespace: str) -> Iterator[bytes]:
+        for entry in self._store.scan(storage, namespace=namespace):
+            if self._matches is None or self._matches(entry):
+                yield self._frame("ADDED", entry.data)
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._start:
+            start, self._start = self._start, b""
+            return start
+        while True:
+            if chunk := self._next():
+                return chunk
+            if self._finished or self._cursor.closed:
+                await self.aclose()
+                raise StopAsyncIteration
+            await self._cursor.wait()
+
+    async def aclose(self) -> None:
+        """Give up the watch. Harmless when it has ended."""
+        self._finish()
+        self._cursor.close()
+
+    def _next(self) -> bytes:
+        """The frames of everything that has happened since the last time; empty when nothing has."""
+        if self._finished:
+            return b""
+        try:
+            events = self._cursor.take()
+        except Gone as gone:
+            self._finish()
+            return self._frames.error(gone)
+        if self._ahead:
+            events = [event for event in events if event.revision > self._ahead]
+        chunk = b"".join([self._shown_event(event) for event in events])
+        if not chunk and self._bookmark_due and self._store.revision >= self._ahead:
+            chunk = self._frames.bookmark(self._store.revision, initial_events_end=False)
+        self._bookmark_due = False if chunk else self._bookmark_due
+        return chunk
+
+    def _shown_event(self, event: Event) -> bytes:
+        matches = self._matches
+        if matches is None:
+            return self._shared(event, event.type, event.entry)
+        now = event.type != "DELETED" and matches(event.entry)
+        before = event.previous is not None and matches(event.previous)
+        if now:
+            return self._shared(event, "MODIFIED" if before else "ADDED", event.entry)
+        if not before:
+            return b""
+        if event.type == "DELETED" or event.previous is None:
+            return self._shared(event, "DELETED", event.entry)
+        return self._shared(event, "DELETED", event.previous)
+
+    def _shared(self, event: Event, type: str, entry: Entry) -> bytes:
+        """The frame of an event, made by whichever watch comes to it first."""
+        if not self._shown:
+            return self._frame(type, _data(event, entry))
+        key = (self._frames.key, type)
+        frame = event.frames.get(key)
+        if frame is None:
+            frame = event.frames[key] = self._frame(type, _data(event, entry))
+        return frame
+
+    def _frame(self, type: str, data: bytes) -> bytes:
+        if self._shown:
+            return self._frames.event(type, data)
+        self._shown = True
+        return self._frames.first(type, data)
+
+    def _expire(self) -> None:
+        self._finish()
+        self._cursor.wake()
+
+    def _call_for_bookmark(self) -> None:
+        self._bookmark_due = True
+        self._timers[1] = self._clock.call_later(BOOKMARK_SECONDS, self._call_for_bookmark)
+        self._cursor.wake()
+
+    def _finish(self) -> None:
+        self._finished = True
+        for timer in self._timers:
+            timer.cancel()
+
+
+def _data(event: Event, entry: Entry) -> bytes:
+    """The bytes to show: an object that left a selection is shown as it was, at the revision at which it left."""
+    return entry.data if entry is event.entry else with_resource_version(entry.data, event.revision)
+
+
+def _check(options: WatchOptions) -> None:
+    faults: list[FieldError] = []
+    match = options.resource_version_match
+    if options.initial_events is not None and match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        faults.append(forbidden("resourceVersionMatch", detail))
+    if options.initial_events is None and match:
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        faults.append(forbidden("resourceVersionMatch", detail))
+    if match not in ("", "NotOlderThan"):
+        faults.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
+    if faults:
+        raise Invalid.of("ListOptions", "meta.k8s.io", "", faults)

@@ -1,0 +1,140 @@
+"""An API server behind TLS on a port, and kubeconfigs for its users.
+
+Certificates come from an authority of its own, kept in the data folder where there is one, so that kubeconfigs stay
+good. It listens on the loopback address unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import ssl
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from kubewright_controlplane.apiserver.bootstrap import publish
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright_controlplane.apiserver.registry.objects import encode_json
+from kubewright_controlplane.apiserver.server import APIServer
+from kubewright.http.server import Server
+from kubewright.machinery.json import JSONObject
+
+ADMIN: Final = "kubernetes-admin"
+_MASTERS: Final = "system:masters"
+_NAMES: Final = (
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "localhost",
+    "127.0.0.1",
+    "::1",
+)
+
+
+class ServedAPI:
+    """An API server that listens.
+
+        served = ServedAPI(ServerOptions())
+        await served.start()
+        served.write_kubeconfig(Path("kubeconfig"))
+        ...
+        await served.close()
+
+    Raises ConfigError when the port is taken, or the data folder cannot be used or is in use.
+    """
+
+    def __init__(self, options: ServerOptions | None = None, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.api = APIServer(options)
+        data = self.api.options.data
+        self.authority = CertificateAuthority.kept_in(data) if data is not None else CertificateAuthority.create()
+        self.extensions: list[JSONObject] = []
+        """What kubeconfigs say of the cluster beside its address."""
+        self._host = host
+        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls())
+
+    def _tls(self) -> ssl.SSLContext:
+        """Serves a certificate for this host; asks clients for one of ours, and takes none as well."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self.authority.certificate.decode())
+        _load(context, self.authority.issue_server(dict.fromkeys((*_NAMES, self._host))))
+        return context
+
+    async def start(self) -> None:
+        """Listen, ready for requests."""
+        await self.api.start()
+        await self._listener.start()
+        publish(self.api.resources, _address(self._host), self.port)
+
+    async def close(self, grace: float = 0.0) -> None:
+        """Stop: end watches, give requests in flight `grace` seconds, write what is left to write."""
+        await self._listener.close(grace)
+        await self.api.close()
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self._host in ("0.0.0.0", "") else f"[{self._host}]" if ":" in self._host else self._host
+        return f"https://{host}:{self.port}"
+
+    def kubeconfig(self, user: str = ADMIN, groups: Iterable[str] = (_MASTERS,)) -> JSONObject:
+        """A kubeconfig with a new client certificate for `user`, a member of `groups`; an administrator by default."""
+        pair = self.authority.issue_client(user, groups)
+        cluster: JSONObject = {
+            "server": self.url,
+            "certificate-authority-data": _base64(self.authority.certificate),
+        }
+        if self.extensions:
+            cluster["extensions"] = self.extensions
+        credentials = {
+            "client-certificate-data": _base64(pair.certificate),
+            "client-key-data": _base64(pair.key),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "kubewright", "cluster": cluster}],
+            "users": [{"name": user, "user": credentials}],
+            "contexts": [{"name": "kubewright", "context": {"cluster": "kubewright", "user": user}}],
+            "current-context": "kubewright",
+        }
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the administrator's kubeconfig, readable by its owner only, in place of what is there, in one step."""
+        content = encode_json(self.kubeconfig())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+
+
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Python's ssl reads keys from files only: one that is gone again at once."""
+    with tempfile.TemporaryDirectory(prefix="kubewright-tls-") as folder:
+        file = Path(folder, "server.pem")
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(pair.key + pair.certificate)
+        context.load_cert_chain(file)
+
+
+def _address(host: str) -> str:
+    """The IP address that stands for a host to listen on: its own, or the loopback address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "127.0.0.1"
+    return "127.0.0.1" if address.is_unspecified else str(address)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

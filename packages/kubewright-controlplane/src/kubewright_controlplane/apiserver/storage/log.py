@@ -1,0 +1,156 @@
+"""A log on disk: every commit appended to a SQLite table, replayed at start.
+
+Appending costs the writer next to nothing: commits gather while one batch is being written by a thread of the log's
+own, and go out as the next. So a process that is killed loses the last few milliseconds at most, never an older commit
+and never a part of one; the file is whole after any crash of the process. Revisions that may have been lost so are not
+given out again: who has seen one is told to start over, not left to wait for what it believes to have. What later rows
+replaced is deleted at start, and whenever enough has gathered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from kubewright_controlplane.apiserver.storage.events import Entry, Event
+from kubewright.machinery.errors import ConfigError, InternalError
+
+_log = logging.getLogger(__name__)
+
+Row: TypeAlias = tuple[int, str, str, bytes | None, bytes]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS log (
+    revision INTEGER PRIMARY KEY,
+    resource TEXT NOT NULL,
+    key TEXT NOT NULL,
+    data BLOB,
+    selectors BLOB NOT NULL
+)
+"""
+_DROP_SUPERSEDED = """
+DELETE FROM log WHERE revision < (SELECT max(revision) FROM log)
+AND (data IS NULL OR revision NOT IN (SELECT max(revision) FROM log GROUP BY resource, key))
+"""
+_START = "INSERT OR IGNORE INTO log VALUES (?, '', '', NULL, x'')"
+"""Where a process starts, kept before it gives out the first revision: its commits may all be lost."""
+_LOST_AT_MOST = 1_000_000
+"""Revisions that are left out after a process that did not close its log."""
+
+COMPACT_EVERY = 50_000
+"""Rows appended between two clean-ups."""
+
+
+class SQLiteLog:
+    """A log in the file `log.db` of a folder, which it makes if needed and holds alone.
+
+    Raises ConfigError when another server holds the folder, or when it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._pending: list[Row] = []
+        self._appended = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._failure: sqlite3.Error | None = None
+        self._closed = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-log")
+        self._database = _open(folder)
+
+    def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
+        database = self._database
+        (last,) = database.execute("SELECT max(revision) FROM log").fetchone()
+        (closed,) = database.execute("PRAGMA user_version").fetchone()
+        if last is None:
+            last = 1
+        elif not closed:
+            last += _LOST_AT_MOST
+        database.execute("PRAGMA user_version = 0")
+        with database:
+            database.execute(_START, (last,))
+            self._drop_superseded()
+        kept: dict[str, dict[str, Entry]] = {}
+        rows = database.execute("SELECT revision, resource, key, data, selectors FROM log WHERE data IS NOT NULL")
+        for revision, resource, key, data, selectors in rows:
+            labels, fields = msgspec.json.decode(selectors)
+            kept.setdefault(resource, {})[key] = Entry(key, revision, data, labels, fields)
+        return kept, last
+
+    def append(self, event: Event) -> None:
+        if self._failure is not None:
+            raise InternalError(f"the data folder cannot be written: {self._failure}")
+        entry = event.entry
+        if event.type == "DELETED":
+            self._pending.append((event.revision, event.resource, entry.key, None, b""))
+        else:
+            selectors = msgspec.json.encode((entry.labels, entry.fields))
+            self._pending.append((event.revision, event.resource, entry.key, entry.data, selectors))
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_pending())
+
+    async def _write_pending(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._pending:
+                rows, self._pending = self._pending, []
+                await loop.run_in_executor(self._thread, self._write, rows)
+        except sqlite3.Error as error:
+            self._failure = error
+            _log.critical("the data folder cannot be written; no write is accepted from now on", exc_info=error)
+        finally:
+            self._writing = None
+
+    def _write(self, rows: list[Row]) -> None:
+        self._appended += len(rows)
+        with self._database:
+            self._database.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
+            if self._appended >= COMPACT_EVERY:
+                self._drop_superseded()
+                self._appended = 0
+
+    def _drop_superseded(self) -> None:
+        """Keep the last row of each key, and of the deletions only the last commit: it tells the revision."""
+        self._database.execute(_DROP_SUPERSEDED)
+
+    async def flush(self) -> None:
+        if self._writing is not None:
+            await self._writing
+
+    async def close(self) -> None:
+        await self.flush()
+        if self._closed:
+            return
+        self._closed = True
+        self._thread.shutdown()
+        if self._failure is None:
+            self._database.execute("PRAGMA user_version = 1")
+        self._database.close()
+
+
+def _open(folder: Path) -> sqlite3.Connection:
+    """Open the database for this process alone. SQLite's own lock does it, so it ends with the process."""
+    owner = folder / "server.pid"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(folder / "log.db", check_same_thread=False, timeout=0)
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute(_SCHEMA)
+        owner.write_text(f"{os.getpid()}\n")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
+        by = f"process {owner.read_text().strip()}" if owner.exists() else "another process"
+        raise ConfigError(
+            f'data folder "{folder}" is in use by {by}; stop that server, or choose another folder'
+        ) from error
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
+    return database

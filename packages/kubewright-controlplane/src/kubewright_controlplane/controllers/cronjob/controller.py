@@ -1,0 +1,142 @@
+"""The reconciler of CronJobs.
+
+The Job of a time has that time in its name, so that it is made once however often the controller is restarted.
+Follows kubernetes/pkg/controller/cronjob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from kubewright.apis.batch.v1 import CronJob, CronJobStatus, Job
+from kubewright.client._references import reference_to
+from kubewright.controllers import Context, Controller, Result
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers.cronjob import schedule
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright.machinery import time
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import AlreadyExists
+from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
+
+SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_PADDING: Final = timedelta(milliseconds=100)
+
+
+class CronJobReconciler:
+    """Makes Jobs when their time has come, and deletes old ones."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    @while_namespace_lasts
+    async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
+        cron_job, now = ctx.object, self._clock.now()
+        jobs = list(await ctx.list(Job, owned=True))
+        status = _status(cron_job, jobs)
+        await self._tidy(ctx, jobs)
+        times = self._schedule(ctx)
+        due = _due(cron_job, times, now) if times else None
+        if due is not None and due != cron_job.status.last_schedule_time:
+            await self._start(ctx, status, jobs, due)
+        await ctx.update_status(status)
+        following = times.after(due or now) if times else None
+        return Result(requeue_after=max(following - now, timedelta(0)) + _PADDING) if following else None
+
+    def _schedule(self, ctx: Context[CronJob]) -> schedule.Schedule | schedule.Every | None:
+        """The times of the schedule; None when there are none for now."""
+        spec = ctx.object.spec
+        if spec.suspend:
+            return None
+        try:
+            return schedule.parse(spec.schedule, ZoneInfo(spec.time_zone) if spec.time_zone else UTC)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            ctx.events.warning(ctx.object, "UnparseableSchedule", f"unparseable schedule: {error}", action="Schedule")
+            return None
+
+    async def _start(self, ctx: Context[CronJob], status: CronJobStatus, jobs: Sequence[Job], due: datetime) -> None:
+        cron_job, policy = ctx.object, ctx.object.spec.concurrency_policy
+        if policy == "Forbid" and status.active:
+            note = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            ctx.events.normal(cron_job, "JobAlreadyActive", note, action="Schedule")
+            return
+        if policy == "Replace":
+            for job in jobs:
+                if _end(job) is None:
+                    await ctx.delete(job, propagation="Background")
+            status.active = []
+        try:
+            made = await ctx.create(_job(cron_job, due))
+        except AlreadyExists:
+            made = await ctx.get(Job, _name(cron_job, due))
+        ctx.events.normal(cron_job, "SuccessfulCreate", f"Created job {made.metadata.name}", action="Create")
+        if all(each.uid != made.metadata.uid for each in status.active):
+            status.active = [*status.active, reference_to(made)]
+        status.last_schedule_time = due
+
+    async def _tidy(self, ctx: Context[CronJob], jobs: Sequence[Job]) -> None:
+        """Delete the oldest Jobs beyond the history that is kept."""
+        spec = ctx.object.spec
+        for kind, limit in (
+            ("Complete", spec.successful_jobs_history_limit),
+            ("Failed", spec.failed_jobs_history_limit),
+        ):
+            ended = [job for job in jobs if _end(job) == kind and job.metadata.deletion_timestamp is None]
+            ended.sort(key=lambda job: (str(job.status.start_time), job.metadata.name))
+            for job in ended[: len(ended) - limit] if limit is not None and len(ended) > limit else ():
+                await ctx.delete(job, propagation="Background")
+
+
+def _due(cron_job: CronJob, times: schedule.Schedule | schedule.Every, now: datetime) -> datetime | None:
+    """The latest time that has come since the last Job, if it is not too late for it."""
+    since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
+    deadline = cron_job.spec.starting_deadline_seconds
+    if deadline is not None:
+        since = max(since, now - timedelta(seconds=deadline))
+    return times.latest(since, now)
+
+
+def _status(cron_job: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
+    """What runs, and when a Job last succeeded."""
+    active = [job for job in jobs if _end(job) is None]
+    successes = [job.status.completion_time for job in jobs if _end(job) == "Complete"]
+    return CronJobStatus(
+        active=[reference_to(job) for job in active],
+        last_schedule_time=cron_job.status.last_schedule_time,
+        last_successful_time=max(filter(None, [*successes, cron_job.status.last_successful_time]), default=None),
+    )
+
+
+def _end(job: Job) -> str | None:
+    """`Complete` or `Failed`; None while the Job runs."""
+    ends = (each.type for each in job.status.conditions if each.status == "True")
+    return next((each for each in ends if each in ("Complete", "Failed")), None)
+
+
+def _job(cron_job: CronJob, due: datetime) -> Job:
+    template = cron_job.spec.job_template
+    zone = ZoneInfo(cron_job.spec.time_zone) if cron_job.spec.time_zone else UTC
+    scheduled = time.format(due) if zone is UTC else due.astimezone(zone).isoformat(timespec="seconds")
+    return Job(
+        metadata=ObjectMeta(
+            name=_name(cron_job, due),
+            namespace=cron_job.metadata.namespace,
+            labels=dict(template.metadata.labels),
+            annotations={**template.metadata.annotations, SCHEDULED: scheduled},
+            owner_references=[owner_reference(cron_job)],
+        ),
+        spec=template.spec,
+    )
+
+
+def _name(cron_job: CronJob, due: datetime) -> str:
+    return f"{cron_job.metadata.name}-{int(due.timestamp()) // 60}"
+
+
+def cronjob_controller(clock: Clock) -> Controller[CronJob]:
+    """The controller named `cronjob-controller`."""
+    declare = controller(CronJob, name="cronjob-controller", owns=[Job], workers=2)
+    return declare(CronJobReconciler(clock))

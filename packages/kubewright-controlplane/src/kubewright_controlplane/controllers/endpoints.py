@@ -1,0 +1,142 @@
+"""The Endpoints controller: the addresses of the pods behind each Service, in the older form.
+
+Deprecated since Kubernetes 1.33, kept up as kube-controller-manager does. Pods that serve the same ports share a
+subset; of more than `MOST` addresses the first are kept, and an annotation says so.
+
+Follows kubernetes/pkg/controller/endpoint and https://kubernetes.io/docs/concepts/services-networking/service/#endpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from kubewright.apis.core.v1 import (
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    ObjectReference,
+    Pod,
+    Service,
+)
+from kubewright.controllers import Context, Controller, Request, Watch
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.selection import SELECTOR
+from kubewright_controlplane.controllers.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
+from kubewright.apis.meta.v1 import ObjectMeta
+
+MOST: Final = 1000
+_HEADLESS: Final = "service.kubernetes.io/headless"
+_MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
+_OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
+_NAME: Final = "endpoint-controller"
+
+
+@while_namespace_lasts
+async def reconcile(ctx: Context[Service]) -> None:
+    if ctx.gone:
+        await _remove(ctx)
+        return
+    service = ctx.object
+    if not is_managed(service):
+        return
+    desired = _desired(service, _subsets(service, await pods_behind(ctx)))
+    present = await ctx.find(Endpoints, service.metadata.name)
+    if present is None:
+        await ctx.create(desired)
+        return
+    marks = {key: value for key, value in present.metadata.annotations.items() if key != _OVER_CAPACITY}
+    marks.update(desired.metadata.annotations)
+    said = (present.subsets, present.metadata.labels, present.metadata.annotations)
+    if said != (desired.subsets, desired.metadata.labels, marks):
+        present.subsets, present.metadata.labels = desired.subsets, desired.metadata.labels
+        present.metadata.annotations = marks
+        await ctx.client.update(present)
+
+
+async def _remove(ctx: Context[Service]) -> None:
+    """The Service is gone. Endpoints under its name that somebody else wrote stay."""
+    present = await ctx.find(Endpoints, ctx.request.name)
+    if present is not None and present.metadata.labels.get(_MANAGED_BY) == _NAME:
+        await ctx.delete(present)
+
+
+def _desired(service: Service, subsets: list[EndpointSubset]) -> Endpoints:
+    labels = {**service.metadata.labels, _MANAGED_BY: _NAME}
+    if service.spec.cluster_ip in (None, "", "None"):
+        labels[_HEADLESS] = ""
+    annotations = {_OVER_CAPACITY: "truncated"} if _truncate(subsets) else {}
+    metadata = ObjectMeta(
+        name=service.metadata.name, namespace=service.metadata.namespace, labels=labels, annotations=annotations
+    )
+    return Endpoints(
+        metadata=metadata, subsets=[each for each in subsets if each.addresses or each.not_ready_addresses]
+    )
+
+
+def _subsets(service: Service, behind: Sequence[Pod]) -> list[EndpointSubset]:
+    by_ports: dict[bytes, EndpointSubset] = {}
+    all_ready = bool(service.spec.publish_not_ready_addresses)
+    for pod in behind:
+        if pod.metadata.deletion_timestamp is not None and not all_ready:
+            continue
+        ports = list(_ports(service, pod))
+        if not ports and (service.spec.ports or service.spec.cluster_ip != "None"):
+            continue
+        subset = by_ports.setdefault(msgspec.json.encode(ports), EndpointSubset(ports=ports))
+        ready = all_ready or pods.is_ready(pod)
+        (subset.addresses if ready else subset.not_ready_addresses).append(_address(service, pod))
+    return list(by_ports.values())
+
+
+def _ports(service: Service, pod: Pod) -> Iterable[EndpointPort]:
+    for port in service.spec.ports:
+        number = target_port(port, pod)
+        if number is not None:
+            yield EndpointPort(
+                name=port.name, port=number, protocol=port.protocol or "TCP", app_protocol=port.app_protocol
+            )
+
+
+def _address(service: Service, pod: Pod) -> EndpointAddress:
+    return EndpointAddress(
+        ip=pod.status.pod_ip or "",
+        hostname=hostname_of(service, pod),
+        node_name=pod.spec.node_name,
+        target_ref=ObjectReference(
+            kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid
+        ),
+    )
+
+
+def _truncate(subsets: Iterable[EndpointSubset]) -> bool:
+    """Keep `MOST` addresses, those that are ready before those that are not; tells whether any had to go."""
+    lists = [each.addresses for each in subsets] + [each.not_ready_addresses for each in subsets]
+    room, before = MOST, sum(map(len, lists))
+    for addresses in lists:
+        del addresses[room:]
+        room -= len(addresses)
+    return before > MOST
+
+
+def _of_same_name(endpoints: Endpoints, _: object) -> Iterable[Request]:
+    return [Request(endpoints.metadata.namespace, endpoints.metadata.name)]
+
+
+def endpoints_controller() -> Controller[Service]:
+    """The controller named `endpoints-controller`."""
+    declare = controller(
+        Service,
+        name="endpoints-controller",
+        watches=[BEHIND, Watch(Endpoints, map=_of_same_name)],
+        writes=[Endpoints],
+        indexers={SELECTOR: by_selector},
+        deleted=True,
+        workers=5,
+    )
+    return declare(reconcile)

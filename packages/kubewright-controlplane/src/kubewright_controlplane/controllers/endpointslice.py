@@ -1,0 +1,125 @@
+"""The EndpointSlice controller: the addresses of the pods behind each Service.
+
+Slices of at most `MAX_ENDPOINTS`; those that exist are filled anew in their order, so that a change of one pod writes
+the slices from its place on and no others.
+
+Follows kubernetes/pkg/controller/endpointslice and https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from kubewright.apis.core.v1 import ObjectReference, Pod, Service
+from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
+from kubewright.controllers import Context, Controller
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.selection import SELECTOR
+from kubewright_controlplane.controllers.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
+from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
+
+MAX_ENDPOINTS: Final = 100
+_SERVICE: Final = "kubernetes.io/service-name"
+_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+_NAME: Final = "endpointslice-controller.k8s.io"
+
+
+@while_namespace_lasts
+async def reconcile(ctx: Context[Service]) -> None:
+    service = ctx.object
+    if not is_managed(service):
+        return
+    behind = await pods_behind(ctx)
+    slices = [each for each in await ctx.list(EndpointSlice, owned=True) if each.metadata.deletion_timestamp is None]
+    slices.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
+    wanted = list(_wanted(service, behind))
+    for index, desired in enumerate(wanted):
+        if index < len(slices):
+            await _bring_in_line(ctx, slices[index], desired)
+        else:
+            await ctx.create(desired)
+    for surplus in slices[len(wanted) :]:
+        await ctx.delete(surplus)
+
+
+async def _bring_in_line(ctx: Context[Service], present: EndpointSlice, desired: EndpointSlice) -> None:
+    said = (present.endpoints, present.ports, present.metadata.labels)
+    if said == (desired.endpoints, desired.ports, desired.metadata.labels):
+        return
+    present.endpoints, present.ports = desired.endpoints, desired.ports
+    present.metadata.labels = desired.metadata.labels
+    await ctx.client.update(present)
+
+
+def _wanted(service: Service, behind: Sequence[Pod]) -> Iterable[EndpointSlice]:
+    """Pods that expose the same port numbers share slices; where there are no pods there is one empty slice."""
+    by_ports: dict[bytes, tuple[list[EndpointPort], list[Endpoint]]] = {}
+    for pod in behind:
+        ports = _ports(service, pod)
+        _, endpoints = by_ports.setdefault(msgspec.json.encode(ports), (ports, []))
+        endpoints.append(_endpoint(service, pod))
+    if not by_ports:
+        yield _slice(service, [], [])
+    for ports, endpoints in by_ports.values():
+        for start in range(0, len(endpoints), MAX_ENDPOINTS):
+            yield _slice(service, ports, endpoints[start : start + MAX_ENDPOINTS])
+
+
+def _slice(service: Service, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
+    name = service.metadata.name
+    labels = {**service.metadata.labels, _SERVICE: name, _MANAGED_BY: _NAME}
+    if service.spec.cluster_ip == "None":
+        labels["service.kubernetes.io/headless"] = ""
+    metadata = ObjectMeta(
+        generate_name=f"{name}-",
+        namespace=service.metadata.namespace,
+        labels=labels,
+        owner_references=[owner_reference(service)],
+    )
+    return EndpointSlice(metadata=metadata, address_type="IPv4", ports=ports, endpoints=endpoints)
+
+
+def _endpoint(service: Service, pod: Pod) -> Endpoint:
+    terminating = pod.metadata.deletion_timestamp is not None
+    serving = pods.is_ready(pod)
+    ready = bool(service.spec.publish_not_ready_addresses) or (serving and not terminating)
+    return Endpoint(
+        addresses=[pod.status.pod_ip or ""],
+        conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
+        hostname=hostname_of(service, pod),
+        node_name=pod.spec.node_name,
+        target_ref=ObjectReference(
+            kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid
+        ),
+    )
+
+
+def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
+    ports: list[EndpointPort] = []
+    for port in service.spec.ports:
+        number = target_port(port, pod)
+        if number is not None:
+            ports.append(
+                EndpointPort(
+                    name=port.name or "", port=number, protocol=port.protocol or "TCP", app_protocol=port.app_protocol
+                )
+            )
+    return ports
+
+
+def endpointslice_controller() -> Controller[Service]:
+    """The controller named `endpointslice-controller`."""
+    declare = controller(
+        Service,
+        name="endpointslice-controller",
+        owns=[EndpointSlice],
+        watches=[BEHIND],
+        indexers={SELECTOR: by_selector},
+        workers=5,
+    )
+    return declare(reconcile)

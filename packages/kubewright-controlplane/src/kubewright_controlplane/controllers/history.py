@@ -1,0 +1,145 @@
+"""The history of a StatefulSet's or DaemonSet's pod template, as ControllerRevisions.
+
+A revision's data is a patch that brings the template back, as `kubectl rollout undo` sends it. Its name ends in a hash
+of that data, so that one template has one revision however often the controller is restarted between its writes; a
+template that was there before gets its old revision, renumbered as the newest.
+
+Follows kubernetes/pkg/controller/history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kubewright.apis.apps.v1 import ControllerRevision
+from kubewright.apis.core.v1 import PodTemplateSpec
+from kubewright.client._client import Client
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Context
+from kubewright_controlplane.controllers.claims import Claims
+from kubewright_controlplane.controllers.hashing import short_hash
+from kubewright.machinery.errors import AlreadyExists
+from kubewright.machinery.json import JSONObject
+from kubewright.models import Object
+from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta, owner_reference
+
+T = TypeVar("T", bound=Object)
+
+HASH: Final = "controller.kubernetes.io/hash"
+REVISION_HASH: Final = "controller-revision-hash"
+"""The label of a pod that says which revision it is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a revision is made of."""
+
+    template: PodTemplateSpec
+    selector: LabelSelector
+    annotations: Mapping[str, str]
+    collisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The revisions of an object, oldest first; the newest is that of its present template."""
+
+    revisions: Sequence[ControllerRevision]
+    collisions: int
+
+    @property
+    def newest(self) -> ControllerRevision:
+        return self.revisions[-1]
+
+    def named(self, name: str | None) -> ControllerRevision | None:
+        return next((each for each in self.revisions if each.metadata.name == name), None)
+
+
+class History:
+    """Keeps the revisions of whatever has a pod template."""
+
+    def __init__(self, live: Client) -> None:
+        """`live` reads from the server, where the cache is not enough."""
+        self._live = live
+        self._claims = Claims(live)
+
+    async def of(self, ctx: Context[T], present: Snapshot) -> Past:
+        """All revisions, after the present template has got its own."""
+        revisions = _in_order(await self._claims.of(ctx, ControllerRevision, present.selector))
+        number = (revisions[-1].revision if revisions else 0) + 1
+        same = [each for each in revisions if _comparable(template_of(each)) == _comparable(present.template)]
+        if not same:
+            return await self._with_new(ctx, present, revisions, number)
+        if same[-1] is not revisions[-1]:
+            metadata = {"resourceVersion": same[-1].metadata.resource_version}
+            renumbered = await ctx.patch(same[-1], MergePatch({"metadata": metadata, "revision": number}))
+            revisions = [each for each in revisions if each is not same[-1]] + [renumbered]
+        return Past(revisions, present.collisions)
+
+    async def _with_new(
+        self, ctx: Context[T], present: Snapshot, revisions: Sequence[ControllerRevision], number: int
+    ) -> Past:
+        """A name that something else has leads to another one, until one is free."""
+        collisions = present.collisions
+        while True:
+            desired = _revision(ctx.object, present, collisions, number)
+            try:
+                return Past([*revisions, await ctx.client.create(desired)], collisions)
+            except AlreadyExists:
+                taken = await self._live.get(
+                    ControllerRevision, desired.metadata.name, namespace=desired.metadata.namespace
+                )
+                ours = any(each.uid == ctx.object.metadata.uid for each in taken.metadata.owner_references)
+                if ours and _comparable(template_of(taken)) == _comparable(present.template):
+                    return Past([*revisions, taken], collisions)  # made just now, and the cache does not show it yet
+                collisions += 1
+
+    async def forget(self, ctx: Context[T], past: Past, live: Collection[str], limit: int | None) -> None:
+        """Delete the oldest revisions beyond `limit`, apart from the newest and those named in `live`."""
+        old = [each for each in past.revisions[:-1] if each.metadata.name not in live]
+        for each in old[: max(0, len(old) - (10 if limit is None else limit))]:
+            await ctx.delete(each)
+
+
+def template_of(revision: ControllerRevision) -> PodTemplateSpec:
+    """The pod template that a revision brings back."""
+    template = (revision.data or {}).get("spec", {}).get("template", {})
+    return msgspec.json.decode(msgspec.json.encode(template), type=PodTemplateSpec)
+
+
+def hash_of(revision: ControllerRevision) -> str:
+    """The end of a revision's name."""
+    labels = revision.metadata.labels
+    return labels.get(REVISION_HASH) or labels.get(HASH, "")
+
+
+def _revision(owner: Object, present: Snapshot, collisions: int, number: int) -> ControllerRevision:
+    content = _comparable(present.template)
+    hashed = short_hash(content + (str(collisions).encode() if collisions else b""))
+    template: JSONObject = {**msgspec.json.decode(content), "$patch": "replace"}
+    data: dict[str, Any] = {"spec": {"template": template}}
+    return ControllerRevision(
+        metadata=ObjectMeta(
+            name=f"{owner.metadata.name[:223]}-{hashed}",
+            namespace=owner.metadata.namespace,
+            labels={**present.template.metadata.labels, HASH: hashed, REVISION_HASH: hashed},
+            annotations=dict(present.annotations),
+            owner_references=[owner_reference(owner)],
+        ),
+        data=data,
+        revision=number,
+    )
+
+
+def _in_order(revisions: Sequence[ControllerRevision]) -> list[ControllerRevision]:
+    return sorted(
+        revisions, key=lambda each: (each.revision, str(each.metadata.creation_timestamp), each.metadata.name)
+    )
+
+
+def _comparable(template: PodTemplateSpec) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(template), order="sorted")

@@ -1,0 +1,145 @@
+"""The reconciler of Jobs. Follows kubernetes/pkg/controller/job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from kubewright.apis.batch.v1 import Job
+from kubewright.apis.core.v1 import Pod
+from kubewright.client._client import Client
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Context, Controller, Result
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers.claims import Claims, orphans
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.job import progress
+from kubewright_controlplane.controllers.job import tally
+from kubewright_controlplane.controllers.job.podtemplate import build_pod
+from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods
+from kubewright_controlplane.controllers.selection import SELECTOR, by_selector, matching
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import NotFound
+from kubewright.apis.meta.v1 import LabelSelector
+
+JOB_NAME = "batch.kubernetes.io/job-name"
+NAME = "kubernetes.io/job-controller"
+
+
+class JobReconciler:
+    """Makes the pods of a Job, and counts how they end."""
+
+    def __init__(self, live: Client, clock: Clock) -> None:
+        self._claims = Claims(live)
+        self._clock = clock
+
+    @while_namespace_lasts
+    async def reconcile(self, ctx: Context[Job]) -> Result | None:
+        job = None if ctx.gone else ctx.object
+        if job is not None and job.spec.managed_by not in (None, NAME):
+            return None
+        over = job is None or job.metadata.deletion_timestamp is not None or progress.is_finished(job)
+        await self._let_go(ctx, None if over or job is None else job.metadata.uid)
+        if job is None or over:
+            return None
+        if job.spec.backoff_limit_per_index is not None:
+            note = "spec.backoffLimitPerIndex is not known to this control plane: the Job is left alone"
+            ctx.events.warning(job, "Unsupported", note, action="Reconcile")
+            return None
+        return await self._work(ctx, job)
+
+    async def _work(self, ctx: Context[Job], job: Job) -> Result | None:
+        children = await self._claims.of(ctx, Pod, job.spec.selector or LabelSelector())
+        now = self._clock.now()
+        count = tally.Tally.of(job, children)
+        end = progress.verdict(job, children, count, now)
+        wait: timedelta | None = None
+        if end is not None:
+            ended = [pod for pod in children if pod in count.active]
+            await delete_pods(ctx, ended)
+            count.terminating += len(count.active)
+            count.active = []
+        else:
+            wait = await self._manage(ctx, children, count)
+            if count.is_complete(job):
+                end = progress.complete()
+        await self._track(ctx, children, count, end)
+        return progress.again(job, wait, now)
+
+    async def _manage(self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally) -> timedelta | None:
+        """Bring the pods at work to their number. Gives the time to wait before more can be made."""
+        job, now = ctx.object, self._clock.now()
+        surplus = tally.surplus(job, count, now)
+        if surplus:
+            await self._free(ctx, surplus)  # they do not count as failed
+            await delete_pods(ctx, surplus)
+            count.active = [pod for pod in count.active if pod not in surplus]
+            count.terminating += len(surplus)
+            return None
+        on_their_way = count.terminating if tally.replaces_failed_only(job) else 0
+        missing = min(count.wanted(job) - len(count.active) - on_their_way, BURST)
+        if missing <= 0:
+            return None
+        wait = tally.wait_after_failures(job, children, now)
+        if wait > timedelta(0):
+            return wait
+        numbers: list[int | None] = [None] * missing
+        if tally.is_indexed(job):
+            numbers = list(count.free_indexes(job, children, missing))
+        count.active = count.active + await create_pods(ctx, [build_pod(job, number) for number in numbers])
+        return None
+
+    async def _track(
+        self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally, end: progress.End | None
+    ) -> None:
+        """Note the pods that have ended, let them go, then count them; and say that the Job has ended when it has."""
+        job, now = ctx.object, self._clock.now()
+        ended = progress.ended(job, children, end)
+        status = progress.noted(job, count, ended, end, now)
+        await ctx.update_status(status)
+        await self._free(ctx, [pod for pod in ended if tally.is_tracked(pod)])
+        counted = progress.counted(status)
+        if end is not None and not count.terminating:
+            counted = progress.finished(counted, end, now)
+        await ctx.update_status(counted)
+        if end is not None and not count.terminating:
+            tell = ctx.events.normal if end.succeeded else ctx.events.warning
+            tell(
+                job, *(("Completed", "Job completed") if end.succeeded else (end.reason, end.message)), action="Finish"
+            )
+
+    async def _let_go(self, ctx: Context[Job], uid: str | None) -> None:
+        """Free pods of this name's Jobs that are gone or over: nobody counts them any more."""
+        labelled = await matching(ctx, Pod, LabelSelector(match_labels={JOB_NAME: ctx.request.name}))
+        strays = [pod for pod in labelled if tally.is_tracked(pod) and _controller(pod) not in ("", uid)]
+        await self._free(ctx, strays)
+
+    async def _free(self, ctx: Context[Job], found: Sequence[Pod]) -> None:
+        async def free(pod: Pod) -> None:
+            kept = [each for each in pod.metadata.finalizers if each != tally.FINALIZER]
+            version = pod.metadata.resource_version
+            metadata = {"uid": pod.metadata.uid, "resourceVersion": version, "finalizers": kept or None}
+            with suppress(NotFound):
+                await ctx.patch(pod, MergePatch({"metadata": metadata}))
+
+        await asyncio.gather(*(free(pod) for pod in found if tally.is_tracked(pod)))
+
+
+def _controller(pod: Pod) -> str:
+    return next((each.uid for each in pod.metadata.owner_references if each.controller), "")
+
+
+def job_controller(live: Client, clock: Clock) -> Controller[Job]:
+    """The controller named `job-controller`. `live` reads from the server."""
+    declare = controller(
+        Job,
+        name="job-controller",
+        owns=[Pod],
+        watches=[orphans(Pod)],
+        indexers={SELECTOR: by_selector},
+        deleted=True,
+        workers=5,
+    )
+    return declare(JobReconciler(live, clock))

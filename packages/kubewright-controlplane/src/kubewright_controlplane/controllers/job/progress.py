@@ -1,0 +1,184 @@
+"""How a Job stands: whether it is over, why, and what its status says. Nothing is read or written here.
+
+A Job that is to end says so first (`SuccessCriteriaMet`, `FailureTarget`) and is over (`Complete`, `Failed`) when the
+last of its pods has stopped. Follows kubernetes/pkg/controller/job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubewright.apis.batch.v1 import Job, JobCondition, JobStatus, UncountedTerminatedPods
+from kubewright.apis.core.v1 import Pod
+from kubewright.controllers import Result
+from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.controllers.job import indexes
+from kubewright_controlplane.controllers.job import policy
+from kubewright_controlplane.controllers.job import tally
+
+_INTERIM: Final = {True: "SuccessCriteriaMet", False: "FailureTarget"}
+_FINAL: Final = {True: "Complete", False: "Failed"}
+
+
+class End(NamedTuple):
+    """Why a Job ends."""
+
+    succeeded: bool
+    reason: str
+    message: str
+
+
+def is_finished(job: Job) -> bool:
+    return any(_condition(job.status, kind) for kind in _FINAL.values())
+
+
+def complete() -> End:
+    return End(True, "CompletionsReached", "Reached expected number of succeeded pods")
+
+
+def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, now: datetime) -> End | None:
+    """Whether the Job ends before all its work is done. What was decided once stays so."""
+    for succeeded, kind in _INTERIM.items():
+        before = _condition(job.status, kind)
+        if before is not None:
+            return End(succeeded, before.reason or "", before.message or "")
+    for pod in children:
+        fault = policy.verdict(job, pod).fault if tally.has_failed(job, pod) else ""
+        if fault:
+            return End(False, "PodFailurePolicy", fault)
+    limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
+    if count.failed > limit or _restarted_too_often(job, children, limit):
+        return End(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    left = time_left(job, now)
+    if left is not None and left <= timedelta(0):
+        return End(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+    matched = policy.success(job, count.succeeded_indexes)
+    return End(True, "SuccessPolicy", matched) if matched else None
+
+
+def time_left(job: Job, now: datetime) -> timedelta | None:
+    """Until the Job has run too long; None when it may run for ever."""
+    seconds, start = job.spec.active_deadline_seconds, job.status.start_time
+    if seconds is None or job.spec.suspend:
+        return None
+    return (start or now) + timedelta(seconds=seconds) - now
+
+
+def again(job: Job, wait: timedelta | None, now: datetime) -> Result | None:
+    """When to look again though nothing has changed."""
+    times = [each for each in (wait, time_left(job, now)) if each is not None and each > timedelta(0)]
+    return Result(requeue_after=min(times) + timedelta(milliseconds=10)) if times else None
+
+
+def ended(job: Job, children: Sequence[Pod], end: End | None) -> list[Pod]:
+    """Pods to be counted: those that ended; all of them once the Job does."""
+    return [
+        pod
+        for pod in children
+        if tally.is_tracked(pod) and (end is not None or pod.status.phase == "Succeeded" or tally.has_failed(job, pod))
+    ]
+
+
+def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, now: datetime) -> JobStatus:
+    """The status that notes `ended`, before they are let go."""
+    status = counted(job.status, still_held={pod.metadata.uid for pod in ended})
+    before = status.uncounted_terminated_pods or UncountedTerminatedPods()
+    succeeded, failed = list(before.succeeded), list(before.failed)
+    for pod in ended:
+        uid = pod.metadata.uid
+        if uid in succeeded or uid in failed:
+            continue
+        if pod.status.phase == "Succeeded":
+            succeeded += [] if tally.is_indexed(job) else [uid]
+        elif (tally.has_failed(job, pod) or (end and not end.succeeded)) and policy.verdict(job, pod).counts:
+            failed.append(uid)
+    status.uncounted_terminated_pods = UncountedTerminatedPods(succeeded=succeeded, failed=failed)
+    if tally.is_indexed(job):
+        done = indexes.parse(status.completed_indexes) | tally.indexes_of(
+            job, (pod for pod in ended if pod.status.phase == "Succeeded")
+        )
+        status.completed_indexes = indexes.text_of(done) or None
+        status.succeeded = len(done) or None
+    status.active = len(count.active) or None
+    status.ready = sum(pods.is_ready(pod) for pod in count.active)
+    status.terminating = count.terminating
+    _start(job, status, now)
+    if end is not None:
+        _put(status, _INTERIM[end.succeeded], "True", end.reason, end.message, now)
+    return status
+
+
+def counted(status: JobStatus, still_held: set[str] | None = None) -> JobStatus:
+    """The status with the pods counted that were noted and have been let go."""
+    noted = status.uncounted_terminated_pods or UncountedTerminatedPods()
+    held = still_held or set()
+    succeeded = sum(uid not in held for uid in noted.succeeded)
+    failed = sum(uid not in held for uid in noted.failed)
+    return msgspec.structs.replace(
+        status,
+        succeeded=((status.succeeded or 0) + succeeded) or None,
+        failed=((status.failed or 0) + failed) or None,
+        uncounted_terminated_pods=UncountedTerminatedPods(
+            succeeded=[uid for uid in noted.succeeded if uid in held],
+            failed=[uid for uid in noted.failed if uid in held],
+        ),
+        conditions=list(status.conditions),
+    )
+
+
+def finished(status: JobStatus, end: End, now: datetime) -> JobStatus:
+    """The status of a Job that is over."""
+    _put(status, _FINAL[end.succeeded], "True", end.reason, end.message, now)
+    if end.succeeded:
+        status.completion_time = now
+    return status
+
+
+def _start(job: Job, status: JobStatus, now: datetime) -> None:
+    """The start, and the condition of a Job that was ever suspended."""
+    before = _find(status, "Suspended")
+    if job.spec.suspend:
+        status.start_time = None
+        if before is None or before.status != "True":
+            _put(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
+    elif before is not None and before.status == "True":
+        status.start_time = now
+        _put(status, "Suspended", "False", "JobResumed", "Job resumed", now)
+    elif status.start_time is None:
+        status.start_time = now
+
+
+def _restarted_too_often(job: Job, children: Sequence[Pod], limit: int) -> bool:
+    """Containers that are restarted in their pods count too."""
+    if job.spec.template.spec.restart_policy != "OnFailure":
+        return False
+    restarts = sum(
+        each.restart_count or 0
+        for pod in children
+        if not pods.is_finished(pod)
+        for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    )
+    return restarts >= max(limit, 1)
+
+
+def _condition(status: JobStatus, kind: str) -> JobCondition | None:
+    found = _find(status, kind)
+    return found if found is not None and found.status == "True" else None
+
+
+def _find(status: JobStatus, kind: str) -> JobCondition | None:
+    return next((each for each in status.conditions if each.type == kind), None)
+
+
+def _put(status: JobStatus, kind: str, value: str, reason: str, message: str, now: datetime) -> None:
+    before = _find(status, kind)
+    if before is not None and before.status == value:
+        return
+    made = JobCondition(
+        type=kind, status=value, reason=reason, message=message, last_probe_time=now, last_transition_time=now
+    )
+    status.conditions = [each for each in status.conditions if each is not before] + [made]

@@ -1,0 +1,153 @@
+"""The namespace controller: empties a namespace that is being deleted, then lets it go.
+
+Everything in it is deleted, of every kind the API server serves at that time; the namespace goes when nothing is left.
+What holds it up (objects with finalizers, kinds that can't be listed) is told in its conditions.
+
+Follows kubernetes/pkg/controller/namespace/deletion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from kubewright.apis.core.v1 import Namespace, NamespaceCondition
+from kubewright.client._client import Client
+from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client._mapper import RESTMapper, ServedResource
+from kubewright.controllers import Context, Controller, Result
+from kubewright.controllers import _controller as controller
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import APIError, MethodNotAllowed, NotFound
+
+FINALIZER: Final = "kubernetes"
+_SOON: Final = timedelta(milliseconds=250)
+_LATE: Final = timedelta(seconds=5)
+_NEEDED: Final = frozenset({"delete", "list"})
+
+
+class NamespaceReconciler:
+    """Finalizes namespaces."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._mapper = RESTMapper(client)
+
+    async def reconcile(self, ctx: Context[Namespace]) -> Result | None:
+        if ctx.gone:
+            return None
+        namespace = ctx.object
+        if namespace.metadata.deletion_timestamp is None or FINALIZER not in namespace.spec.finalizers:
+            return None
+        failures, left, finalizers = await self._empty(namespace.metadata.name)
+        if not failures and not left:
+            namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]
+            await ctx.client.update(namespace, subresource="finalize")
+            return None
+        await self._report(ctx, failures, left, finalizers)
+        return Result(requeue_after=self._pause(namespace))
+
+    def _pause(self, namespace: Namespace) -> timedelta:
+        """Until the next look: the longer it has taken so far, the longer. Each look asks for every kind."""
+        since = namespace.metadata.deletion_timestamp or self._clock.now()
+        return min(max((self._clock.now() - since) / 4, _SOON), _LATE)
+
+    async def _empty(self, name: str) -> tuple[list[str], Counter[str], Counter[str]]:
+        """Delete all that is there. Gives what failed, what is left by resource, and the finalizers that hold it."""
+        failures: list[str] = []
+        left: Counter[str] = Counter()
+        finalizers: Counter[str] = Counter()
+        for served in await self._mapper.resources():
+            if not (served.api.namespaced and served.preferred and served.verbs >= _NEEDED):
+                continue
+            resource = served.api.gvr.qualified_resource
+            try:
+                remaining = await self._clear(served, name)
+            except APIError as error:
+                failures.append(f"{resource}: {error}")
+                continue
+            if remaining:
+                left[resource] += len(remaining)
+                finalizers.update(finalizer for each in remaining for finalizer in each.metadata.finalizers)
+        return failures, left, finalizers
+
+    async def _clear(self, served: ServedResource, namespace: str) -> Sequence[PartialObjectMetadata]:
+        kind = PartialObjectMetadata.of(served.api)
+        present = await self._client.list(kind, namespace=namespace)
+        if not present:
+            return []
+        if "deletecollection" in served.verbs:
+            await self._delete_all(kind, namespace, present.items)
+        else:
+            await self._delete_each(kind, namespace, present.items)
+        return (await self._client.list(kind, namespace=namespace)).items
+
+    async def _delete_all(
+        self, kind: type[PartialObjectMetadata], namespace: str, present: Sequence[PartialObjectMetadata]
+    ) -> None:
+        try:
+            await self._client.delete_all_of(kind, namespace=namespace, propagation="Background")
+        except MethodNotAllowed:
+            await self._delete_each(kind, namespace, present)
+
+    async def _delete_each(
+        self, kind: type[PartialObjectMetadata], namespace: str, present: Sequence[PartialObjectMetadata]
+    ) -> None:
+        for each in present:
+            try:
+                await self._client.delete(each, propagation="Background")
+            except NotFound:
+                continue
+
+    async def _report(
+        self, ctx: Context[Namespace], failures: Sequence[str], left: Counter[str], finalizers: Counter[str]
+    ) -> None:
+        remaining = ", ".join(f"{resource} has {count} resource instances" for resource, count in sorted(left.items()))
+        holding = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+        namespace = ctx.object
+        namespace.status.conditions = [
+            self._condition(
+                namespace,
+                "NamespaceDeletionContentFailure",
+                ("ContentDeletionFailed", "; ".join(failures)),
+                ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+            ),
+            self._condition(
+                namespace,
+                "NamespaceContentRemaining",
+                ("SomeResourcesRemain", f"Some resources are remaining: {remaining}" if remaining else ""),
+                ("ContentRemoved", "All content successfully removed"),
+            ),
+            self._condition(
+                namespace,
+                "NamespaceFinalizersRemaining",
+                (
+                    "SomeFinalizersRemain",
+                    f"Some content in the namespace has finalizers remaining: {holding}" if holding else "",
+                ),
+                ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+            ),
+        ]
+        await ctx.update_status(namespace.status)
+
+    def _condition(
+        self, namespace: Namespace, kind: str, holds: tuple[str, str], clear: tuple[str, str]
+    ) -> NamespaceCondition:
+        """The condition is True, with `holds`, when that has a message; False, with `clear`, otherwise."""
+        reason, message = holds if holds[1] else clear
+        status = "True" if holds[1] else "False"
+        before = next((each for each in namespace.status.conditions if each.type == kind), None)
+        moved = before.last_transition_time if before is not None and before.status == status else self._clock.now()
+        return NamespaceCondition(type=kind, status=status, reason=reason, message=message, last_transition_time=moved)
+
+
+def namespace_controller(client: Client, clock: Clock) -> Controller[Namespace]:
+    """The controller named `namespace-controller`.
+
+    `client` reads from the server: a namespace must be empty, not seem so.
+    """
+    declare = controller(Namespace, name="namespace-controller", deleted=True, workers=4)
+    return declare(NamespaceReconciler(client, clock))

@@ -1,0 +1,124 @@
+"""Deletes pods that nobody else will: those on nodes that are gone, and those that end without ever having had a node.
+
+Finished pods are kept up to `MOST`; beyond that the oldest go. Follows kubernetes/pkg/controller/podgc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from kubewright.apis.core.v1 import Node, Pod, PodCondition
+from kubewright.cache._lister import Lister
+from kubewright.client._client import Client
+from kubewright.controllers import Context, Controller, Request, Result, Watch
+from kubewright.controllers import _controller as controller
+from kubewright.controllers.predicates import AnyEvent, Predicate
+from kubewright_controlplane.controllers.pods import is_finished
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import NotFound
+
+MOST: Final = 12500
+QUARANTINE: Final = timedelta(seconds=40)
+"""A node may be deleted and come back: its pods are left alone for so long."""
+
+_PERIOD: Final = timedelta(seconds=20)
+"""How often finished pods are counted at most."""
+
+
+class PodGarbage:
+    """Looks at each pod for a reason to delete it."""
+
+    def __init__(self, live: Client, clock: Clock) -> None:
+        """`live` reads from the server: a node must be gone, not seem so."""
+        self._live = live
+        self._clock = clock
+        self._missing: dict[str, datetime] = {}
+        self._counted: datetime | None = None
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        if ctx.gone:
+            return None
+        pod = ctx.object
+        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name:
+            await self._delete(ctx, pod)
+            return None
+        if is_finished(pod):
+            await self._thin_out(ctx)
+        return await self._look_for_node(ctx, pod.spec.node_name) if pod.spec.node_name else None
+
+    async def _look_for_node(self, ctx: Context[Pod], node: str) -> Result | None:
+        if await ctx.find(Node, node) is None:
+            return await self._without_node(ctx, node)
+        self._missing.pop(node, None)
+        return None
+
+    async def _without_node(self, ctx: Context[Pod], node: str) -> Result | None:
+        since = self._missing.setdefault(node, self._clock.now())
+        left = since + QUARANTINE - self._clock.now()
+        if left > timedelta(0):
+            return Result(requeue_after=left)
+        if await self._live.find(Node, node) is None:
+            await self._fail(ctx)
+            await self._delete(ctx, ctx.object)
+        return None
+
+    async def _fail(self, ctx: Context[Pod]) -> None:
+        """Say why, for whoever counts the pod's end."""
+        pod = ctx.object
+        if is_finished(pod):
+            return
+        target = PodCondition(
+            type="DisruptionTarget",
+            status="True",
+            reason="DeletionByPodGC",
+            message="PodGC: node no longer exists",
+            last_transition_time=self._clock.now(),
+        )
+        conditions = [*(each for each in pod.status.conditions if each.type != target.type), target]
+        await ctx.update_status(msgspec.structs.replace(pod.status, phase="Failed", conditions=conditions))
+
+    async def _thin_out(self, ctx: Context[Pod]) -> None:
+        now, lister = self._clock.now(), ctx.client.cache.informer(Pod).lister
+        if len(lister) <= MOST or (self._counted is not None and now - self._counted < _PERIOD):
+            return
+        self._counted = now
+        finished = [pod for pod in lister.list() if is_finished(pod)]
+        finished.sort(key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name))
+        for pod in finished[: max(0, len(finished) - MOST)]:
+            await self._delete(ctx, pod)
+
+    async def _delete(self, ctx: Context[Pod], pod: Pod) -> None:
+        try:
+            await ctx.client.delete(pod, grace_period=0)
+        except NotFound:
+            return
+        ctx.log.info("Deleted pod that nothing runs", pod=pod.metadata.name)
+
+
+def _on_node(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
+    here = (pod for pod in pods.list() if pod.spec.node_name == node.metadata.name)
+    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in here]
+
+
+def _may_be_garbage(event: AnyEvent) -> bool:
+    return event.new is not None and (event.old is None or event.new.deleting)
+
+
+def _comes_or_goes(event: AnyEvent) -> bool:
+    return event.type != "update"
+
+
+def pod_garbage_controller(live: Client, clock: Clock) -> Controller[Pod]:
+    """The controller named `pod-garbage-collector-controller`."""
+    declare = controller(
+        Pod,
+        name="pod-garbage-collector-controller",
+        predicate=Predicate(_may_be_garbage),
+        watches=[Watch(Node, map=_on_node, predicate=Predicate(_comes_or_goes))],
+        deleted=True,
+    )
+    return declare(PodGarbage(live, clock))

@@ -1,0 +1,120 @@
+"""The ReplicaSet controller: as many pods as a ReplicaSet asks for.
+
+Counting is safe against a stale cache: a read waits for this process's own creates and deletes.
+
+Follows kubernetes/pkg/controller/replicaset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from kubewright.apis.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+from kubewright.apis.core.v1 import Pod, PodTemplateSpec
+from kubewright.client._client import Client
+from kubewright.controllers import Context, Controller, Result
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.controllers.claims import Claims, orphans
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods, pod_of
+from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import APIError
+from kubewright.machinery.selectors import LabelSelector
+
+
+class ReplicaSetReconciler:
+    """Creates and deletes pods of a ReplicaSet, and reports what there is."""
+
+    def __init__(self, live: Client, clock: Clock) -> None:
+        self._claims = Claims(live)
+        self._clock = clock
+
+    @while_namespace_lasts
+    async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
+        replica_set = ctx.object
+        children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
+        active = [pod for pod in children if pods.is_active(pod)]
+        failure: APIError | None = None
+        try:
+            active = await self._fit(ctx, active)
+        except APIError as error:
+            failure = error
+        status = self._status(replica_set, children, active, failure)
+        await ctx.update_status(status)
+        if failure is not None:
+            raise failure
+        return self._until_available(replica_set, active)
+
+    async def _fit(self, ctx: Context[ReplicaSet], active: list[Pod]) -> list[Pod]:
+        missing = _wanted(ctx.object) - len(active)
+        if missing > 0:
+            template = ctx.object.spec.template or PodTemplateSpec()
+            return active + await create_pods(ctx, [pod_of(ctx.object, template) for _ in range(min(missing, BURST))])
+        if missing < 0:
+            surplus = pods.in_order_of_deletion(active, self._clock.now())[: min(-missing, BURST)]
+            await delete_pods(ctx, surplus)
+            gone = {pod.metadata.uid for pod in surplus}
+            return [pod for pod in active if pod.metadata.uid not in gone]
+        return active
+
+    def _status(
+        self, replica_set: ReplicaSet, children: Sequence[Pod], active: Sequence[Pod], failure: APIError | None
+    ) -> ReplicaSetStatus:
+        now = self._clock.now()
+        delay = replica_set.spec.min_ready_seconds or 0
+        template = replica_set.spec.template or PodTemplateSpec()
+        labels = LabelSelector.from_dict({"matchLabels": template.metadata.labels})
+        return ReplicaSetStatus(
+            replicas=len(active),
+            fully_labeled_replicas=sum(labels.matches(pod.metadata.labels) for pod in active) or None,
+            ready_replicas=sum(pods.is_ready(pod) for pod in active) or None,
+            available_replicas=sum(pods.is_available(pod, delay, now) for pod in active) or None,
+            terminating_replicas=sum(pods.is_terminating(pod) for pod in children),
+            observed_generation=replica_set.metadata.generation,
+            conditions=_conditions(replica_set, _wanted(replica_set) - len(active), failure, now),
+        )
+
+    def _until_available(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Result | None:
+        """Pods that are ready and not yet available become so by time alone: come back then."""
+        delay = replica_set.spec.min_ready_seconds or 0
+        if not delay:
+            return None
+        now = self._clock.now()
+        moments = (pods.available_at(pod, delay) for pod in active)
+        coming = [moment for moment in moments if moment is not None and moment > now]
+        return Result(requeue_after=min(coming) - now + timedelta(milliseconds=10)) if coming else None
+
+
+def _wanted(replica_set: ReplicaSet) -> int:
+    return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
+
+
+def _conditions(
+    replica_set: ReplicaSet, missing: int, failure: APIError | None, now: datetime
+) -> list[ReplicaSetCondition]:
+    """`ReplicaFailure` while pods can't be created or deleted, with what the API server said first."""
+    before = next((each for each in replica_set.status.conditions if each.type == "ReplicaFailure"), None)
+    others = [each for each in replica_set.status.conditions if each is not before]
+    if failure is None or failure.namespace_is_ending:
+        return others
+    reason = "FailedCreate" if missing > 0 else "FailedDelete"
+    failed = ReplicaSetCondition(
+        type="ReplicaFailure", status="True", reason=reason, message=str(failure), last_transition_time=now
+    )
+    return [*others, before if before is not None and before.reason == reason else failed]
+
+
+def replicaset_controller(live: Client, clock: Clock) -> Controller[ReplicaSet]:
+    """The controller named `replicaset-controller`. `live` reads from the server."""
+    declare = controller(
+        ReplicaSet,
+        name="replicaset-controller",
+        owns=[Pod],
+        watches=[orphans(Pod)],
+        indexers={SELECTOR: by_selector},
+        workers=5,
+    )
+    return declare(ReplicaSetReconciler(live, clock))

@@ -1,0 +1,135 @@
+"""What a StatefulSet does next with its pods. Decisions only: nothing is read or written here.
+
+Ordered sets (`OrderedReady`) go one step at a time: a pod is made when all before it are available, deleted when all
+that stay are, and from the highest number down. Parallel ones make and delete all at once. An update replaces pods
+from the highest number down to the partition, as many at a time as may be unavailable.
+
+Follows kubernetes/pkg/controller/statefulset/stateful_set_control.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kubewright.apis.apps.v1 import StatefulSet
+from kubewright.apis.core.v1 import Pod
+from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.controllers.history import REVISION_HASH
+from kubewright_controlplane.controllers.statefulset import identity
+from kubewright_controlplane.controllers.intstr import scaled
+
+
+@dataclass(slots=True)
+class Step:
+    """What is to be done now."""
+
+    create: list[int] = field(default_factory=list[int])
+    """Numbers of the pods to make."""
+    delete: list[Pod] = field(default_factory=list[Pod])
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The pods of a set by their numbers: those that stay, and those that are too many, highest first."""
+
+    places: Mapping[int, Pod | None]
+    condemned: Sequence[Pod]
+
+    @classmethod
+    def of(cls, stateful_set: StatefulSet, present: Sequence[Pod]) -> Members:
+        by_ordinal: dict[int, Pod] = {}
+        for pod in present:
+            ordinal = identity.ordinal_of(stateful_set, pod)
+            if ordinal is not None:
+                by_ordinal[ordinal] = pod
+        places = {ordinal: by_ordinal.pop(ordinal, None) for ordinal in identity.ordinals(stateful_set)}
+        return cls(places, [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True)])
+
+
+class Plan:
+    """The next step of one set."""
+
+    def __init__(self, stateful_set: StatefulSet, members: Members, revision: str, now: datetime) -> None:
+        """`revision` is the name of the newest one."""
+        self._set = stateful_set
+        self._members = members
+        self._revision = revision
+        self._now = now
+        self._ordered = stateful_set.spec.pod_management_policy != "Parallel"
+
+    def next(self) -> Step:
+        return self._fill() or self._shrink() or self._update() or Step()
+
+    def _fill(self) -> Step | None:
+        """Make what is missing, and replace what has ended. A step that does nothing waits."""
+        create: list[int] = []
+        delete: list[Pod] = []
+        blocked = False
+        for ordinal, pod in self._members.places.items():
+            if pod is None:
+                create.append(ordinal)
+            elif pods.is_finished(pod):
+                delete += [pod] if pod.metadata.deletion_timestamp is None else []
+                blocked = True
+            elif self._is_available(pod):
+                continue
+            if self._ordered:
+                return Step(create, delete)
+        return Step(create, delete) if create or delete or blocked else None
+
+    def _shrink(self) -> Step | None:
+        """Delete what is too many."""
+        condemned = self._members.condemned
+        if not self._ordered:
+            delete = [pod for pod in condemned if pod.metadata.deletion_timestamp is None]
+            return Step(delete=delete) if delete else None
+        if not condemned:
+            return None
+        highest = condemned[0]
+        if highest.metadata.deletion_timestamp is not None:
+            return Step()
+        sick = [pod for pod in reversed(condemned) if not self._is_available(pod)]
+        return Step() if sick and sick[0] is not highest and not self._is_available(highest) else Step(delete=[highest])
+
+    def _update(self) -> Step | None:
+        """Replace pods of older revisions."""
+        strategy = self._set.spec.update_strategy
+        if strategy is not None and strategy.type == "OnDelete":
+            return None
+        places = list(self._members.places.values())
+        room = self._may_be_unavailable() - sum(pod is None or not self._is_available(pod) for pod in places)
+        old = [
+            pod
+            for pod in reversed(places[partition_of(self._set) :])
+            if pod is not None and pod.metadata.deletion_timestamp is None and self._is_old(pod)
+        ]
+        return Step(delete=old[:room]) if room > 0 and old else None
+
+    def _may_be_unavailable(self) -> int:
+        strategy = self._set.spec.update_strategy
+        rolling = strategy.rolling_update if strategy else None
+        if rolling is None or rolling.max_unavailable is None:
+            return 1
+        return max(1, scaled(rolling.max_unavailable, len(self._members.places), round_up=False))
+
+    def _is_old(self, pod: Pod) -> bool:
+        return pod.metadata.labels.get(REVISION_HASH) != self._revision
+
+    def _is_available(self, pod: Pod) -> bool:
+        return is_available(self._set, pod, self._now)
+
+
+def is_available(stateful_set: StatefulSet, pod: Pod, now: datetime) -> bool:
+    """Running, ready for as long as is asked for, and not on its way out."""
+    delay = stateful_set.spec.min_ready_seconds or 0
+    stays = pod.metadata.deletion_timestamp is None and pod.status.phase == "Running"
+    return stays and pods.is_available(pod, delay, now)
+
+
+def partition_of(stateful_set: StatefulSet) -> int:
+    """How many of the first pods stay as they are in an update."""
+    strategy = stateful_set.spec.update_strategy
+    rolling = strategy.rolling_update if strategy else None
+    return (rolling.partition or 0) if rolling else 0

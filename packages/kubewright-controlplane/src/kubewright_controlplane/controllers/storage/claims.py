@@ -1,0 +1,169 @@
+"""Binds claims to volumes. Follows kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go.
+
+The volume is written first and the claim after it, so that a crash between the two leaves a volume that names its
+claim, and the next reconcile goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
+from kubewright.apis.storage.v1 import StorageClass
+from kubewright.cache._lister import Lister
+from kubewright.client._patch import MergePatch
+from kubewright.client._references import reference_to
+from kubewright.controllers import Context, Controller, Request, Watch
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.kubelet.volumes import SELECTED_NODE, WAIT
+from kubewright_controlplane.controllers.storage import binding
+from kubewright.machinery.errors import NotFound
+
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_CLASS: Final = "class"
+
+
+async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
+    claim = ctx.object
+    if claim.spec.volume_name:
+        await _bind_to_named(ctx)
+        return
+    storage_class = await _class_of(ctx)
+    waits = storage_class is not None and storage_class.volume_binding_mode == WAIT
+    if waits and SELECTED_NODE not in claim.metadata.annotations and not await _kept_for(ctx):
+        note = "waiting for first consumer to be created before binding"
+        await _hold_up(ctx, "WaitForFirstConsumer", note)
+        return
+    volume = binding.best(claim, await ctx.list(PersistentVolume))
+    if volume is not None:
+        await _bind(ctx, volume)
+    elif storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
+        note = "no persistent volumes available for this claim and no storage class is set"
+        if claim.spec.storage_class_name:
+            note = f'storageclass.storage.k8s.io "{claim.spec.storage_class_name}" not found'
+        await _hold_up(ctx, "FailedBinding" if not claim.spec.storage_class_name else "ProvisioningFailed", note)
+    else:
+        await _ask_provisioner(ctx, storage_class.provisioner)
+
+
+async def _bind_to_named(ctx: Context[PersistentVolumeClaim]) -> None:
+    """The claim names its volume: it was bound before, or its maker chose."""
+    claim = ctx.object
+    try:
+        volume = await ctx.get(PersistentVolume, claim.spec.volume_name or "")
+    except NotFound:
+        if binding.is_bound(claim):
+            await _set_phase(ctx, "Lost")
+            note = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+            ctx.events.warning(claim, "ClaimLost", note, action="Binding")
+        else:
+            await _set_phase(ctx, "Pending")
+        return
+    if volume.spec.claim_ref is None or binding.is_reference_to(volume.spec.claim_ref, claim):
+        await _bind(ctx, volume)
+    elif binding.is_bound(claim):
+        await _set_phase(ctx, "Lost")
+    else:
+        note = f'volume "{volume.metadata.name}" already bound to a different claim.'
+        await _hold_up(ctx, "FailedBinding", note)
+
+
+async def _bind(ctx: Context[PersistentVolumeClaim], volume: PersistentVolume) -> None:
+    claim = ctx.object
+    if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != claim.metadata.uid:
+        marks = {} if volume.spec.claim_ref else {"annotations": {binding.BOUND_BY_CONTROLLER: "yes"}}
+        change = {
+            "metadata": {"resourceVersion": volume.metadata.resource_version, **marks},
+            "spec": {"claimRef": msgspec.to_builtins(reference_to(claim))},
+        }
+        volume = await ctx.patch(volume, MergePatch(change))
+    if not binding.is_bound(claim):
+        annotations = {binding.BIND_COMPLETED: "yes"}
+        if not claim.spec.volume_name:
+            annotations[binding.BOUND_BY_CONTROLLER] = "yes"
+        change = {
+            "metadata": {"resourceVersion": claim.metadata.resource_version, "annotations": annotations},
+            "spec": {"volumeName": volume.metadata.name},
+        }
+        await ctx.patch(claim, MergePatch(change))
+    capacity = claim.status.capacity or dict(volume.spec.capacity)
+    if claim.status.phase != "Bound":
+        capacity = dict(volume.spec.capacity)
+    await ctx.update_status(
+        msgspec.structs.replace(
+            claim.status, phase="Bound", access_modes=list(volume.spec.access_modes), capacity=capacity
+        )
+    )
+
+
+async def _ask_provisioner(ctx: Context[PersistentVolumeClaim], provisioner: str) -> None:
+    claim = ctx.object
+    if claim.metadata.annotations.get(binding.PROVISIONER) != provisioner:
+        metadata = {
+            "resourceVersion": claim.metadata.resource_version,
+            "annotations": {binding.PROVISIONER: provisioner},
+        }
+        await ctx.patch(claim, MergePatch({"metadata": metadata}))
+    note = f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
+    note += "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
+    await _hold_up(ctx, "ExternalProvisioning", note + "correctly registered.")
+
+
+async def _hold_up(ctx: Context[PersistentVolumeClaim], reason: str, note: str) -> None:
+    await _set_phase(ctx, "Pending")
+    ctx.events.normal(ctx.object, reason, note, action="Binding")
+
+
+async def _set_phase(ctx: Context[PersistentVolumeClaim], phase: str) -> None:
+    await ctx.update_status(msgspec.structs.replace(ctx.object.status, phase=phase))
+
+
+async def _class_of(ctx: Context[PersistentVolumeClaim]) -> StorageClass | None:
+    name = ctx.object.spec.storage_class_name
+    if not name:
+        return None
+    return await ctx.find(StorageClass, name)
+
+
+async def _kept_for(ctx: Context[PersistentVolumeClaim]) -> bool:
+    """A volume names the claim: there is nothing to wait for."""
+    volumes = await ctx.list(PersistentVolume)
+    return any(binding.is_reference_to(volume.spec.claim_ref, ctx.object) for volume in volumes)
+
+
+def _by_class(claim: PersistentVolumeClaim) -> Iterable[str]:
+    """Index function: claims that wait for a volume, by the class that they ask for."""
+    return [] if binding.is_bound(claim) else [claim.spec.storage_class_name or ""]
+
+
+def _of_volume(volume: PersistentVolume, claims: Lister[PersistentVolumeClaim]) -> Iterable[Request]:
+    """The claim that the volume names; of one that is free, those that wait for its like."""
+    reference = volume.spec.claim_ref
+    if reference is not None:
+        return [Request(reference.namespace, reference.name or "")]
+    return _waiting(claims, volume.spec.storage_class_name or "")
+
+
+def _of_class(storage_class: StorageClass, claims: Lister[PersistentVolumeClaim]) -> Iterable[Request]:
+    return _waiting(claims, storage_class.metadata.name)
+
+
+def _waiting(claims: Lister[PersistentVolumeClaim], storage_class: str) -> list[Request]:
+    waiting = claims.by_index(_CLASS, storage_class)
+    return [Request(claim.metadata.namespace, claim.metadata.name) for claim in waiting]
+
+
+def claim_controller() -> Controller[PersistentVolumeClaim]:
+    """The half of `persistentvolume-binder-controller` that looks at claims."""
+    declare = controller(
+        PersistentVolumeClaim,
+        name="persistentvolume-binder-controller",
+        watches=[Watch(PersistentVolume, map=_of_volume), Watch(StorageClass, map=_of_class)],
+        writes=[PersistentVolume],
+        indexers={_CLASS: _by_class},
+        workers=1,  # two claims must not choose the same volume
+    )
+    return declare(reconcile)

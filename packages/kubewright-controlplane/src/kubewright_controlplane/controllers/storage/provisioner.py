@@ -1,0 +1,117 @@
+"""A provisioner of volumes that hold nothing: stands where a CSI driver stands in a real cluster.
+
+Serves every StorageClass whose `provisioner` is `NAME`; `standard` is one, made at the start and the default for claims
+that name none. A claim that grows, where its class allows that, gets its size at once.
+
+Follows https://kubernetes.io/docs/concepts/storage/dynamic-provisioning/ and kubernetes-csi's external-provisioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from kubewright.apis.core.v1 import (
+    CSIPersistentVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+)
+from kubewright.apis.storage.v1 import StorageClass
+from kubewright.client._client import Client
+from kubewright.client._patch import MergePatch
+from kubewright.client._references import reference_to
+from kubewright.controllers import Context, Controller, Request, Watch
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.storage import binding
+from kubewright.machinery.errors import AlreadyExists
+from kubewright.machinery.quantity import Quantity
+from kubewright.apis.meta.v1 import ObjectMeta
+
+NAME: Final = "simulation.kubewright.dev"
+DEFAULT_CLASS: Final = "standard"
+
+
+@while_namespace_lasts
+async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
+    claim = ctx.object
+    storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name or "none")
+    if storage_class is None or storage_class.provisioner != NAME:
+        return
+    if claim.metadata.annotations.get(binding.PROVISIONER) == NAME and not claim.spec.volume_name:
+        await _provision(ctx, storage_class)
+    elif binding.is_bound(claim) and _has(claim) < binding.asked_of(claim):
+        await _grow(ctx)
+
+
+async def _provision(ctx: Context[PersistentVolumeClaim], storage_class: StorageClass) -> None:
+    """Make the claim's volume. Its name is from the claim's uid, so that there is one however often this is begun."""
+    claim = ctx.object
+    name = f"pvc-{claim.metadata.uid}"
+    volume = PersistentVolume(
+        metadata=ObjectMeta(name=name, annotations={binding.PROVISIONED_BY: NAME}),
+        spec=PersistentVolumeSpec(
+            capacity={"storage": str(binding.asked_of(claim))},
+            access_modes=list(claim.spec.access_modes),
+            volume_mode=claim.spec.volume_mode,
+            claim_ref=reference_to(claim),
+            storage_class_name=storage_class.metadata.name,
+            persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
+            mount_options=list(storage_class.mount_options),
+            csi=CSIPersistentVolumeSource(driver=NAME, volume_handle=name),
+        ),
+    )
+    with suppress(AlreadyExists):
+        await ctx.create(volume)
+        ctx.events.normal(
+            claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}", action="Provisioning"
+        )
+
+
+async def _grow(ctx: Context[PersistentVolumeClaim]) -> None:
+    claim = ctx.object
+    volume = await ctx.get(PersistentVolume, claim.spec.volume_name or "")
+    size = {"storage": str(binding.asked_of(claim))}
+    if binding.capacity_of(volume) < binding.asked_of(claim):
+        await ctx.patch(volume, MergePatch({"spec": {"capacity": size}}))
+    await ctx.update_status(msgspec.structs.replace(claim.status, capacity=size))
+    ctx.events.normal(claim, "FileSystemResizeSuccessful", "Resized the volume", action="Resizing")
+
+
+def _has(claim: PersistentVolumeClaim) -> Quantity:
+    return Quantity.of(claim.status.capacity.get("storage", "0"))
+
+
+async def register_default_class(client: Client) -> None:
+    """Create the default StorageClass, unless it is there."""
+    marks = {"storageclass.kubernetes.io/is-default-class": "true"}
+    storage_class = StorageClass(
+        metadata=ObjectMeta(name=DEFAULT_CLASS, annotations=marks),
+        provisioner=NAME,
+        reclaim_policy="Delete",
+        volume_binding_mode="Immediate",
+        allow_volume_expansion=True,
+    )
+    with suppress(AlreadyExists):  # kept from an earlier run
+        await client.create(storage_class)
+
+
+def _of_volume(volume: PersistentVolume, _: object) -> Iterable[Request]:
+    reference = volume.spec.claim_ref
+    return [Request(reference.namespace, reference.name or "")] if reference is not None else []
+
+
+def provisioner() -> Controller[PersistentVolumeClaim]:
+    """The controller named `simulated-provisioner`."""
+    declare = controller(
+        PersistentVolumeClaim,
+        name="simulated-provisioner",
+        watches=[Watch(PersistentVolume, map=_of_volume)],
+        reads=[StorageClass],
+        writes=[PersistentVolume],
+    )
+    return declare(reconcile)

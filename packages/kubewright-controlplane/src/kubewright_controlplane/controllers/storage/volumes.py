@@ -1,0 +1,66 @@
+"""Says of each volume whether it is free, bound, or released by a claim that is gone.
+
+Follows kubernetes/pkg/controller/volume/persistentvolume and
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
+from kubewright.client._client import Client
+from kubewright.controllers import Context, Controller, Request, Watch
+from kubewright.controllers import _controller as controller
+from kubewright_controlplane.controllers.storage import binding
+
+
+class VolumeReconciler:
+    """Keeps the phase of each volume."""
+
+    def __init__(self, live: Client, simulated: str) -> None:
+        """`live` reads from the server: a claim must be gone, not seem so. Volumes made by the provisioner `simulated`
+        are deleted when their class says so; of others, whoever made them takes care."""
+        self._live = live
+        self._simulated = simulated
+
+    async def reconcile(self, ctx: Context[PersistentVolume]) -> None:
+        volume = ctx.object
+        phase = await self._phase(ctx)
+        if volume.status.phase != phase:
+            await ctx.update_status(msgspec.structs.replace(volume.status, phase=phase))
+        if phase == "Released" and self._is_to_be_deleted(volume):
+            await ctx.delete(volume)
+
+    async def _phase(self, ctx: Context[PersistentVolume]) -> str:
+        reference = ctx.object.spec.claim_ref
+        if reference is None or not reference.uid:
+            return "Available"
+        claim = await self._find(ctx, reference.name or "", reference.namespace or "")
+        if claim is None or claim.metadata.uid != reference.uid:
+            return "Released"
+        return "Bound"
+
+    async def _find(self, ctx: Context[PersistentVolume], name: str, namespace: str) -> PersistentVolumeClaim | None:
+        claim = await ctx.find(PersistentVolumeClaim, name, namespace=namespace)
+        return claim or await self._live.find(PersistentVolumeClaim, name, namespace=namespace)
+
+    def _is_to_be_deleted(self, volume: PersistentVolume) -> bool:
+        ours = volume.metadata.annotations.get(binding.PROVISIONED_BY) == self._simulated
+        return ours and volume.spec.persistent_volume_reclaim_policy == "Delete"
+
+
+def _of_claim(claim: PersistentVolumeClaim, _: object) -> Iterable[Request]:
+    return [Request(None, claim.spec.volume_name)] if claim.spec.volume_name else []
+
+
+def volume_controller(live: Client, simulated: str) -> Controller[PersistentVolume]:
+    """The half of `persistentvolume-binder-controller` that looks at volumes."""
+    declare = controller(
+        PersistentVolume,
+        name="persistentvolume-binder-controller-volumes",
+        watches=[Watch(PersistentVolumeClaim, map=_of_claim)],
+    )
+    return declare(VolumeReconciler(live, simulated))

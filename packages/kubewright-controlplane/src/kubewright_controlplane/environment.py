@@ -1,0 +1,101 @@
+"""The embedded control plane, in this process.
+
+An API server behind TLS on a loopback port, and the controllers beside it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.serving import ServedAPI
+from kubewright.client._config import Config
+from kubewright.client._kubeconfig import embedded_extension
+from kubewright.client._transport import HandlerTransport
+from kubewright_controlplane.kubelet.processes.environment import APIAddress
+from kubewright_controlplane.kubelet.processes.images import Image
+from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
+from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
+from kubewright.http.message import Peer, Request, Response
+from kubewright.manager._working import working
+from kubewright.testing._cluster import Cluster
+
+CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
+"""Who the controllers are to the API server: what they may do is not what is tested."""
+
+
+class Environment:
+    """A control plane for as long as the block lasts, which gives an administrator's `Cluster`.
+
+        async with Environment() as cluster:
+            await cluster.install(WebServer)
+            async with running(Manager([reconcile], config=cluster.config)):
+                ...
+
+    Nothing is shared between two of them, and nothing is left when the block ends. Raises ConfigError when a port or a
+    data folder can't be had.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: ServerOptions | None = None,
+        controllers: bool = True,
+        options: ControlPlaneOptions | None = None,
+        images: Mapping[str, Image] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        """Without `controllers` the API server is alone, as under envtest: nothing acts on what is written.
+
+        Pods of `images` run as processes of this machine: `STAND_INS`, or commands of your own.
+        """
+        server = server or ServerOptions()
+        self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
+        self._controllers = controllers
+        self._options = options
+        self._images = images
+        self._data = server.data
+        self._processes: ProcessRuntime | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Cluster:
+        async with AsyncExitStack() as stack:
+            await self.served.start()
+            stack.push_async_callback(self.served.close)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
+            if self._controllers:
+                self._processes = ProcessRuntime((self._data or folder) / "nodes", images=self._images)
+                self.served.extensions = [embedded_extension(self._processes.images.path)]
+                await self._start_controllers(stack, self._processes)
+            cluster = Cluster(self._admin(folder), folder)
+            stack.push_async_callback(cluster.close)
+            self._stack = stack.pop_all()
+        return cluster
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def _ask_kubelet(self, request: Request) -> Response:
+        return await self._processes.handle(request) if self._processes is not None else Response(404)
+
+    async def _start_controllers(self, stack: AsyncExitStack, processes: ProcessRuntime) -> None:
+        ca = self.served.authority.certificate.decode()
+        address = urlsplit(self.served.url)
+        api = APIAddress(address.hostname or "", self.served.port)
+        options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=processes, api=api)
+        plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
+        await stack.enter_async_context(working(plane, name="control plane"))
+
+    def _admin(self, folder: Path) -> Config:
+        path = folder / "admin.kubeconfig"
+        self.served.write_kubeconfig(path)
+        return Config.from_kubeconfig(path)

@@ -1,0 +1,113 @@
+"""The simulated nodes themselves: each Node that there is becomes ready and stays so.
+
+Follows kwok's default stages, which manage every node; a real API server taints a new node, and the node lifecycle
+controller takes that off when the node is ready.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from ipaddress import IPv4Network
+from typing import Final
+
+from kubewright.apis.core.v1 import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
+from kubewright.client._client import Client
+from kubewright.client._patch import MergePatch
+from kubewright.controllers import Context, Controller
+from kubewright.controllers import _controller as controller
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import AlreadyExists
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.models._values import plain
+
+VERSION: Final = "v1.36.1"
+"""What nodes report, unless told otherwise."""
+NODE_NETWORK: Final = IPv4Network("10.0.0.0/16")
+_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"}
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
+_HEALTHY: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+async def register(client: Client, count: int) -> None:
+    """Create the nodes that a cluster has from the start: `node-1` and so on."""
+    for number in range(1, count + 1):
+        name = f"node-{number}"
+        labels = {
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "type": "simulated",
+        }
+        with suppress(AlreadyExists):  # kept from an earlier run
+            await client.create(Node(metadata=ObjectMeta(name=name, labels=labels)))
+
+
+def address_of(node: Node) -> str | None:
+    """The IP of a node that is ready; None for one that is not."""
+    if not any(each.type == "Ready" and each.status == "True" for each in node.status.conditions):
+        return None
+    return next((each.address for each in node.status.addresses if each.type == "InternalIP"), None)
+
+
+def ready_status(node: Node, address: str, version: str, now: datetime) -> NodeStatus:
+    """The status of a node that is well, at `address`."""
+    name = node.metadata.name
+    since = {(each.type, each.status): each.last_transition_time for each in node.status.conditions}
+    return NodeStatus(
+        capacity=node.status.capacity or dict(_CAPACITY),
+        allocatable=node.status.allocatable or dict(_CAPACITY),
+        addresses=[NodeAddress(type="InternalIP", address=address), NodeAddress(type="Hostname", address=name)],
+        conditions=[
+            NodeCondition(
+                type=kind,
+                status=status,
+                reason=reason,
+                message=message,
+                last_heartbeat_time=now,
+                last_transition_time=since.get((kind, status)) or now,
+            )
+            for kind, status, reason, message in _HEALTHY
+        ],
+        node_info=NodeSystemInfo(
+            architecture="amd64",
+            boot_id="",
+            container_runtime_version="simulated://1",
+            kernel_version="simulated",
+            kube_proxy_version="",
+            kubelet_version=version,
+            machine_id=name,
+            operating_system="linux",
+            os_image="simulated",
+            system_uuid=name,
+        ),
+    )
+
+
+class NodeReconciler:
+    """Reports nodes ready."""
+
+    def __init__(self, version: str, clock: Clock) -> None:
+        self._version = version
+        self._clock = clock
+
+    async def reconcile(self, ctx: Context[Node]) -> None:
+        node = ctx.object
+        if address_of(node) is None:
+            taken = {each.address for other in await ctx.list(Node) for each in other.status.addresses}
+            address = next(str(host) for host in NODE_NETWORK.hosts() if str(host) not in taken)
+            await ctx.update_status(ready_status(node, address, self._version, self._clock.now()))
+        taints = [each for each in node.spec.taints if each.key != _NOT_READY]
+        if taints != node.spec.taints:
+            version = {"resourceVersion": node.metadata.resource_version}
+            await ctx.patch(node, MergePatch({"metadata": version, "spec": {"taints": plain(taints) or None}}))
+
+
+def node_controller(version: str, clock: Clock) -> Controller[Node]:
+    """The half of `kubelet` that looks at nodes. `version` is what they report."""
+    return controller(Node, name="kubelet-nodes", workers=1)(NodeReconciler(version, clock))

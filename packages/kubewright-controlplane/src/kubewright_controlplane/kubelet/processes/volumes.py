@@ -1,0 +1,242 @@
+"""The volumes of a Pod as folders, and where its containers find them.
+
+What comes from objects of the API is written as a kubelet writes it: all files of a volume change at once, by the
+exchange of one symbolic link, so that a reader sees the old or the new and never some of each.
+
+A container's mounts are links under its root, `$CONTAINER_SANDBOX_MOUNT_POINT`, as in Kubernetes' host process
+containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/#volume-mounts.
+
+Follows k8s.io/kubernetes pkg/volume/util/atomic_writer.go.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from kubewright.apis.core.v1 import (
+    Container,
+    DownwardAPIVolumeFile,
+    KeyToPath,
+    Pod,
+    ServiceAccountTokenProjection,
+    Volume,
+)
+from kubewright.client._client import Client
+from kubewright_controlplane.kubelet.processes import downward
+from kubewright_controlplane.kubelet.processes import sources
+from kubewright_controlplane.kubelet.processes.downward import Placed
+from kubewright_controlplane.kubelet.processes.expansion import expand
+from kubewright_controlplane.kubelet.processes.sources import Missing
+from kubewright._runtime.clock import Clock
+
+_DATA: Final = "..data"
+_MODE: Final = 0o644
+_RENEW_AT: Final = 0.8
+"""The part of a token's life after which a kubelet asks for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a volume."""
+
+    content: bytes
+    mode: int
+
+
+@dataclass(slots=True)
+class _Token:
+    text: str
+    renew_at: datetime
+
+
+class Volumes:
+    """The volumes of one Pod, in a folder of their own."""
+
+    def __init__(self, folder: Path, client: Client, clock: Clock) -> None:
+        self._folder = folder
+        self._client = client
+        self._clock = clock
+        self._tokens: dict[tuple[str, str], _Token] = {}
+
+    async def write(self, placed: Placed) -> None:
+        """Bring all volumes about, or up to date. Raises Missing."""
+        for volume in placed.pod.spec.volumes:
+            target = self._folder / volume.name
+            if volume.empty_dir is not None:
+                target.mkdir(parents=True, exist_ok=True)
+            else:
+                write_atomically(target, await self._files(volume, placed))
+
+    @property
+    def renewal(self) -> datetime | None:
+        """When a token has to be renewed; None without tokens."""
+        return min((each.renew_at for each in self._tokens.values()), default=None)
+
+    def mount(self, container: Container, root: Path, environment: Mapping[str, str]) -> None:
+        """Link the container's mounts under its root. Raises Missing."""
+        for mount in sorted(container.volume_mounts, key=lambda each: each.mount_path):
+            within = mount.sub_path or (expand(mount.sub_path_expr, environment) if mount.sub_path_expr else "")
+            source = self._folder / mount.name / within
+            link = root / mount.mount_path.lstrip("/")
+            if not source.resolve().is_relative_to(self._folder.resolve()):
+                raise Missing(f'subPath "{within}" of the mount {mount.mount_path} leads out of its volume')
+            if not source.exists():
+                source.mkdir(parents=True)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if link.is_dir() and not link.is_symlink():
+                with suppress(OSError):  # where something is in it, the link below says so
+                    link.rmdir()
+            _replace_link(link, str(source))
+
+    async def _files(self, volume: Volume, placed: Placed) -> dict[str, File]:
+        namespace = placed.pod.metadata.namespace or ""
+        if volume.config_map is not None:
+            source = volume.config_map
+            found = await sources.config_map(self._client, namespace, source.name or "", optional=bool(source.optional))
+            return _chosen(found, source.items, source.default_mode, optional=bool(source.optional))
+        if volume.secret is not None:
+            secret = volume.secret
+            found = await sources.secret(
+                self._client, namespace, secret.secret_name or "", optional=bool(secret.optional)
+            )
+            return _chosen(found, secret.items, secret.default_mode, optional=bool(secret.optional))
+        if volume.downward_api is not None:
+            return _told(volume.downward_api.items, volume.downward_api.default_mode, placed)
+        if volume.projected is not None:
+            return await self._projected(volume, placed)
+        given = next((key for key in _sources_of(volume)), "no source")
+        raise Missing(f'volume "{volume.name}": {given} is not supported for Pods that are processes')
+
+    async def _projected(self, volume: Volume, placed: Placed) -> dict[str, File]:
+        assert volume.projected is not None
+        namespace, mode = placed.pod.metadata.namespace or "", volume.projected.default_mode
+        files: dict[str, File] = {}
+        for source in volume.projected.sources:
+            if source.config_map is not None:
+                each = source.config_map
+                found = await sources.config_map(self._client, namespace, each.name or "", optional=bool(each.optional))
+                files |= _chosen(found, each.items, mode, optional=bool(each.optional))
+            elif source.secret is not None:
+                secret = source.secret
+                found = await sources.secret(self._client, namespace, secret.name or "", optional=bool(secret.optional))
+                files |= _chosen(found, secret.items, mode, optional=bool(secret.optional))
+            elif source.downward_api is not None:
+                files |= _told(source.downward_api.items, mode, placed)
+            elif source.service_account_token is not None:
+                token = await self._token(volume.name, source.service_account_token, placed.pod)
+                files[source.service_account_token.path] = File(token.encode(), 0o600)
+            else:
+                raise Missing(
+                    f'volume "{volume.name}": a projected source is not supported for Pods that are processes'
+                )
+        return files
+
+    async def _token(self, volume: str, wanted: ServiceAccountTokenProjection, pod: Pod) -> str:
+        now, key = self._clock.now(), (volume, wanted.path)
+        known = self._tokens.get(key)
+        if known is None or known.renew_at <= now:
+            text, end = await sources.token(self._client, pod, wanted.audience, wanted.expiration_seconds)
+            known = self._tokens[key] = _Token(text, now + (end - now) * _RENEW_AT + timedelta(seconds=1))
+        return known.text
+
+
+def write_atomically(folder: Path, files: Mapping[str, File]) -> None:
+    """Make `files`, by their paths in it, what `folder` holds. Nothing is touched when they are that already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = folder / _DATA
+    if data.exists() and _content(data) == dict(files):
+        return
+    fresh = folder / f"..{secrets.token_hex(6)}"
+    for path, file in files.items():
+        target = fresh / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.content)
+        target.chmod(file.mode)
+    fresh.mkdir(exist_ok=True)
+    old = data.readlink() if data.is_symlink() else None
+    _replace_link(data, fresh.name)
+    names = {PurePosixPath(path).parts[0] for path in files}
+    for name in names:
+        _replace_link(folder / name, f"{_DATA}/{name}")
+    for link in folder.iterdir():
+        if link.name not in names and not link.name.startswith(".."):
+            link.unlink()
+    if old is not None:
+        shutil.rmtree(folder / old, ignore_errors=True)
+
+
+def _content(data: Path) -> dict[str, File]:
+    found = (path for path in data.rglob("*") if path.is_file())
+    return {path.relative_to(data).as_posix(): File(path.read_bytes(), path.stat().st_mode & 0o777) for path in found}
+
+
+def _replace_link(link: Path, target: str) -> None:
+    """Make `link` lead to `target`, in one step. Raises Missing where a folder with something in it is in the way."""
+    if link.is_symlink() and os.readlink(link) == target:
+        return
+    temporary = link.with_name(f"..{link.name}-{secrets.token_hex(3)}")
+    temporary.symlink_to(target)
+    try:
+        temporary.replace(link)
+    except OSError as error:
+        temporary.unlink()
+        raise Missing(f"{link} can't be a mount: {error.strerror}") from error
+
+
+def _chosen(
+    found: Mapping[str, bytes] | None, items: Iterable[KeyToPath], mode: int | None, *, optional: bool
+) -> dict[str, File]:
+    """The entries that a volume asks for, all of them unless it names some."""
+    if found is None:
+        return {}
+    wanted = list(items)
+    if not wanted:
+        return {key: File(value, mode or _MODE) for key, value in found.items()}
+    files: dict[str, File] = {}
+    for item in wanted:
+        if item.key in found:
+            files[item.path] = File(found[item.key], item.mode or mode or _MODE)
+        elif not optional:
+            raise Missing(f"references non-existent config key: {item.key}")
+    return files
+
+
+def _told(items: Iterable[DownwardAPIVolumeFile], mode: int | None, placed: Placed) -> dict[str, File]:
+    files: dict[str, File] = {}
+    for item in items:
+        try:
+            text = _fact(item, placed)
+        except KeyError as error:
+            raise Missing(f"unsupported downward API field: {error.args[0]}") from None
+        files[item.path] = File(text.encode(), item.mode or mode or _MODE)
+    return files
+
+
+def _fact(item: DownwardAPIVolumeFile, placed: Placed) -> str:
+    if item.field_ref is not None:
+        return downward.field(placed, item.field_ref.field_path)
+    selector = item.resource_field_ref
+    if selector is None:
+        raise KeyError(item.path)
+    spec = placed.pod.spec
+    for container in (*spec.init_containers, *spec.containers):
+        if container.name == selector.container_name:
+            return downward.resource(placed, container, selector)
+    raise KeyError(f"container {selector.container_name}")
+
+
+def _sources_of(volume: Volume) -> Iterable[str]:
+    return (key for key in volume.__struct_encode_fields__ if key != "name" and _is_given(volume, key))
+
+
+def _is_given(volume: Volume, key: str) -> bool:
+    fields = dict(zip(volume.__struct_encode_fields__, volume.__struct_fields__, strict=True))
+    return getattr(volume, fields[key]) is not None

@@ -1,0 +1,318 @@
+"""The real control plane: etcd, kube-apiserver and, where asked for, controllers, scheduler and simulated nodes.
+
+Everything binds to loopback ports that were free, lives in one temporary folder, and is gone when the block is left.
+It is gone too when this process dies: a watchdog process then cleans up in its place.
+
+The binaries come from the folder in `KUBEBUILDER_ASSETS` (envtest's convention), else from the cache that
+`make controlplane` fills.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright.client import _kubeconfig as kubeconfig
+from kubewright.client._config import Config
+from kubewright_controlplane.kubelet.processnode import LABEL as PROCESSES
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.ports import free_port
+
+SIMULATED: Final = {"type": "kwok"}
+"""The label of the nodes that there are from the start."""
+_BARE: Final = ("etcd", "kube-apiserver")
+_CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler", "kwok")
+
+_POD_DELETE: Final[JSONObject] = {
+    "apiVersion": "kwok.x-k8s.io/v1alpha1",
+    "kind": "Stage",
+    "metadata": {"name": "pod-delete"},
+    "spec": {
+        "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
+        "selector": {
+            "matchExpressions": [{"key": ".metadata | select(.deletionGracePeriodSeconds > 0)", "operator": "Exists"}]
+        },
+        "next": {"delete": True},
+    },
+}
+"""In place of kwok's stage of that name. The API server itself removes a Pod that has no grace; kwok, which deletes by
+name, would come too late at times, and remove the Pod that has the name by then.
+"""
+
+_READY_WITHIN: Final = 60.0
+_STOPPED_WITHIN: Final = 15.0
+
+_WATCHDOG: Final = """
+trap '' INT TERM HUP
+read -r _ && exit 0
+kill -TERM 0
+sleep 1
+rm -rf -- "$0"
+kill -KILL 0
+"""
+"""Waits for a line. Where its input ends without one, the test process died: ends the group, removes the folder."""
+
+
+def find_binaries(*names: str) -> Path:
+    """The folder that has the binaries `names`: `KUBEBUILDER_ASSETS` where that is set, else what was built.
+
+    Raises ConfigError when one is missing.
+    """
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright", "controlplane", "current")
+    folder = Path(assets) if assets else cache / "bin"
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        named = "KUBEBUILDER_ASSETS names" if assets else "the cache is"
+        raise ConfigError(
+            f"no real control plane: {named} {folder}, which has no {', no '.join(missing)}. "
+            "`make controlplane` builds all that is needed and prints the folder it is in; it needs Go"
+        )
+    return folder.resolve()
+
+
+class RealControlPlane:
+    """A real control plane for as long as the block lasts.
+
+        async with RealControlPlane() as control_plane:
+            subprocess.run(["kubectl", "--kubeconfig", control_plane.kubeconfig, "get", "nodes"])
+
+    Without `controllers` there are etcd and the API server alone, as under envtest: nothing creates service accounts,
+    so Pods are admitted without one. With them come the controller manager, the scheduler and `nodes` nodes whose Pods
+    become ready (by kwok). `api_server_arguments` are added to the API server's command line.
+
+    Raises ConfigError when the binaries are missing, DeadlineExceeded when a part is not ready in a minute; the
+    message then ends with the last lines of its log.
+    """
+
+    def __init__(self, *, controllers: bool = True, nodes: int = 2, api_server_arguments: Sequence[str] = ()) -> None:
+        self._controllers = controllers
+        self._nodes = nodes
+        self._api_server_arguments = tuple(api_server_arguments)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def config(self) -> Config:
+        """How a member of system:masters reaches the API server: by a token."""
+        return self._config
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The same as a kubeconfig."""
+        return self._folder / "admin.kubeconfig"
+
+    @property
+    def etcd(self) -> str:
+        """Where etcd listens: for what reads or writes behind the API server's back."""
+        return self._etcd
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process of each part, by the name of its program: for what measures or disturbs them."""
+        return {name: process.pid for name, process in self._processes.items()}
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Write a kubeconfig for `user`, who comes with a client certificate and is a member of `groups`."""
+        pair = self._authority.issue_client(user, groups)
+        path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
+        kubeconfig.write(replace(self._config, token=None, client_cert=pair.certificate, client_key=pair.key), path)
+        return path
+
+    async def restart_api_server(self) -> None:
+        """Kill the API server, as a crash would, and start it again at its address. Returns when it is ready."""
+        crashed = self._processes["kube-apiserver"]
+        crashed.kill()
+        crashed.wait()
+        self._run("kube-apiserver", *self._api_server)
+        await self._wait_ready("kube-apiserver", self._client(), "/readyz")
+
+    async def __aenter__(self) -> RealControlPlane:
+        self._binaries = find_binaries(*_BARE, *(_CONTROLLERS if self._controllers else ()))
+        self._folder = Path(tempfile.mkdtemp(prefix="kubewright-"))
+        self._watchdog = _start_watchdog(self._folder)
+        try:
+            await self._start_etcd()
+            await self._start_api_server()
+            if self._controllers:
+                await self._start_controllers()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def _start_etcd(self) -> None:
+        self._etcd, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self._run(
+            "etcd",
+            f"--data-dir={self._folder / 'etcd'}",
+            f"--listen-client-urls={self._etcd}",
+            f"--advertise-client-urls={self._etcd}",
+            f"--listen-peer-urls={peers}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        )
+        await self._wait_ready("etcd", HTTPClient(self._etcd), "/health")
+
+    async def _start_api_server(self) -> None:
+        port = free_port()
+        token = secrets.token_hex(16)
+        self._authority = CertificateAuthority.kept_in(self._folder)
+        self._write_pair("serving", self._authority.issue_server(("kubernetes.default.svc", "localhost", "127.0.0.1")))
+        self._write_pair("service-accounts", self._authority.issue_client("service-accounts"))
+        kubelet_client = self._authority.issue_client("kube-apiserver-kubelet-client", ("system:masters",))
+        self._write_pair("kubelet-client", kubelet_client)
+        self._write("tokens.csv", f'{token},admin,admin,"system:masters"\n'.encode())
+        self._config = Config(f"https://127.0.0.1:{port}", ca=self._authority.certificate, token=token)
+        kubeconfig.write(self._config, self.kubeconfig)
+        without = () if self._controllers else ("--disable-admission-plugins=ServiceAccount",)
+        self._api_server = (
+            f"--etcd-servers={self._etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--cert-dir={self._folder}",
+            f"--tls-cert-file={self._folder / 'serving.crt'}",
+            f"--tls-private-key-file={self._folder / 'serving.key'}",
+            f"--client-ca-file={self._folder / 'ca.crt'}",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC",
+            f"--service-account-issuer={self._config.server}",
+            f"--service-account-key-file={self._folder / 'service-accounts.crt'}",
+            f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",
+            f"--service-cluster-ip-range={ServerOptions.service_cidr}",
+            f"--kubelet-client-certificate={self._folder / 'kubelet-client.crt'}",
+            f"--kubelet-client-key={self._folder / 'kubelet-client.key'}",
+            "--allow-privileged=true",
+            *without,
+            *self._api_server_arguments,
+        )
+        self._run("kube-apiserver", *self._api_server)
+        await self._wait_ready("kube-apiserver", self._client(), "/readyz")
+
+    async def _start_controllers(self) -> None:
+        common = (f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0")
+        self._run(
+            "kube-controller-manager",
+            *common,
+            f"--root-ca-file={self._folder / 'ca.crt'}",
+            f"--service-account-private-key-file={self._folder / 'service-accounts.key'}",
+            f"--cluster-signing-cert-file={self._folder / 'ca.crt'}",
+            f"--cluster-signing-key-file={self._folder / 'ca.key'}",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+        )
+        self._run("kube-scheduler", *common, "--kube-api-qps=500", "--kube-api-burst=1000")
+        stages = sorted((self._binaries.parent / "stages").glob("*.yaml"))
+        texts = [stage.read_bytes() for stage in stages if stage.stem != "pod-delete"]
+        self._write("stages.yaml", b"\n---\n".join((*texts, json.dumps(_POD_DELETE).encode())))
+        self._run(
+            "kwok",
+            f"--kubeconfig={self.kubeconfig}",
+            f"--config={self._folder / 'stages.yaml'}",
+            "--manage-all-nodes=true",
+            f"--disregard-status-with-label-selector={PROCESSES}",
+            "--node-lease-duration-seconds=40",
+        )
+        await self._create_nodes()
+        made_by_it = "/api/v1/namespaces/default/serviceaccounts/default"
+        await self._wait_ready("kube-controller-manager", self._client(), made_by_it)
+
+    def _run(self, name: str, *arguments: str) -> None:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                (str(self._binaries / name), *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=self._watchdog.pid,
+            )
+
+    def _client(self) -> HTTPClient:
+        context = ssl.create_default_context(cadata=self._authority.certificate.decode())
+        return HTTPClient(self._config.server, ssl=context, headers=[("authorization", f"Bearer {self._config.token}")])
+
+    async def _create_nodes(self) -> None:
+        client = self._client()
+        headers = {"content-type": "application/json"}
+        for number in range(self._nodes):
+            body = json.dumps(_node(f"node-{number}")).encode()
+            created = await client.send(Request("POST", "/api/v1/nodes", headers, body))
+            if created.status != 201:
+                raise ConnectionFailed(f"node-{number} was not created: {(await created.read()).decode()}")
+        await client.close()
+
+    async def _wait_ready(self, name: str, client: HTTPClient, target: str) -> None:
+        """Wait until `target`, which `name` brings about, answers with success."""
+        deadline = asyncio.get_running_loop().time() + _READY_WITHIN
+        while asyncio.get_running_loop().time() < deadline and self._processes[name].poll() is None:
+            with suppress(ConnectionFailed, DeadlineExceeded):
+                if (await client.send(Request("GET", target), timeout=_READY_WITHIN)).status == 200:
+                    await client.close()
+                    return
+            await asyncio.sleep(0.05)
+        await client.close()
+        log = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()[-20:]
+        ended = self._processes[name].returncode
+        state = "was not ready in time" if ended is None else f"ended with code {ended}"
+        raise DeadlineExceeded("\n".join((f"{name} {state}; the end of its log:", *log)))
+
+    async def _stop(self) -> None:
+        """End everything, the latest first, and remove the folder."""
+        try:
+            for process in reversed(self._processes.values()):
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    await asyncio.to_thread(process.wait, _STOPPED_WITHIN)
+        finally:
+            for process in self._processes.values():
+                process.kill()
+                process.wait()
+            shutil.rmtree(self._folder)
+            self._watchdog.communicate(b"done\n")
+
+    def _write(self, name: str, content: bytes) -> None:
+        (self._folder / name).write_bytes(content)
+
+    def _write_pair(self, name: str, pair: KeyPair) -> None:
+        self._write(f"{name}.key", pair.key)
+        self._write(f"{name}.crt", pair.certificate)
+
+
+def _start_watchdog(folder: Path) -> subprocess.Popen[bytes]:
+    """The leader of the process group that all the others are in."""
+    command = ("/bin/sh", "-c", _WATCHDOG, str(folder))
+    return subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
+
+
+def _node(name: str) -> JSONObject:
+    capacity = {"cpu": "64", "memory": "256Gi", "pods": "10000"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **SIMULATED},
+        },
+        "status": {"capacity": capacity, "allocatable": capacity},
+    }

@@ -1,0 +1,331 @@
+"""A checked expression to closures over plain objects.
+
+Each node becomes a function of a frame: a list with what is left of the cost budget in front, then the variables.
+Where the checker knows the types, the one overload is bound; where it does not (`dyn`), the candidates are asked when
+the values are there. Values from a document become what their schema says (timestamps, durations, bytes, doubles) when
+they are selected.
+
+Cost is counted where it can grow: for each turn of a loop, what its body costs; for functions on text, lists and maps,
+a tenth of their size. So the limit ends an expression that would run long; it is close to what cel-go counts, not
+equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kubewright_controlplane.schema.cel import loops
+from kubewright_controlplane.schema.cel.calls import call_of, candidates
+from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
+from kubewright_controlplane.schema.cel.code import Code, Frame, truth
+from kubewright_controlplane.schema.cel.conversion import converter
+from kubewright_controlplane.schema.cel.functions import Function
+from kubewright_controlplane.schema.cel.identifiers import unescape
+from kubewright_controlplane.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
+from kubewright_controlplane.schema.cel.types import DYN
+from kubewright_controlplane.schema.cel.values import (
+    NONE,
+    EvaluationError,
+    Optional,
+    TypeValue,
+    contains,
+    equal,
+    item,
+)
+
+_TURN: Final = 3
+"""What a turn of a loop costs beside its body."""
+
+
+class Program:
+    """An expression that can be evaluated, again and again."""
+
+    __slots__ = ("_code", "_slots")
+
+    def __init__(
+        self, expression: Expr, variables: Sequence[str], functions: Mapping[str, tuple[Function, ...]]
+    ) -> None:
+        compiler = _Compiler(functions)
+        scope = {name: place for place, name in enumerate(variables, 1)}
+        self._code = compiler.compile(expression, scope)
+        self._slots = compiler.slots
+
+    def evaluate(self, values: Sequence[Any], budget: int) -> tuple[Any, int]:
+        """The value for these values of the variables, and what is left of the budget.
+
+        Raises EvaluationError when there is none, CostExceeded when it costs more than `budget`.
+        """
+        frame: Frame = [budget, *values, *([None] * (self._slots - len(values)))]
+        try:
+            return self._code(frame), frame[0]
+        except RecursionError:
+            raise EvaluationError("expression is nested too deeply") from None
+
+
+class _Compiler:
+    def __init__(self, functions: Mapping[str, tuple[Function, ...]]) -> None:
+        self._functions = functions
+        self.slots = 2
+
+    def compile(self, expression: Expr, scope: Mapping[str, int]) -> Code:
+        self.slots = max(self.slots, len(scope))
+        match expression:
+            case Literal():
+                return _constant(expression.value)
+            case Ident():
+                return _variable(expression, scope)
+            case Select():
+                return self._select(expression, scope)
+            case Has():
+                return self._has(expression, scope)
+            case Call():
+                return self._call(expression, scope)
+            case ListExpr():
+                return self._list(expression, scope)
+            case MapExpr():
+                return self._map(expression, scope)
+            case Macro():
+                return self._macro(expression, scope)
+            case _:
+                raise AssertionError(expression)
+
+    def _select(self, expression: Select, scope: Mapping[str, int]) -> Code:
+        if expression.type.name == "type" and expression.type.parameters:
+            return _constant(TypeValue(expression.type.parameters[0].name))
+        operand = self.compile(expression.operand, scope)
+        of = expression.operand.type
+        key = unescape(expression.field) if of.fields is not None else expression.field
+        if of.name == "optional_type" or expression.optional:
+            inner = of.parameters[0] if of.name == "optional_type" else of
+            key = unescape(expression.field) if inner.fields is not None else expression.field
+            found = expression.type.parameters[0] if expression.type.parameters else DYN
+            return _optional_select(operand, key, converter(found), nulls=inner.fields is None)
+        select = _selected(operand, key, nulls=of.fields is None)
+        convert = converter(expression.type)
+        return select if convert is None else lambda frame: convert(select(frame))
+
+    def _has(self, expression: Has, scope: Mapping[str, int]) -> Code:
+        operand = self.compile(expression.operand, scope)
+        of = expression.operand.type
+        inner = of.parameters[0] if of.name == "optional_type" else of
+        key = unescape(expression.field) if inner.fields is not None else expression.field
+
+        nulls = inner.fields is None
+
+        def has(frame: Frame) -> bool:
+            value = operand(frame)
+            if value.__class__ is Optional:
+                value = value.value
+            return value.__class__ is dict and key in value and (nulls or value[key] is not None)
+
+        return has
+
+    def _list(self, expression: ListExpr, scope: Mapping[str, int]) -> Code:
+        items = [self.compile(each, scope) for each in expression.items]
+        optional = expression.optional
+        if not optional:
+            return lambda frame: [each(frame) for each in items]
+
+        def make(frame: Frame) -> list[Any]:
+            values = [each(frame) for each in items]
+            present = [value for i, value in enumerate(values) if i not in optional or value.present]
+            return [value.value if value.__class__ is Optional else value for value in present]
+
+        return make
+
+    def _map(self, expression: MapExpr, scope: Mapping[str, int]) -> Code:
+        entries = [(self.compile(key, scope), self.compile(value, scope)) for key, value in expression.entries]
+        optional = expression.optional
+
+        def make(frame: Frame) -> dict[Any, Any]:
+            out: dict[Any, Any] = {}
+            for index, (key_of, value_of) in enumerate(entries):
+                key, value = key_of(frame), value_of(frame)
+                if key in out:
+                    raise EvaluationError(f"duplicate map key: {key}")
+                if index not in optional:
+                    out[key] = value
+                elif value.present:
+                    out[key] = value.value
+            return out
+
+        return make
+
+    def _call(self, expression: Call, scope: Mapping[str, int]) -> Code:
+        arguments = [self.compile(each, scope) for each in expression.arguments]
+        match expression.function:
+            case "_&&_":
+                return _both(*arguments)
+            case "_||_":
+                return _either(*arguments)
+            case "_?_:_":
+                return _choice(*arguments)
+            case "_[_]" if expression.arguments[0].type.name != "optional_type":
+                return _indexed(arguments[0], arguments[1], converter(expression.type))
+            case "_==_" | "_!=_" | "@in" if special := _special_equality(expression, arguments):
+                return special
+            case _:
+                return call_of(candidates(expression, self._functions), arguments)
+
+    def _macro(self, expression: Macro, scope: Mapping[str, int]) -> Code:
+        over = self.compile(expression.range, scope)
+        inner, places = _extended(scope, expression.variables)
+        body = self.compile(expression.body, inner)
+        result = self.compile(expression.result, inner) if expression.result is not None else None
+        self.slots = max(self.slots, len(inner))
+        turn = _TURN + _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
+        turns = loops.turns_of(over, places, turn)
+        match expression.name:
+            case "all":
+                return loops.every(turns, body)
+            case "exists":
+                return loops.some(turns, body)
+            case "exists_one":
+                return loops.only_one(turns, body)
+            case "filter":
+                return loops.filtered(turns, places[0], body)
+            case "optMap" | "optFlatMap":
+                return loops.optional_mapped(over, places[0], body, flat=expression.name == "optFlatMap")
+            case "sortBy":
+                return loops.ordered(turns, places[0], body)
+            case "transformMap":
+                return loops.transformed_map(turns, places[0], body, result)
+            case "transformMapEntry":
+                return loops.transformed_entries(turns, body, result)
+            case _:
+                return loops.mapped(turns, body, result)
+
+
+def _constant(value: Any) -> Code:
+    return lambda frame: value
+
+
+def _variable(expression: Ident, scope: Mapping[str, int]) -> Code:
+    place = scope.get(expression.name)
+    if place is None:
+        return _constant(TypeValue(TYPE_NAMES[expression.name].parameters[0].name))
+    return lambda frame: frame[place]
+
+
+def _extended(scope: Mapping[str, int], names: Sequence[str]) -> tuple[dict[str, int], list[int]]:
+    """`scope` with new places for `names`, beyond those that are taken."""
+    start = max(scope.values(), default=0) + 1
+    places = list(range(start, start + len(names)))
+    return {**scope, **dict(zip(names, places, strict=True))}, places
+
+
+def _selected(operand: Code, key: str, *, nulls: bool) -> Code:
+    """`operand.key`. The field of an object that is null is not there, unlike an entry of a map."""
+
+    def select(frame: Frame) -> Any:
+        try:
+            found = operand(frame)[key]
+        except (KeyError, TypeError, IndexError):
+            raise EvaluationError(f"no such key: {key}") from None
+        if found is None and not nulls:
+            raise EvaluationError(f"no such key: {key}")
+        return found
+
+    return select
+
+
+def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | None, *, nulls: bool) -> Code:
+    def select(frame: Frame) -> Optional:
+        value = operand(frame)
+        if value.__class__ is Optional:
+            value = value.value
+        if value.__class__ is not dict or key not in value or (value[key] is None and not nulls):
+            return NONE
+        return Optional(value[key] if convert is None else convert(value[key]))
+
+    return select
+
+
+def _both(left: Code, right: Code) -> Code:
+    def both(frame: Frame) -> bool:
+        try:
+            if not truth(left(frame)):
+                return False
+        except EvaluationError:
+            if right(frame) is False:
+                return False
+            raise
+        return truth(right(frame))
+
+    return both
+
+
+def _either(left: Code, right: Code) -> Code:
+    def either(frame: Frame) -> bool:
+        try:
+            if truth(left(frame)):
+                return True
+        except EvaluationError:
+            if right(frame) is True:
+                return True
+            raise
+        return truth(right(frame))
+
+    return either
+
+
+def _choice(condition: Code, chosen: Code, other: Code) -> Code:
+    return lambda frame: chosen(frame) if truth(condition(frame)) else other(frame)
+
+
+def _indexed(container: Code, key: Code, convert: Callable[[Any], Any] | None) -> Code:
+    if convert is None:
+        return lambda frame: item(container(frame), key(frame))
+    return lambda frame: convert(item(container(frame), key(frame)))
+
+
+def _special_equality(expression: Call, arguments: list[Code]) -> Code | None:
+    """`==` of two texts, whole numbers or truths needs no question about their types; `in` of constants no search."""
+    left, right = arguments
+    kinds = [each.type.name for each in expression.arguments]
+    if expression.function == "@in":
+        container = expression.arguments[1]
+        if kinds[0] == "string" and isinstance(container, ListExpr) and not container.optional:
+            values = [each.value for each in container.items if isinstance(each, Literal)]
+            if len(values) == len(container.items):
+                known = frozenset(values)
+                return lambda frame: left(frame) in known
+        return None
+    if kinds[0] == kinds[1] and kinds[0] in ("string", "int", "bool"):
+        if expression.function == "_==_":
+            return lambda frame: left(frame) == right(frame)
+        return lambda frame: left(frame) != right(frame)
+    lists = next((each.type for each in expression.arguments if each.type.list_keys is not None), None)
+    if lists is None:
+        return None
+    wanted = expression.function == "_==_"
+    return lambda frame: _same_members(left(frame), right(frame)) == wanted
+
+
+def _same_members(left: Any, right: Any) -> bool:
+    """Lists that are sets or maps are equal whatever their order."""
+    if left.__class__ is not list or right.__class__ is not list:
+        return equal(left, right)
+    return len(left) == len(right) and all(contains(right, each) for each in left)
+
+
+def _cost_of(expression: Expr) -> int:
+    """What one evaluation costs without its loops: one for each variable, selection and call."""
+    match expression:
+        case Literal():
+            return 0
+        case Ident():
+            return 1
+        case Select() | Has():
+            return 1 + _cost_of(expression.operand)
+        case Call():
+            return 1 + sum(map(_cost_of, expression.arguments))
+        case ListExpr():
+            return 10 + sum(map(_cost_of, expression.items))
+        case MapExpr():
+            return 30 + sum(_cost_of(key) + _cost_of(value) for key, value in expression.entries)
+        case Macro():
+            return 1 + _cost_of(expression.range)
+        case _:
+            raise AssertionError(expression)

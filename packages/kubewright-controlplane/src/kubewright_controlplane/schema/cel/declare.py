@@ -1,0 +1,133 @@
+"""What a schema's values are in expressions: the types of `self` and all that can be selected from it.
+
+A place whose schema says too little (anything goes, unknown fields are kept) is not to be had in an expression.
+
+Follows k8s.io/apiserver/pkg/cel/common/schemas.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from kubewright.machinery.json import JSONObject, is_object
+from kubewright_controlplane.schema.cel.identifiers import escape
+from kubewright_controlplane.schema.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Type,
+    list_of,
+    map_of,
+)  # fmt: skip
+
+REQUEST_BYTES: Final = 3 * 1024 * 1024
+_TEXT_BYTES: Final = REQUEST_BYTES - 2
+_METADATA: Final[JSONObject] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
+}
+_TIMES: Final[Mapping[str, Type]] = {
+    "duration": replace(DURATION, max_size=32, min_serialized=3),
+    "date": replace(TIMESTAMP, max_size=12, min_serialized=12),
+    "date-time": replace(TIMESTAMP, max_size=32, min_serialized=21),
+}
+
+
+def declared(schema: JSONObject, *, root: bool = False, name: str = "selfType") -> Type | None:
+    """The type of what `schema` describes; None where expressions cannot have it.
+
+    At the `root` of a kind, and of an embedded one, there are apiVersion, kind, metadata.name and
+    metadata.generateName, whatever the schema says.
+    """
+    if schema.get("x-kubernetes-int-or-string"):
+        longest = schema.get("maxLength")
+        return replace(DYN, max_size=_TEXT_BYTES if longest is None else longest * 4)
+    match schema.get("type"):
+        case "object":
+            return _object(schema, name, root=root)
+        case "array":
+            return _array(schema, name)
+        case "string":
+            return _text(schema)
+        case "boolean":
+            return replace(BOOL, max_size=0, min_serialized=4)
+        case "number":
+            return replace(DOUBLE, max_size=0)
+        case "integer":
+            return replace(INT, max_size=0)
+        case _:
+            return None
+
+
+def _inner(schema: JSONObject, name: str) -> Type | None:
+    return declared(schema, root=bool(schema.get("x-kubernetes-embedded-resource")), name=name)
+
+
+def _object(schema: JSONObject, name: str, *, root: bool) -> Type | None:
+    values = schema.get("additionalProperties")
+    if is_object(values):
+        return _map(schema, values, f"{name}.@values")
+    properties: JSONObject = dict(schema.get("properties") or {})
+    if root:
+        text = {"type": "string"}
+        properties = {**properties, "apiVersion": text, "kind": text, "metadata": _METADATA}
+    required: list[str] = schema.get("required") or []
+    fields: dict[str, Type] = {}
+    smallest = 2
+    for key, child in properties.items():
+        found = _inner(child, f"{name}.{key}")
+        identifier = escape(key)
+        if found is None:
+            continue
+        if identifier is not None:
+            fields[identifier] = found
+        if key in required and child.get("default") is None:
+            smallest += len(key) + found.min_serialized + 4
+    return Type(name, fields=fields, max_size=0, min_serialized=smallest)
+
+
+def _map(schema: JSONObject, values: JSONObject, name: str) -> Type | None:
+    value = _inner(values, name)
+    if value is None:
+        return None
+    most = schema.get("maxProperties")
+    return map_of(STRING, value, _TEXT_BYTES // (value.min_serialized + 6) if most is None else most)
+
+
+def _array(schema: JSONObject, name: str) -> Type | None:
+    items = schema.get("items")
+    item = _inner(items, f"{name}.@items") if is_object(items) else None
+    if item is None:
+        return None
+    most = schema.get("maxItems")
+    found = list_of(item, _TEXT_BYTES // (item.min_serialized + 1) if most is None else most)
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            return replace(found, list_keys=())
+        case "map":
+            return replace(found, list_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()))
+        case _:
+            return found
+
+
+def _text(schema: JSONObject) -> Type:
+    format = schema.get("format", "")
+    if format in _TIMES:
+        return _TIMES[format]
+    longest = schema.get("maxLength")
+    if format == "byte":
+        return replace(BYTES, max_size=_TEXT_BYTES if longest is None else longest, min_serialized=2)
+    if longest is not None:
+        most = longest * 4
+    elif allowed := schema.get("enum"):
+        most = max((len(each) for each in allowed if isinstance(each, str)), default=0)
+    else:
+        most = _TEXT_BYTES
+    return replace(STRING, max_size=most, min_serialized=2)

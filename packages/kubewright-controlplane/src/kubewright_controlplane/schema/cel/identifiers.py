@@ -1,0 +1,31 @@
+"""Names of fields as expressions write them: what is no identifier, or a reserved word, is escaped.
+
+Follows k8s.io/apiserver/pkg/cel/escaping.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kubewright_controlplane.schema.cel.lexer import RESERVED
+
+_RESERVED: Final = RESERVED | {"true", "false", "null", "in"}
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_MEANINGS: Final = {name: text for text, name in _ESCAPES.items()} | {f"__{word}__": word for word in _RESERVED}
+
+
+def escape(name: str) -> str | None:
+    """A field's name as an identifier; None when it cannot be written as one."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    if not re.fullmatch(r"[A-Za-z_./-][\w./-]*", name, re.ASCII):
+        return None
+    return re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+
+
+def unescape(identifier: str) -> str:
+    """The name of the field that an identifier stands for."""
+    if "__" not in identifier:
+        return identifier
+    return re.sub(r"__[^_]+__", lambda found: _MEANINGS.get(found[0], found[0]), identifier)

@@ -1,0 +1,266 @@
+"""Tokens to an expression, macros expanded.
+
+Follows the grammar of https://github.com/google/cel-spec/blob/master/doc/langdef.md, with optional syntax
+(`a.?b`, `a[?b]`, `[?a]`, `{?a: b}`) and the macros that Kubernetes' environment has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NoReturn, cast
+
+from kubewright_controlplane.schema.cel.lexer import Token, tokenize
+from kubewright_controlplane.schema.cel.syntax import (
+    Call,
+    CompileError,
+    Expr,
+    Has,
+    Ident,
+    ListExpr,
+    Literal,
+    Macro,
+    MacroName,
+    MapExpr,
+    Select,
+    shown,
+)  # fmt: skip
+
+_MAX_DEPTH: Final = 250
+_START: Final = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+"""What an expression can begin with, as the grammar that cel-go is generated from names it."""
+_BINARY: Final[dict[str, tuple[int, str]]] = {
+    "||": (1, "_||_"),
+    "&&": (2, "_&&_"),
+    **{each: (3, f"_{each}_") for each in ("<", "<=", ">=", ">", "==", "!=")},
+    "in": (3, "@in"),
+    **{each: (4, f"_{each}_") for each in "+-"},
+    **{each: (5, f"_{each}_") for each in "*/%"},
+}
+"""How tightly each operator binds, and the function that it stands for."""
+_LOOPS: Final[dict[str, tuple[int, ...]]] = {
+    "all": (2, 3), "exists": (2, 3), "exists_one": (2, 3), "existsOne": (2, 3), "filter": (2,), "map": (2, 3),
+    "sortBy": (2,), "optMap": (2,), "optFlatMap": (2,), "transformList": (3, 4), "transformMap": (3, 4),
+    "transformMapEntry": (3, 4),
+}  # fmt: skip
+"""How many arguments each macro may have."""
+
+
+def parse(source: str, functions: Collection[str]) -> Expr:
+    """The expression that `source` is, where functions have these names (`size`, `optional.of`).
+
+    Raises CompileError with cel-go's way of showing a fault.
+    """
+    return _Parser(source, functions).whole()
+
+
+class _Parser:
+    def __init__(self, source: str, functions: Collection[str]) -> None:
+        self._source = source
+        self._qualified = functions
+        self._tokens = tokenize(source)
+        self._position = 0
+        self._depth = 0
+
+    def whole(self) -> Expr:
+        try:
+            expression = self._expression()
+        except RecursionError:
+            self._fail(self._next.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+        if self._next.kind != "end":
+            self._fail(self._next.at, f"Syntax error: extraneous input '{self._next.text}' expecting <EOF>")
+        return expression
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._position]
+
+    def _take(self) -> Token:
+        token = self._next
+        self._position += 1
+        return token
+
+    def _sees(self, *symbols: str) -> bool:
+        token = self._next
+        return token.text in symbols and token.kind in ("symbol", "ident")
+
+    def _expect(self, symbol: str) -> Token:
+        if not (self._next.kind == "symbol" and self._next.text == symbol):
+            self._fail(self._next.at, f"Syntax error: missing '{symbol}' at '{self._next.text}'")
+        return self._take()
+
+    def _unexpected(self, token: Token, wanted: str = _START) -> NoReturn:
+        self._fail(token.at, f"Syntax error: mismatched input '{token.text}' expecting {wanted}")
+
+    def _fail(self, at: int, text: str) -> NoReturn:
+        raise CompileError(shown(self._source, [(at, text)]))
+
+    def _expression(self) -> Expr:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            self._fail(self._next.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+        condition = self._operation(1)
+        if self._sees("?"):
+            at = self._take().at
+            chosen = self._operation(1)
+            self._expect(":")
+            condition = Call(at, "_?_:_", [condition, chosen, self._expression()])
+        self._depth -= 1
+        return condition
+
+    def _operation(self, tightness: int) -> Expr:
+        """Operands joined by operators that bind as tightly as this, or tighter."""
+        left = self._unary()
+        while self._sees(*_BINARY):
+            binds, function = _BINARY[self._next.text]
+            if binds < tightness:
+                break
+            at = self._take().at
+            left = Call(at, function, [left, self._operation(binds + 1)])
+        return left
+
+    def _unary(self) -> Expr:
+        if self._sees("!", "-"):
+            token = self._take()
+            following = self._next
+            if token.text == "-" and following.kind == "literal" and type(following.value) in (int, float):
+                self._take()
+                return self._member(Literal(token.at, -cast("float", following.value)))
+            return Call(token.at, f"{token.text}_", [self._nested_unary()])
+        return self._member(self._primary())
+
+    def _nested_unary(self) -> Expr:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            self._fail(self._next.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+        inner = self._unary()
+        self._depth -= 1
+        return inner
+
+    def _member(self, operand: Expr) -> Expr:
+        while True:
+            if self._sees(".", ".?"):
+                token = self._take()
+                name = self._name()
+                if token.text == "." and self._sees("("):
+                    operand = self._method(operand, name)
+                else:
+                    operand = Select(token.at, operand, name, optional=token.text == ".?")
+            elif self._sees("[", "[?"):
+                token = self._take()
+                index = self._expression()
+                self._expect("]")
+                operand = Call(token.at, "_[_]" if token.text == "[" else "_[?_]", [operand, index])
+            else:
+                return operand
+
+    def _name(self) -> str:
+        token = self._take()
+        if token.kind != "ident":
+            self._unexpected(token, "IDENTIFIER")
+        return token.text
+
+    def _primary(self) -> Expr:
+        token = self._take()
+        if token.kind == "literal":
+            value = token.value
+            if type(value) is int and value == 2**63:
+                self._fail(token.at, "Syntax error: invalid int literal")
+            return Literal(token.at, value)
+        if token.kind == "ident":
+            if self._sees("("):
+                return self._function(token)
+            return Ident(token.at, token.text)
+        if token.text == ".":
+            name = self._take()
+            return Ident(token.at, name.text)
+        if token.text == "(":
+            inner = self._expression()
+            self._expect(")")
+            return inner
+        if token.text in ("[", "[?"):
+            return self._list(token)
+        if token.text not in ("{", "{?"):
+            self._unexpected(token)
+        return self._map(token)
+
+    def _list(self, opening: Token) -> Expr:
+        optional: set[int] = {0} if opening.text == "[?" else set()
+        items: list[Expr] = []
+        while not self._sees("]"):
+            if self._sees("?"):
+                self._take()
+                optional.add(len(items))
+            items.append(self._expression())
+            if not self._sees("]"):
+                self._expect(",")
+        self._take()
+        return ListExpr(opening.at, items, frozenset(optional))
+
+    def _map(self, opening: Token) -> Expr:
+        optional: set[int] = {0} if opening.text == "{?" else set()
+        entries: list[tuple[Expr, Expr]] = []
+        while not self._sees("}"):
+            if self._sees("?"):
+                self._take()
+                optional.add(len(entries))
+            key = self._expression()
+            self._expect(":")
+            entries.append((key, self._expression()))
+            if not self._sees("}"):
+                self._expect(",")
+        self._take()
+        return MapExpr(opening.at, entries, frozenset(optional))
+
+    def _arguments(self) -> list[Expr]:
+        self._expect("(")
+        arguments: list[Expr] = []
+        while not self._sees(")"):
+            arguments.append(self._expression())
+            if not self._sees(",", ")"):
+                self._expect(")")
+            if self._sees(","):
+                self._take()
+        self._take()
+        return arguments
+
+    def _function(self, name: Token) -> Expr:
+        at = self._next.at
+        arguments = self._arguments()
+        if name.text == "has" and len(arguments) == 1:
+            (field,) = arguments
+            if not isinstance(field, Select) or field.optional:
+                self._fail(field.at, "invalid argument to has() macro")
+            return Has(at, field.operand, field.field)
+        return Call(at, name.text, arguments)
+
+    def _method(self, operand: Expr, name: str) -> Expr:
+        at = self._next.at
+        arguments = self._arguments()
+        if len(arguments) in _LOOPS.get(name, ()):
+            return self._loop(at, operand, name, arguments)
+        if isinstance(operand, Ident) and f"{operand.name}.{name}" in self._qualified:
+            return Call(at, f"{operand.name}.{name}", arguments)
+        if name == "format":
+            for each in arguments:
+                if isinstance(each, ListExpr):
+                    each.mixed = True
+        return Call(at, name, [operand, *arguments], member=True)
+
+    def _loop(self, at: int, operand: Expr, name: str, arguments: list[Expr]) -> Expr:
+        """`range.map(x, body)`, `range.map(x, filter, body)`, `range.all(k, v, body)` and their like."""
+        two = name.startswith("transform") or (len(arguments) == 3 and name not in ("map",))
+        variables = [self._variable(each) for each in arguments[: 2 if two else 1]]
+        if len(set(variables)) != len(variables):
+            self._fail(arguments[1].at, f"duplicate variable name: {variables[0]}")
+        rest = arguments[len(variables) :]
+        kind = cast("MacroName", "exists_one" if name == "existsOne" else name)
+        if len(rest) == 2:
+            return Macro(at, kind, operand, variables, rest[0], rest[1])
+        return Macro(at, kind, operand, variables, rest[0])
+
+    def _variable(self, expression: Expr) -> str:
+        if not isinstance(expression, Ident):
+            self._fail(expression.at, "argument must be a simple name")
+        return expression.name

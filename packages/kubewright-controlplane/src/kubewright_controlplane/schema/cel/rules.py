@@ -1,0 +1,263 @@
+"""`x-kubernetes-validations`: the rules of a schema, compiled, and checked against its documents.
+
+A rule is checked wherever its schema has a value that is not null. One that mentions `oldSelf` is checked where the
+value before the update can be told: by name in objects, by key in lists that are maps; never in other lists. A fault in
+a value that has not changed is not told, unless the rule is about the change.
+
+All rules of a document have one budget; the rule that exceeds it is told, and no rule after it is checked.
+
+Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from kubewright.machinery import json as jsons
+from kubewright.machinery.fields import OMITTED, FieldError, invalid
+from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright_controlplane.schema.cel.checker import Environment, check
+from kubewright_controlplane.schema.cel.compiler import Program
+from kubewright_controlplane.schema.cel.conversion import converter
+from kubewright_controlplane.schema.cel.cost import estimate
+from kubewright_controlplane.schema.cel.declare import declared
+from kubewright_controlplane.schema.cel.library import functions
+from kubewright_controlplane.schema.cel.parser import parse
+from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident, parts
+from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type, optional_of
+from kubewright_controlplane.schema.cel.values import NONE, CostExceeded, EvaluationError, Optional
+from kubewright_controlplane.schema.node import Node
+from kubewright_controlplane.schema.path import Path, bracketed
+
+BUDGET: Final = 10_000_000
+_CALL_LIMIT: Final = 1_000_000
+_LONGEST_MESSAGE: Final = 5 * 1024
+_RAN_OUT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_VARIABLES: Final = ("self", "oldSelf")
+
+
+class Expression:
+    """One expression of a rule, compiled. Raises CompileError when it is no good one."""
+
+    def __init__(self, source: str, self_type: Type, wanted: Type, *, optional_old: bool = False) -> None:
+        known = functions()
+        old = optional_of(self_type) if optional_old else self_type
+        environment = Environment({"self": self_type, "oldSelf": old}, known)
+        self._expression = parse(source, known.keys())
+        try:
+            found = check(source, self._expression, environment)
+        except RecursionError:
+            raise CompileError("expression is nested too deeply") from None
+        if found != wanted:
+            raise CompileError(_WRONG_RESULT[wanted.name])
+
+    @property
+    def worst_case(self) -> int:
+        return estimate(self._expression)
+
+    @property
+    def uses_old_self(self) -> bool:
+        return any(isinstance(each, Ident) and each.name == "oldSelf" for each in _every(self._expression))
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self._expression, _VARIABLES, functions())
+
+
+_WRONG_RESULT: Final = {
+    "bool": "cel expression must evaluate to a bool",
+    "string": "messageExpression must evaluate to a string",
+}
+
+
+def _every(expression: Expr) -> list[Expr]:
+    return [expression, *(below for part in parts(expression) for below in _every(part))]
+
+
+class Rule:
+    """One entry of `x-kubernetes-validations`, compiled for the values of `self_type`."""
+
+    def __init__(self, spec: JSONObject, self_type: Type) -> None:
+        self.spec = spec
+        self.optional_old_self = bool(spec.get("optionalOldSelf"))
+        self.condition = Expression(spec["rule"], self_type, BOOL, optional_old=self.optional_old_self)
+        self.uses_old_self = self.condition.uses_old_self
+        source = spec.get("messageExpression")
+        self.message = Expression(source, self_type, STRING) if source else None
+        self.title = (spec.get("message") or spec["rule"]).strip()
+        self._convert = converter(self_type)
+
+    def applies(self, old: Any) -> bool:
+        return not self.uses_old_self or old is not None or self.optional_old_self
+
+    def values(self, value: Any, old: Any) -> tuple[Any, Any]:
+        """What `self` and `oldSelf` are."""
+        if self._convert is not None:
+            value, old = self._convert(value), self._convert(old)
+        if self.optional_old_self:
+            return value, NONE if old is None else Optional(old)
+        return value, old
+
+    @property
+    def default_message(self) -> str:
+        message = self.spec.get("message", "").strip()
+        return message or f"failed rule: {self.title}"
+
+
+def normalized_path(path: str) -> str:
+    """A rule's `fieldPath` as the path below its schema's: `.foo['a.b']` is `foo[a.b]` or `foo.a.b`."""
+    return re.sub(r"\['((?:[^'\\]|\\.)*)'\]", lambda found: f".{found[1]}", path).removeprefix(".")
+
+
+@dataclass(slots=True)
+class _Run:
+    """One document's checks: what they found, and what they may still cost."""
+
+    faults: list[FieldError]
+    budget: int = BUDGET
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """What is known of a value's past: the old value, None where it cannot be told; whether it has changed."""
+
+    value: Any
+    unchanged: Callable[[], bool]
+
+
+class Rules:
+    """The rules of a schema, as far as there are any at or below a node."""
+
+    def __init__(self, node: Node, *, root: bool = False) -> None:
+        self._node = node
+        self._rules = _compiled(node, root=root)
+        self._fields = {key: rules for key, child in node.properties.items() if (rules := compile_rules(child))}
+        self._values = compile_rules(node.values) if node.values is not None else None
+        self._items = compile_rules(node.items) if node.items is not None else None
+
+    def __bool__(self) -> bool:
+        return bool(self._rules or self._fields or self._values or self._items)
+
+    def check(self, obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
+        """The faults of a whole document."""
+        run = _Run([])
+        self._check(obj, _Old(old, lambda: old is not None and jsons.equal(obj, old)), None, run)
+        return run.faults
+
+    def _check(self, value: Any, old: _Old, path: Path, run: _Run) -> None:
+        if value is None or run.budget < 0:
+            return
+        for rule in self._rules:
+            if rule.applies(old.value):
+                self._check_rule(rule, value, old, path, run)
+            if run.budget < 0:
+                return
+        if is_object(value):
+            self._check_fields(value, old, path, run)
+        elif is_array(value) and self._items is not None:
+            self._check_items(self._items, value, old, path, run)
+
+    def _check_fields(self, value: JSONObject, old: _Old, path: Path, run: _Run) -> None:
+        before: JSONObject = old.value if is_object(old.value) else {}
+        for key, item in value.items():
+            below = self._fields.get(key)
+            link: Any = key
+            if below is None:
+                below, link = self._values, (key,)
+            if below is not None:
+                below._check(item, _old_of(item, before.get(key), old), (path, link), run)
+
+    def _check_items(self, items: Rules, value: JSONArray, old: _Old, path: Path, run: _Run) -> None:
+        before: JSONArray = old.value if is_array(old.value) else []
+        keys = self._node.list_keys if self._node.list_type == "map" else ()
+        known = {_key(each, keys): each for each in before if is_object(each)} if keys else {}
+        for index, item in enumerate(value):
+            was = known.get(_key(item, keys)) if keys and is_object(item) else None
+            items._check(item, _old_of(item, was, old), (path, index), run)
+
+    def _check_rule(self, rule: Rule, value: Any, old: _Old, path: Path, run: _Run) -> None:
+        kind = self._node.type
+        place = bracketed(path) or "<nil>"
+        values = rule.values(value, old.value)
+        limit = min(_CALL_LIMIT, run.budget)
+        try:
+            good, left = rule.condition.program.evaluate(values, limit)
+        except CostExceeded as error:
+            why = "no further validation rules will be run due to call cost exceeds limit for rule"
+            text = f"'{error}': {why}: {rule.title}"
+            run.faults.append(invalid(place, kind, text if limit == _CALL_LIMIT else _RAN_OUT))
+            run.budget = -1
+            return
+        except EvaluationError as error:
+            run.faults.append(invalid(place, kind, _failure(str(error), rule.title)))
+            return
+        run.budget -= limit - left
+        if good is True or (not rule.uses_old_self and old.unchanged()):
+            return
+        inner = normalized_path(rule.spec.get("fieldPath", ""))
+        if inner:
+            place = f"{place}.{inner}" if path is not None else inner
+        shown = OMITTED if kind in ("object", "array") else value
+        message = _message(rule, values, run) or rule.default_message
+        run.faults.append(_fault(place, shown, message, rule.spec.get("reason", "")))
+
+
+def compile_rules(node: Node, *, root: bool = False) -> Rules | None:
+    """The rules at and below `node`; None when there are none. Raises CompileError for a rule that is no good one."""
+    if node.builtin:
+        return None
+    rules = Rules(node, root=root)
+    return rules or None
+
+
+def _compiled(node: Node, *, root: bool) -> list[Rule]:
+    specs: JSONArray = [*(node.spec.get("x-kubernetes-validations") or ())]
+    if not specs:
+        return []
+    self_type = declared(node.spec, root=root or node.embedded)
+    if self_type is None:
+        raise CompileError("rules need a schema that says what type its values have")
+    return [Rule(spec, self_type) for spec in specs]
+
+
+def _key(item: JSONObject, keys: tuple[str, ...]) -> str:
+    return jsons.compact([item.get(key) for key in keys])
+
+
+def _old_of(value: Any, was: Any, around: _Old) -> _Old:
+    """The past of a part. It is unchanged when it equals what it was; where that is not known, when all around is."""
+    if was is None:
+        return _Old(None, around.unchanged)
+    return _Old(was, lambda: jsons.equal(value, was))
+
+
+def _failure(error: str, title: str) -> str:
+    if error.startswith("no such overload"):
+        why = "call arguments did not match a supported operator, function or macro signature"
+        return f"'{error}': {why} for rule: {title}"
+    return f"{error} evaluating rule: {title}"
+
+
+def _message(rule: Rule, values: tuple[Any, Any], run: _Run) -> str:
+    """What the rule's message expression says; empty when there is none, or it says nothing that can be shown."""
+    if rule.message is None:
+        return ""
+    try:
+        text, left = rule.message.program.evaluate(values, max(run.budget, 0))
+    except (EvaluationError, CostExceeded):
+        return ""
+    run.budget = left
+    text = str(text).strip()
+    return text if len(text.encode()) <= _LONGEST_MESSAGE and "\n" not in text else ""
+
+
+def _fault(place: str, value: object, message: str, reason: str) -> FieldError:
+    if reason in ("FieldValueForbidden", "FieldValueRequired"):
+        return FieldError(reason, place, "", message)
+    if reason == "FieldValueDuplicate":
+        return FieldError(reason, place, value)
+    return invalid(place, value, message)

@@ -1,0 +1,230 @@
+"""Is a schema one that a CustomResourceDefinition may have.
+
+Follows k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation and pkg/apiserver/schema/defaulting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright_controlplane.schema.cel.verify import keyword_faults, rule_faults
+from kubewright_controlplane.schema.constraints import compile_check
+from kubewright_controlplane.schema.decode import compile_decoder
+from kubewright_controlplane.schema.default import copied
+from kubewright_controlplane.schema.faults import Faults
+from kubewright_controlplane.schema.invariants import structural_faults
+from kubewright_controlplane.schema.meta import object_meta
+from kubewright_controlplane.schema.node import from_structural
+from kubewright_controlplane.schema.path import bracketed
+
+_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
+_UNSUPPORTED: Final = (
+    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref",
+)  # fmt: skip
+
+
+def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]:
+    """What is wrong with `schema` as the `openAPIV3Schema` of a CRD; nothing when documents can be judged by it.
+
+    Fields of the faults start with `path`: the API server says `spec.validation.openAPIV3Schema` when all versions
+    have the same schema and `spec.versions[0].schema.openAPIV3Schema` otherwise.
+    """
+    faults = _supported(schema, path)
+    if not faults:
+        faults = structural_faults(schema, path) or _default_faults(schema, path)
+    if schema.get("nullable"):
+        faults.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    _check_keywords(schema, path, _Context(root=True), faults)
+    return faults or rule_faults(schema, path)
+
+
+def _supported(schema: JSONObject, path: str) -> list[FieldError]:
+    """Keywords without which the rest of the checks can make no sense of a schema."""
+    faults: list[FieldError] = []
+    for place, each in _every(schema, path):
+        faults.extend(forbidden(f"{place}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if key in each)
+        kind = each.get("type", "")
+        if kind == "null":
+            text = "type cannot be set to null, use nullable as an alternative"
+            faults.append(forbidden(f"{place}.type", text))
+        elif kind and kind not in _TYPES:
+            faults.append(not_supported(f"{place}.type", kind, _TYPES))
+        if is_array(each.get("items")):
+            faults.append(forbidden(f"{place}.items", "items must be a schema object and not an array"))
+    return faults
+
+
+def _every(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
+    """`schema` and all schemas inside it, with their places."""
+    found = [(path, schema)]
+    for key in ("items", "additionalProperties", "not"):
+        if is_object(child := schema.get(key)):
+            found += _every(child, f"{path}.{key}")
+    for key in ("allOf", "anyOf", "oneOf"):
+        parts: JSONArray = schema.get(key) or []
+        for index, part in enumerate(parts):
+            found += _every(part, f"{path}.{key}[{index}]")
+    properties: JSONObject = schema.get("properties") or {}
+    for name, child in properties.items():
+        found += _every(child, f"{path}.properties[{name}]")
+    return found
+
+
+def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
+    """Each default is itself a good value of its schema, without unknown fields."""
+    faults: list[FieldError] = []
+    value = schema.get("default")
+    if value is not None:
+        place = f"{path}.default"
+        pruned = copied(value)
+        if is_object(pruned) or is_array(pruned):
+            compile_decoder(from_structural(schema, object_meta()))(pruned)
+        if pruned != value:
+            faults.append(invalid(place, value, "must not have unknown fields"))
+        found: Faults = []
+        compile_check(schema)(value, None, found)
+        for where, fault in found:
+            suffix = bracketed(where)
+            faults.append(replace(fault, field=place + (f".{suffix}" if suffix else "")))
+    if is_object(items := schema.get("items")):
+        faults += _default_faults(items, f"{path}.items")
+    properties: JSONObject = schema.get("properties") or {}
+    for key, child in properties.items():
+        faults += _default_faults(child, f"{path}.properties[{key}]")
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """Where a schema stands, as far as that decides what it may say."""
+
+    root: bool = False
+    in_metadata: bool = False
+    no_defaults: str = ""
+    """Why it must not have a default; empty when it may."""
+
+
+def _check_keywords(schema: JSONObject, path: str, context: _Context, faults: list[FieldError]) -> None:
+    if schema.get("default") is not None and context.no_defaults:
+        faults.append(forbidden(f"{path}.default", f"must not be set {context.no_defaults}"))
+    if context.in_metadata and schema.get("x-kubernetes-embedded-resource"):
+        faults.append(forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta"))
+    faults.extend(keyword_faults(schema, path))
+    if schema.get("uniqueItems"):
+        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        faults.append(forbidden(f"{path}.uniqueItems", text))
+    if schema.get("additionalProperties") not in (None, True) and schema.get("properties"):
+        text = "additionalProperties and properties are mutual exclusive"
+        faults.append(forbidden(f"{path}.additionalProperties", text))
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        faults.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+    _check_map_type(schema, path, faults)
+    _check_list_type(schema, path, faults)
+    _check_children(schema, path, context, faults)
+
+
+def _check_children(schema: JSONObject, path: str, context: _Context, faults: list[FieldError]) -> None:
+    inner = replace(context, root=False)
+    if is_object(values := schema.get("additionalProperties")):
+        reason = "inside additionalProperties applying to object metadata" if context.in_metadata else ""
+        below = replace(inner, no_defaults=reason or context.no_defaults)
+        _check_keywords(values, f"{path}.additionalProperties", below, faults)
+    properties: JSONObject = schema.get("properties") or {}
+    for key, child in properties.items():
+        below = inner
+        if key in _OBJECT_FIELDS and (context.root or schema.get("x-kubernetes-embedded-resource")):
+            reason = f"in top-level {key}" if context.root else context.no_defaults
+            below = replace(inner, in_metadata=True, no_defaults=reason)
+        _check_keywords(child, f"{path}.properties[{key}]", below, faults)
+    for key in ("items", "not"):
+        if is_object(child := schema.get(key)):
+            _check_keywords(child, f"{path}.{key}", inner, faults)
+    for key in ("allOf", "oneOf", "anyOf"):
+        parts: JSONArray = schema.get(key) or []
+        for index, part in enumerate(parts):
+            _check_keywords(part, f"{path}.{key}[{index}]", inner, faults)
+
+
+def _check_map_type(schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+    map_type = schema.get("x-kubernetes-map-type")
+    if map_type is None:
+        return
+    _check_is(schema, "object", "must be object if x-kubernetes-map-type is specified", path, faults)
+    if map_type not in ("atomic", "granular"):
+        faults.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
+
+
+def _check_is(schema: JSONObject, kind: str, text: str, path: str, faults: list[FieldError]) -> None:
+    given = schema.get("type", "")
+    if given != kind:
+        faults.append(invalid(f"{path}.type", given, text) if given else required(f"{path}.type", text))
+
+
+def _check_list_type(schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+    list_type = schema.get("x-kubernetes-list-type")
+    keys: list[str] = schema.get("x-kubernetes-list-map-keys") or []
+    if keys and list_type != "map":
+        text = "must be map if x-kubernetes-list-map-keys is non-empty"
+        place = f"{path}.x-kubernetes-list-type"
+        faults.append(required(place, text) if list_type is None else invalid(place, list_type, text))
+    if list_type is None:
+        return
+    _check_is(schema, "array", "must be array if x-kubernetes-list-type is specified", path, faults)
+    if list_type not in ("atomic", "set", "map"):
+        faults.append(not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map")))
+    items = schema.get("items")
+    if list_type in ("set", "map") and is_object(items) and items.get("nullable"):
+        text = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
+        faults.append(forbidden(f"{path}.items.nullable", text))
+    if list_type == "set" and is_object(items):
+        _check_set_items(items, f"{path}.items", faults)
+    elif list_type == "map":
+        _check_map_items(items, keys, path, faults)
+
+
+def _check_set_items(items: JSONObject, path: str, faults: list[FieldError]) -> None:
+    text = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    inner = items.get("x-kubernetes-list-type")
+    if items.get("type") == "array" and inner not in (None, "atomic"):
+        faults.append(invalid(f"{path}.x-kubernetes-list-type", inner, text))
+    if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
+        faults.append(invalid(f"{path}.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), text))
+
+
+def _check_map_items(items: object, keys: list[str], path: str, faults: list[FieldError]) -> None:
+    if not keys:
+        text = "must not be empty if x-kubernetes-list-type is map"
+        faults.append(required(f"{path}.x-kubernetes-list-map-keys", text))
+    if not is_object(items):
+        faults.append(required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map"))
+        return
+    if items.get("type") != "object":
+        text = "must be object if parent array's x-kubernetes-list-type is map"
+        faults.append(invalid(f"{path}.items.type", items.get("type", ""), text))
+        return
+    for key in keys:
+        _check_map_key(items, key, keys, path, faults)
+    if len(set(keys)) != len(keys):
+        faults.append(invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries"))
+
+
+def _check_map_key(items: JSONObject, key: str, keys: list[str], path: str, faults: list[FieldError]) -> None:
+    place = f"{path}.items.properties[{key}]"
+    properties: JSONObject = items.get("properties") or {}
+    schema = properties.get(key)
+    if not is_object(schema):
+        text = "entries must all be names of item properties"
+        faults.append(invalid(f"{path}.x-kubernetes-list-map-keys", keys, text))
+        return
+    why = "this property is in x-kubernetes-list-map-keys, so it"
+    if schema.get("type") in ("array", "object"):
+        text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+        faults.append(invalid(f"{place}.type", items.get("type"), text))
+    if key not in (items.get("required") or ()) and "default" not in schema:
+        faults.append(required(f"{place}.default", f"{why} must have a default or be a required property"))
+    if schema.get("nullable"):
+        faults.append(forbidden(f"{place}.nullable", f"{why} cannot be nullable"))

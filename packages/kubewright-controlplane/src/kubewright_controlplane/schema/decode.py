@@ -1,0 +1,365 @@
+"""Decoding a document as Go would: unknown fields dropped and told, wrong types refused, values in canonical form.
+
+A decoder walks one node's value in place and gives the paths of the unknown fields that it dropped, relative to
+that value; None when there were none. Paths are put together on the way out, so that a good document pays for none.
+
+Built-in kinds follow encoding/json into their Go structs; custom kinds follow
+k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from kubewright.machinery import time
+from kubewright.machinery.errors import DecodeError
+from kubewright.machinery.json import JSONArray, JSONObject
+from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.schema.node import NO_DEFAULT, ZEROES, Node, Special
+
+Decoder: TypeAlias = Callable[[Any], list[str] | None]
+_Converter: TypeAlias = Callable[[Any], Any]
+_Field: TypeAlias = tuple[type | None, Decoder | None, _Converter | None, bool, str]
+"""How a field is decoded: the class it must have, and the decoder of what has it; or else its converter; whether an
+empty value is an absent one; the Go type that errors name. A tuple, because it is taken apart for each value."""
+
+_CLASSES: Final = {"string": str, "boolean": bool, "integer": int, "object": dict, "array": list}
+_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_OBJECT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class _Mismatch(Exception):
+    """A value that its Go type cannot hold. Gathers the names of the fields on its way out."""
+
+    def __init__(self, found: str, go_type: str) -> None:
+        self.found = found
+        self.go_type = go_type
+        self.fields: list[str] = []
+        self.struct = ""
+
+    def __str__(self) -> str:
+        if not self.fields:
+            return f"json: cannot unmarshal {self.found} into Go value of type {self.go_type}"
+        place = ".".join((self.struct.rpartition(".")[2], *reversed(self.fields)))
+        return f"json: cannot unmarshal {self.found} into Go struct field {place} of type {self.go_type}"
+
+
+def compile_decoder(root: Node) -> Decoder:
+    """The decoder of a whole document. It raises `DecodeError` with Go's text when a value has the wrong type."""
+    walk = _Compiler().decoder(root)
+
+    def decode(obj: Any) -> list[str] | None:
+        try:
+            return walk(obj)
+        except (_Mismatch, _Malformed) as error:
+            raise DecodeError(str(error)) from None
+
+    return decode
+
+
+class _Malformed(ValueError):
+    """Text that is not what its type's text form asks for."""
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self._structs: dict[int, Decoder] = {}
+
+    def decoder(self, node: Node) -> Decoder:
+        """The decoder of an object or array; of any other node, one that does nothing."""
+        if not node.builtin:
+            return self._custom(node)
+        if node.special or node.type not in ("object", "array"):
+            return _leave
+        if node.items is not None:
+            return self._array(node, node.items)
+        if node.values is not None:
+            return self._map(node, node.values)
+        return self._struct(node)
+
+    def _struct(self, node: Node) -> Decoder:
+        known = self._structs.get(id(node.properties))
+        if known is not None:
+            return known
+        fields: dict[str, _Field] = {}
+        decode = _struct_decoder(node.go_type, fields)
+        self._structs[id(node.properties)] = decode
+        for key, child in node.properties.items():
+            # An empty managedFields is a request to forget them.
+            fields[key] = self._field(child, optional=key not in node.required and key != "managedFields")
+        return decode
+
+    def _field(self, node: Node, *, optional: bool) -> _Field:
+        if node.special == "any":
+            return (None, None, _same, False, node.go_type)
+        if node.special:
+            return (None, None, _CONVERTERS[node.special], False, node.go_type)
+        if node.type == "number":
+            return (None, None, _number, False, node.go_type)
+        has_empty_form = node.items is not None or node.is_map
+        empty_is_absent = _zero_is_absent(node) or (optional and has_empty_form)
+        walk = _ranged(node.go_type) if node.type == "integer" else None
+        if node.type in ("object", "array"):
+            walk = self.decoder(node)
+        return (_CLASSES[node.type], walk, None, empty_is_absent, node.go_type)
+
+    def _array(self, node: Node, items: Node) -> Decoder:
+        expected, walk, convert, _, item_type = self._field(items, optional=False)
+        go_type, zero = node.go_type, ZEROES.get(items.type)
+
+        def decode(value: JSONArray) -> list[str] | None:
+            if value.__class__ is not list:
+                raise _Mismatch(_kind(value), go_type)
+            unknown: list[str] | None = None
+            for index, item in enumerate(value):
+                if item.__class__ is expected:
+                    found = walk(item) if walk is not None else None
+                    if found:
+                        unknown = (unknown or []) + [f"[{index}]{_joined(path)}" for path in found]
+                elif item is None:
+                    value[index] = {} if zero is None else zero
+                elif convert is not None:
+                    value[index] = convert(item)
+                else:
+                    raise _Mismatch(_kind(item), item_type)
+            return unknown
+
+        return decode
+
+    def _map(self, node: Node, values: Node) -> Decoder:
+        expected, walk, convert, _, value_type = self._field(values, optional=False)
+        go_type, zero = node.go_type, ZEROES.get(values.type)
+
+        def decode(value: JSONObject) -> list[str] | None:
+            if value.__class__ is not dict:
+                raise _Mismatch(_kind(value), go_type)
+            unknown: list[str] | None = None
+            for key, item in value.items():
+                if item.__class__ is expected:
+                    found = walk(item) if walk is not None else None
+                    if found:
+                        unknown = (unknown or []) + [f"{key}{_joined(path)}" for path in found]
+                elif item is None:
+                    value[key] = {} if zero is None else zero
+                elif convert is not None:
+                    value[key] = convert(item)
+                else:
+                    raise _Mismatch(_kind(item), value_type)
+            return unknown
+
+        return decode
+
+    def _custom(self, node: Node) -> Decoder:
+        """Prunes only: what a custom kind's values are is for its validation to say."""
+        children = {key: self.decoder(child) for key, child in node.properties.items()}
+        typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
+        values = self.decoder(node.values) if node.values is not None else None
+        items = self.decoder(node.items) if node.items is not None else None
+        free = _OBJECT_FIELDS - children.keys() if node.embedded else frozenset[str]()
+        return _custom_decoder(children, values, items, free, typed, preserve=node.preserve)
+
+
+def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
+    def decode(value: JSONObject) -> list[str] | None:
+        if value.__class__ is not dict:
+            raise _Mismatch(_kind(value), go_type)
+        unknown: list[str] | None = None
+        dropped: list[str] | None = None
+        key = ""
+        try:
+            for key, item in value.items():
+                field = fields.get(key)
+                if field is None:
+                    unknown = [*(unknown or ()), key]
+                    dropped = [*(dropped or ()), key]
+                    continue
+                expected, walk, convert, empty_is_absent, field_type = field
+                if item.__class__ is expected:
+                    if empty_is_absent and not item:
+                        dropped = [*(dropped or ()), key]
+                    elif walk is not None and (found := walk(item)):
+                        unknown = (unknown or []) + [f"{key}{_joined(path)}" for path in found]
+                elif item is None:
+                    dropped = [*(dropped or ()), key]
+                elif convert is not None:
+                    value[key] = convert(item)
+                else:
+                    raise _Mismatch(_kind(item), field_type)
+        except _Mismatch as error:
+            error.struct = error.struct or go_type
+            error.fields.append(key)
+            raise
+        if dropped is not None:
+            for key in dropped:
+                del value[key]
+        return unknown
+
+    return decode
+
+
+def _custom_decoder(
+    children: dict[str, Decoder],
+    values: Decoder | None,
+    items: Decoder | None,
+    free: frozenset[str],
+    typed: frozenset[str],
+    *,
+    preserve: bool,
+) -> Decoder:
+    def decode(value: Any) -> list[str] | None:
+        unknown: list[str] = []
+        if value.__class__ is dict:
+            dropped: list[str] = []
+            for key, item in value.items():
+                walk = children.get(key, values)
+                if walk is None:
+                    if not preserve and key not in free:
+                        dropped.append(key)
+                elif (item.__class__ is dict or item.__class__ is list or key in typed) and (found := walk(item)):
+                    unknown += [f"{key}{_joined(path)}" for path in found]
+            for key in dropped:
+                del value[key]
+            unknown += dropped
+        elif value.__class__ is list and items is not None:
+            for index, item in enumerate(value):
+                if (item.__class__ is dict or item.__class__ is list) and (found := items(item)):
+                    unknown += [f"[{index}]{_joined(path)}" for path in found]
+        return unknown or None
+
+    return decode
+
+
+def _zero_is_absent(node: Node) -> bool:
+    """Whether a zero that was sent makes way: for nothing, or for the default."""
+    return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
+
+
+def _joined(path: str) -> str:
+    return path if path.startswith("[") else f".{path}"
+
+
+def _leave(value: Any) -> None:
+    """The decoder of what has no fields to know."""
+
+
+def _kind(value: object) -> str:
+    """What Go's decoder calls a value that does not fit."""
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "null"
+
+
+def _ranged(go_type: str) -> Decoder:
+    low, high = _RANGES.get(go_type, _RANGES["int64"])
+
+    def check(value: int) -> None:
+        if not low <= value <= high:
+            raise _Mismatch(f"number {value}", go_type)
+
+    return check
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _number(value: Any) -> Any:
+    if value.__class__ is int or value.__class__ is float:
+        return value
+    raise _Mismatch(_kind(value), "float64")
+
+
+def _quantity(value: Any) -> str:
+    if value.__class__ is int or value.__class__ is float:
+        return _canonical_quantity(str(value))
+    return _canonical_quantity(value if value.__class__ is str else "")
+
+
+@lru_cache(maxsize=1024)  # a cluster has few different quantities
+def _canonical_quantity(text: str) -> str:
+    try:
+        return str(Quantity.parse(text))
+    except ValueError as error:
+        raise _Malformed(str(error)) from None
+
+
+def _int_or_string(value: Any) -> int | str:
+    if value.__class__ is int:
+        low, high = _RANGES["int32"]
+        if low <= value <= high:
+            return int(value)
+        raise _Malformed(f"json: cannot unmarshal number {value} into Go value of type int32")
+    if value.__class__ is str:
+        return str(value)
+    raise _Malformed(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
+
+
+def _time(value: Any) -> str:
+    return _canonical_time(_text(value))
+
+
+@lru_cache(maxsize=1024)  # the same times come with every update of an object
+def _canonical_time(text: str) -> str:
+    try:
+        return time.format(time.parse(text))
+    except ValueError:
+        raise _Malformed(
+            f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
+        ) from None
+
+
+def _micro_time(value: Any) -> str:
+    text = _text(value)
+    try:
+        return time.format_micro(time.parse(text))
+    except ValueError:
+        raise _Malformed(
+            f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{text}" as "2006"'
+        ) from None
+
+
+def _duration(value: Any) -> str:
+    text = _text(value)
+    try:
+        return time.format_duration(time.parse_duration(text))
+    except ValueError as error:
+        raise _Malformed(str(error)) from None
+
+
+def _bytes(value: Any) -> str:
+    text = _text(value)
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except (ValueError, binascii.Error):
+        bad = next((i for i, each in enumerate(text) if not (each.isalnum() or each in "+/=")), len(text))
+        raise _Malformed(f"illegal base64 data at input byte {bad}") from None
+    return text
+
+
+def _text(value: Any) -> str:
+    if value.__class__ is str:
+        return str(value)
+    raise _Malformed(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+
+
+_CONVERTERS: Final[dict[Special, _Converter]] = {
+    "bytes": _bytes,
+    "duration": _duration,
+    "int-or-string": _int_or_string,
+    "micro-time": _micro_time,
+    "quantity": _quantity,
+    "time": _time,
+}

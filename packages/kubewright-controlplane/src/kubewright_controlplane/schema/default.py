@@ -1,0 +1,131 @@
+"""Defaults: what a document does not say, its schema does.
+
+A defaulter fills one node's value in place. Only the parts of a schema that can change something are walked: in a
+built-in kind those with a default (or a zero that Go writes in any case) somewhere below; in a custom kind those that
+may hold a null, too, because a null that its schema does not allow is taken for an absent field.
+
+Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from kubewright.machinery.json import is_array, is_object
+from kubewright_controlplane.schema.node import NO_DEFAULT, Node, fallback
+
+Defaulter: TypeAlias = Callable[[Any], None]
+
+
+def compile_defaulter(root: Node) -> Defaulter:
+    """The defaulter of a whole document."""
+    return _Compiler().defaulter(root) or _leave
+
+
+def copied(value: Any) -> Any:
+    """A copy of a JSON value, which its new owner may change."""
+    if is_object(value):
+        return {key: copied(item) for key, item in value.items()}
+    if is_array(value):
+        return [copied(item) for item in value]
+    return value
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self._needed: dict[int, bool] = {}
+        self._structs: dict[int, Defaulter] = {}
+
+    def defaulter(self, node: Node) -> Defaulter | None:
+        """The defaulter of an object or array; None when it would never change anything."""
+        if not self._is_needed(node):
+            return None
+        if node.builtin:
+            return self._builtin(node)
+        return self._custom(node)
+
+    def _is_needed(self, node: Node) -> bool:
+        """Whether there is a default below `node`, or a null that may not stay."""
+        known = self._needed.get(id(node))
+        if known is None:
+            self._needed[id(node)] = True  # for a schema that contains itself
+            below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
+            known = any(
+                fallback(each) is not NO_DEFAULT or not each.nullable or self._is_needed(each) for each in below
+            )
+            self._needed[id(node)] = known
+        return known
+
+    def _builtin(self, node: Node) -> Defaulter:
+        inner = node.items or node.values
+        if inner is None:
+            return self._struct(node)
+        each = self.defaulter(inner) or _leave
+
+        def default(value: Any) -> None:
+            for item in value if value.__class__ is list else value.values():
+                each(item)
+
+        return default
+
+    def _struct(self, node: Node) -> Defaulter:
+        known = self._structs.get(id(node.properties))
+        if known is not None:
+            return known
+        fallbacks = [(key, fallback(child)) for key, child in node.properties.items()]
+        absent = [(key, value) for key, value in fallbacks if value is not NO_DEFAULT]
+        children: list[tuple[str, Defaulter]] = []
+
+        def default(value: Any) -> None:
+            for key, missing in absent:
+                if key not in value:
+                    value[key] = copied(missing)
+            for key, walk in children:
+                if key in value:
+                    walk(value[key])
+
+        self._structs[id(node.properties)] = default
+        children += [(key, walk) for key, child in node.properties.items() if (walk := self.defaulter(child))]
+        return default
+
+    def _custom(self, node: Node) -> Defaulter:
+        absent = [(key, child.default) for key, child in node.properties.items() if child.default is not NO_DEFAULT]
+        children = {key: self.defaulter(child) for key, child in node.properties.items()}
+        values = self.defaulter(node.values) if node.values is not None else None
+        items = self.defaulter(node.items) if node.items is not None else None
+
+        def default(value: Any) -> None:
+            if value.__class__ is dict:
+                if None in value.values():
+                    _settle_nulls(value, node)
+                for key, missing in absent:
+                    if key not in value:
+                        value[key] = copied(missing)
+                for key, item in value.items():
+                    if (item.__class__ is dict or item.__class__ is list) and (walk := children.get(key, values)):
+                        walk(item)
+            elif value.__class__ is list and node.items is not None:
+                for index, item in enumerate(value):
+                    if item is None and not node.items.nullable and node.items.default is not NO_DEFAULT:
+                        value[index] = copied(node.items.default)
+                    elif items is not None:
+                        items(value[index])
+
+        return default
+
+
+def _settle_nulls(value: dict[str, Any], node: Node) -> None:
+    """Drop the nulls that the schema does not allow; what has a default gets it afterwards, as an absent field does."""
+    for key in [key for key, item in value.items() if item is None]:
+        child = node.child(key)
+        if child is None or child.nullable:
+            continue
+        if key not in node.properties and child.default is not NO_DEFAULT:
+            value[key] = copied(child.default)
+        else:
+            del value[key]
+
+
+def _leave(value: Any) -> None:
+    """The defaulter of a schema that has nothing to fill in."""

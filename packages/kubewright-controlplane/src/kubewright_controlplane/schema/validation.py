@@ -1,0 +1,120 @@
+"""Is a document of a custom kind what its schema says, and what not: in the words of the API server.
+
+Values are checked first, then embedded objects, then that lists which are sets or maps hold nothing twice, then rules.
+On an update, a fault in a value that the old object had just so is not told (ratcheting, KEP-4008).
+
+Follows k8s.io/apiextensions-apiserver/pkg/apiserver/validation and pkg/registry/customresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kubewright.machinery import json as jsons
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_controlplane.schema import embedded
+from kubewright_controlplane.schema import uniqueness
+from kubewright_controlplane.schema.constraints import compile_check
+from kubewright_controlplane.schema.faults import NOWHERE, Faults
+from kubewright_controlplane.schema.node import Node
+from kubewright_controlplane.schema.path import Path, links
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.schema.cel.rules import Rules
+
+Validator: TypeAlias = Callable[[JSONObject, JSONObject | None], list[FieldError]]
+
+_BLOCKING: Final = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+"""Faults after which rules are not checked: their values are not what the rules were compiled for."""
+_UNCHECKED: Final = invalid(
+    NOWHERE,
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+def compile_validator(root: Node) -> Validator:
+    """The validator of a whole document."""
+    check = compile_check(root.spec)
+    embedded_faults = embedded.compile_check(root)
+    duplicates = uniqueness.compile_check(root)
+    rules = _rules(root)
+
+    def validate(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
+        found: Faults = []
+        check(obj, None, found)
+        if found and old is not None:
+            found = [(path, fault) for path, fault in found if not _had_it(path, obj, old, root)]
+        faults = [fault for _, fault in found]
+        if embedded_faults is not None:
+            embedded_faults(obj, None, faults)
+        if duplicates is not None and (old is None or not duplicates(old)):
+            faults += duplicates(obj)
+        if rules is not None:
+            blocked = any(fault.reason in _BLOCKING for fault in faults)
+            faults += [_UNCHECKED] if blocked else rules.check(obj, old)
+        return faults
+
+    return validate
+
+
+def _rules(root: Node) -> Rules | None:
+    """The rules of a schema. Most have none; the engine is loaded for those that do."""
+    if not _has_rules(root.spec):
+        return None
+    from kubewright_controlplane.schema.cel.rules import compile_rules
+
+    return compile_rules(root, root=True)
+
+
+def _has_rules(spec: JSONObject) -> bool:
+    if spec.get("x-kubernetes-validations"):
+        return True
+    properties: JSONObject = spec.get("properties") or {}
+    below = [*properties.values(), spec.get("items"), spec.get("additionalProperties")]
+    return any(_has_rules(each) for each in below if is_object(each))
+
+
+def _had_it(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
+    """Whether the value at `path`, or one around it, stands in the old object unchanged.
+
+    Fields of objects are matched by name, items of a list by its keys where it is a map, and otherwise not at all.
+    """
+    if jsons.equal(obj, old):
+        return True
+    for depth, link in enumerate(links(path)):
+        if isinstance(link, int):
+            old = _same_item(obj[link], old, node)
+            node = node.items if node is not None else None
+        else:
+            name = link if isinstance(link, str) else link[0]
+            if depth == 0 and name in ("apiVersion", "kind"):
+                return False
+            old = old.get(name) if is_object(old) else None
+            node = node.child(name) if node is not None else None
+            link = name
+        obj = obj[link]
+        if old is None:
+            return False
+        if jsons.equal(obj, old):
+            return True
+    return False
+
+
+def _same_item(item: Any, old: Any, node: Node | None) -> Any:
+    """The item of the old list that has the same keys; None when the list is no map or there is none."""
+    if node is None or node.list_type != "map" or not is_array(old) or not is_object(item):
+        return None
+    keys = [item.get(key) for key in node.list_keys]
+    return next((each for each in old if is_object(each) and [each.get(key) for key in node.list_keys] == keys), None)

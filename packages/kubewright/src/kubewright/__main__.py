@@ -1,0 +1,5 @@
+"""`python -m kubewright` is the command `kubewright`."""
+
+from kubewright_cli.main import main
+
+main()

@@ -1,0 +1,303 @@
+"""Brings the changes of one kind from the server, for as long as it runs, whatever happens to the connection.
+
+It lists once, as a stream of what is there (`sendInitialEvents`) or in pages from a server that has no such streams,
+and watches from there on. A stream ends often: by its time limit, a restart of the server, a proxy. Then it goes on
+from the last resource version it has seen, and nothing is lost.
+
+Guarantees
+    Changes are handed on in the order in which the server made them.
+    What was deleted while there was no stream, and is past the server's memory of changes (410 Gone), is found: the
+    new list replaces the old one as a whole. No failure ends it. It waits after each, for twice as long each time up
+    to `Backoff.limit` and with a part left to chance, and no less than the server asks for (Retry-After). A stream may
+    be quiet until the time is over for which it was asked: no server has to send bookmarks. One that does not end then
+    is given up for a new one. An object that can't be read is reported and skipped.
+
+Follows client-go's tools/cache Reflector and
+https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from kubewright.cache._entry import Entry, EntryDecoder, ObjectKey
+from kubewright.cache._recovery import Recovery
+from kubewright.client._client import Client
+from kubewright.client._lists import raw_pages
+from kubewright.client._rest import Query
+from kubewright.client._watch import Bookmark, RawEvent
+from kubewright.machinery.errors import (
+    APIError,
+    BadRequest,
+    DecodeError,
+    Gone,
+    Invalid,
+    KubewrightError,
+)
+from kubewright._runtime.log import get_logger
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
+
+STREAM_SECONDS: Final = (120, 240)
+"""How long a stream is asked to last: a time in between, so that those of many clients do not end together. Short,
+since it is the end of a stream that tells one on which nothing happens from one that is dead.
+"""
+
+SLACK: Final = 30.0
+"""Seconds by which a stream may overrun what was asked."""
+
+QUIET: Final = 60.0
+"""Seconds of a stream without any news after which it is asked whether the server knows where to go on."""
+
+PAGE_SIZE: Final = 500
+
+MANY: Final = 1000
+"""Objects of a kind above which it is worth while to pack their documents, and to take their list in large pieces."""
+
+BREATH: Final = 0.005
+"""Seconds between two looks at a long list: the server sends each object by itself, and a quarter of the CPU that the
+list costs would go into waking up for each.
+"""
+
+LARGE: Final = 2048
+"""Bytes of a document that is packed when it comes by itself: of a smaller one, which may soon change again, packing
+costs more than it saves. Of a list all are.
+"""
+
+_log = get_logger("kubewright.cache")
+
+
+Change: TypeAlias = tuple[bool, Entry[T]]
+"""One event: whether the object was deleted, and what it is now or was at the end."""
+
+
+class Sink(Protocol[T]):
+    """Where a reflector brings what it gets."""
+
+    def __len__(self) -> int:
+        """How many objects are held."""
+        ...
+
+    def known(self, key: ObjectKey, /) -> Entry[T] | None:
+        """What is held under a key."""
+        ...
+
+    def listing(self) -> None:
+        """A list is about to be asked for."""
+        ...
+
+    def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
+        """This is all there is at a resource version: what else is held is gone."""
+        ...
+
+    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
+        """These happened, in this order; nothing else did up to `version`."""
+        ...
+
+    def connected(self) -> None:
+        """The last attempt went well."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """The last attempt did not; there will be another."""
+        ...
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one kind, or the part of it at `path` that `selection` gives, into a sink."""
+
+    def __init__(
+        self, client: Client, kind: type[T], sink: Sink[T], *, path: str, selection: Query, decoder: EntryDecoder[T]
+    ) -> None:
+        self._rest = client.rest
+        self._clock = client.clock
+        self._endpoint = client.endpoint(kind)
+        self._sink = sink
+        self._path = path
+        self._selection = selection
+        self._decoder = decoder
+        self._recovery = Recovery()
+        self._version: int | None = None
+        """Where to go on; None when all has to be listed first."""
+        self._listing: dict[ObjectKey, Entry[T]] | None = None
+        """What has come of a list that is not complete."""
+        self._streams_lists = True
+        self._progressed = False
+        self._quiet = False
+        """Whether nothing new came on the last stream, which lasted."""
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            started = self._clock.monotonic()
+            self._progressed = False
+            failure: Exception | None = None
+            try:
+                await self._follow()
+            except KubewrightError as error:
+                failure = error
+            except Exception as error:  # noqa: BLE001 - a watch that ends would leave everyone who relies on it blind
+                _log.exception("A watch failed unexpectedly", resource=self._endpoint.resource)
+                failure = error
+            lasted = self._clock.monotonic() - started
+            self._quiet = lasted > QUIET and not self._progressed
+            await self._recover(failure, lasted)
+
+    async def _follow(self) -> None:
+        """List if need be, then watch until the stream ends."""
+        if self._quiet and await self._was_put_back():
+            self._version = None
+        if self._version is None and self._streams_lists:
+            try:
+                await self._watch()
+            except (BadRequest, Invalid) as error:
+                if self._version is not None:
+                    raise
+                _log.info(
+                    "Listed in pages: the server streams no lists", resource=self._endpoint.resource, error=str(error)
+                )
+                self._streams_lists = False
+            else:
+                return
+        if self._version is None:
+            await self._list()
+        await self._watch()
+
+    async def _was_put_back(self) -> bool:
+        """Whether the server has not reached the version that we are at.
+
+        One that was put back to an older state says nothing to who asks for what comes after such a version; of a list
+        that must not be older it says that there is none.
+        """
+        if self._version is None:
+            return False
+        not_older = {"limit": "1", "resourceVersion": str(self._version), "resourceVersionMatch": "NotOlderThan"}
+        try:
+            await self._rest.request(
+                "GET", self._path, {**self._selection, **not_older}, accept=self._endpoint.accept_list
+            )
+        except APIError as error:  # whatever else it is, the watch will tell
+            return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
+        return False
+
+    async def _recover(self, failure: Exception | None, lasted: float) -> None:
+        """Get over the end of a stream."""
+        delay, relist = self._recovery.step(failure, progressed=self._progressed, lasted=lasted)
+        if relist:
+            self._version = None
+        if failure is not None:
+            self._sink.failed(failure)
+            level = logging.WARNING if delay else logging.INFO
+            _log.log(
+                level,
+                "Cannot follow a kind: trying again",
+                resource=self._endpoint.resource,
+                error=str(failure),
+                seconds=round(delay, 1),
+            )
+        await self._clock.sleep(delay)
+
+    async def _list(self) -> None:
+        """All there is, in pages; from the start and in one piece when the server lost the snapshot on the way."""
+        try:
+            await self._list_pages(PAGE_SIZE)
+        except Gone:
+            await self._list_pages(0)
+
+    async def _list_pages(self, limit: int) -> None:
+        listing = self._listing = {}
+        version = ""
+        self._sink.listing()
+        async for page in raw_pages(
+            self._rest, self._path, self._selection, limit=limit, accept=self._endpoint.accept_list
+        ):
+            listing.update((entry.key, entry) for entry in filter(None, map(self._entry, page.items or ())))
+            version = page.resource_version
+        self._complete(listing, int(version))
+
+    async def _watch(self) -> None:
+        """One stream; all that there is comes first on it when there is no version to go on from."""
+        seconds = random.uniform(*STREAM_SECONDS)
+        query = {
+            **self._selection,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": f"{seconds:.0f}",
+            "resourceVersion": None if self._version is None else str(self._version),
+        }
+        self._listing = None
+        if self._version is None:
+            self._listing = {}
+            self._sink.listing()
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        longest = seconds + SLACK
+        deadline = self._clock.monotonic() + longest
+        stream = self._rest.watch(self._path, query, accept=self._endpoint.accept, silence=longest)
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                if self._listing is None:
+                    self._sink.connected()
+                self._take(batch)
+                if self._listing is not None and len(self._listing) >= MANY:
+                    await self._clock.sleep(BREATH)
+                if self._clock.monotonic() > deadline:
+                    break
+        if self._listing is not None:
+            self._streams_lists = False
+
+    def _take(self, batch: list[RawEvent]) -> None:
+        """Hand on what came together, in one go."""
+        changes: list[Change[T]] = []
+        try:
+            for event in batch:
+                if event.type == "BOOKMARK":
+                    self._mark(event.bookmark())
+                elif event.type == "ERROR":
+                    raise event.error()
+                elif (entry := self._entry(event.object)) is not None:
+                    deleted = event.type == "DELETED"
+                    if self._listing is None:
+                        changes.append((deleted, entry))
+                        self._advance(entry.resource_version)
+                    elif deleted:
+                        self._listing.pop(entry.key, None)
+                    else:
+                        self._listing[entry.key] = entry
+        finally:
+            if self._version is not None:
+                self._sink.apply(changes, self._version)
+
+    def _mark(self, bookmark: Bookmark) -> None:
+        version = int(bookmark.resource_version)
+        if self._listing is None:
+            self._advance(version)
+        elif bookmark.initial_events_end:
+            self._complete(self._listing, version)
+
+    def _advance(self, version: int) -> None:
+        self._progressed = self._progressed or version != self._version
+        self._version = version
+
+    def _complete(self, listed: Mapping[ObjectKey, Entry[T]], version: int) -> None:
+        self._version = version
+        self._listing = None
+        self._sink.replace(listed, version)
+        self._sink.connected()
+
+    def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
+        """The entry of a document; None if it can't be read."""
+        if self._listing is None:
+            pack = memoryview(raw).nbytes >= LARGE and len(self._sink) >= MANY
+        else:
+            pack = max(len(self._sink), len(self._listing)) >= MANY
+        try:
+            return self._decoder.decode(raw, self._sink.known, pack=pack)
+        except DecodeError as error:
+            _log.warning("Object skipped: it cannot be read", resource=self._endpoint.resource, error=str(error))
+            return None

@@ -1,0 +1,109 @@
+"""Kinds without a class of their own: their metadata alone, or the whole as plain JSON.
+
+Both are classes made at run time for a kind that was found out, so that client, cache and controllers take them as they
+take any other:
+
+    Foo = await RESTMapper(client).kind("example.com/v1", "Foo")
+    foo = await client.get(Foo, "one", namespace="d")
+    foo["spec"]["size"] += 1
+
+    Pods = PartialObjectMetadata.of(Pod)    # watching these costs a tenth of watching Pods
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import new_class
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import JSONObject, read_object
+from kubewright.models import APIResource, Object, field
+from kubewright.models import codec
+
+T = TypeVar("T", bound=Object)
+
+
+class PartialObjectMetadata(Object):
+    """The metadata of an object of some kind: what the server sends when it is asked for no more.
+
+    `PartialObjectMetadata.of(Deployment)` is the class to read, watch, patch and delete Deployments by. Nothing can be
+    created, updated or applied by it: what it lacks would be lost.
+    """
+
+    @classmethod
+    def of(cls, kind: type[Object] | APIResource) -> type[PartialObjectMetadata]:
+        """The metadata-only class of a kind."""
+        api = kind if isinstance(kind, APIResource) else kind.__api__
+        return _derive(cls, api)
+
+
+class Unstructured(Object):
+    """An object of a kind that is known only by name. All but its metadata is plain JSON: `obj["spec"]["size"]`."""
+
+    content: JSONObject = field(default_factory=dict[str, Any], name="/content")
+    """The document without apiVersion, kind and metadata. (Its name as a field is one that no document has.)"""
+
+    @classmethod
+    def of(cls, api: APIResource) -> type[Unstructured]:
+        """The class of a kind. `RESTMapper.kind` finds out the resource by itself."""
+        return _derive(cls, api)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.content[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.content[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.content[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.content
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.content)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The top-level field `key` of the document, or `default`."""
+        return self.content.get(key, default)
+
+
+def decode_object(kind: type[T], data: bytes) -> T:
+    """Read an object of any kind, with a class of its own or without. Raises DecodeError."""
+    if issubclass(kind, Unstructured):
+        obj = codec.decode(kind, data)
+        obj.content = _decode_content(data)
+        return obj
+    return codec.decode(kind, data)
+
+
+def encode_object(obj: Object, *, update: bool = False) -> bytes:
+    """Write an object for a create or an apply; for an `update`, with what its class does not know kept."""
+    if isinstance(obj, Unstructured):
+        api = obj.__api__
+        document = {"apiVersion": api.api_version, "kind": api.kind, "metadata": obj.metadata, **obj.content}
+        return msgspec.json.encode(document)
+    if isinstance(obj, PartialObjectMetadata):
+        raise ConfigError(
+            f'{obj.kind} "{obj.metadata.name}": only its metadata is here, so it can be patched and deleted but not '
+            f"written; read it as {obj.kind} to do that"
+        )
+    return codec.encode_update(obj) if update else codec.encode(obj)
+
+
+def _derive(base: type[T], api: APIResource) -> type[T]:
+    derived: type[T] = new_class(api.kind, (base,), exec_body=lambda body: body.update(__module__=base.__module__))
+    # Set afterwards: a class that is made with it insists on that kind in the document, and an object that is sent as
+    # its metadata alone is of kind PartialObjectMetadata there.
+    derived.__api__ = api
+    return derived
+
+
+def _decode_content(data: bytes) -> JSONObject:
+    content = read_object(data)
+    for known in ("apiVersion", "kind", "metadata"):
+        content.pop(known, None)
+    return content

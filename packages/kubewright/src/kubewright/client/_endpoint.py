@@ -1,0 +1,73 @@
+"""Where the objects of a kind are served, and in what form they are asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client._rest import JSON
+from kubewright.machinery.errors import ConfigError
+from kubewright.models import Object
+
+_AS_METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_AS_METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+_needs_no_quoting: Final = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
+"""Nearly every name is so; asking costs a fifth of quoting."""
+
+_MANY: Final = 1024
+"""Namespaces whose path is remembered."""
+
+
+class Endpoint:
+    """The URLs of one kind. Made once a kind and client; a path is what is known of its namespace and a name.
+
+    Refuses what could only reach something else: a namespaced object without a namespace, a cluster-scoped one with.
+    """
+
+    __slots__ = ("_places", "_plural", "_root", "accept", "accept_list", "api", "resource")
+
+    def __init__(self, kind: type[Object]) -> None:
+        self.api = kind.__api__
+        self.resource: str = self.api.gvr.qualified_resource
+        """As RBAC and messages name it: `deployments.apps`."""
+        metadata_only = issubclass(kind, PartialObjectMetadata)
+        self.accept = _AS_METADATA if metadata_only else JSON
+        self.accept_list = _AS_METADATA_LIST if metadata_only else JSON
+        self._root = self.api.group_version.path
+        self._plural = self.api.plural
+        self._places: dict[str | None, str] = {}
+
+    def collection(self, namespace: str | None) -> str:
+        """The objects of one namespace, or of all when it is None."""
+        if not namespace:
+            return f"{self._root}/{self._plural}"
+        if not self.api.namespaced:
+            raise ConfigError(f"{self.api.kind} is cluster-scoped: leave out namespace= ({namespace!r} was given)")
+        return f"{self._root}/namespaces/{quote(namespace, safe='')}/{self._plural}"
+
+    def place(self, namespace: str | None) -> str:
+        """Where one object is to be created: like `collection`, but of exactly one namespace when the kind has them."""
+        place = self._places.get(namespace)
+        if place is None:
+            if self.api.namespaced and not namespace:
+                raise ConfigError(f"{self.api.kind} is namespaced: give namespace=")
+            if len(self._places) >= _MANY:
+                self._places.clear()
+            place = self._places[namespace] = self.collection(namespace)
+        return place
+
+    def item(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
+        """One object, or a subresource of it."""
+        if not name:
+            raise ConfigError(f"{self.api.kind}: a name is needed to say which one is meant")
+        place = self._places.get(namespace) or self.place(namespace)
+        path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+    def subresource(self, path: str) -> str:
+        """Which subresource one of these paths leads to; empty for the object itself."""
+        parts = path.removeprefix(self._root).split("/")[1:]  # namespaces, <namespace>, deployments, <name>, status
+        return "/".join(parts[4 if self.api.namespaced else 2 :])

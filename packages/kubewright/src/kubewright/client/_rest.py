@@ -1,0 +1,164 @@
+"""Requests to an API server in terms of paths and bytes: what the typed client and the cache's reflectors stand on.
+
+Adds to a transport what every request to an API server needs: the query, headers, the errors that its answers stand
+for, and its warnings. Knows no types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, TypeAlias
+from urllib.parse import quote_plus
+
+import msgspec
+
+from kubewright.client._transport import Transport
+from kubewright.client._warnings import WarningHandler, parse_warnings
+from kubewright.client._watch import EventDecoder, RawEvent
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import APIError, Status, StatusDetails, from_status
+from kubewright.machinery.json import read_object
+
+JSON: Final = "application/json"
+ANY: Final = "*/*"
+
+_SHOWN: Final = 500
+"""Characters of an answer that is no Status which its error shows."""
+
+Query: TypeAlias = Mapping[str, str | None]
+"""Parameters of a request; one that is None or empty is left out."""
+
+
+class RESTClient:
+    """Sends requests to one API server."""
+
+    def __init__(self, transport: Transport, *, user_agent: str, on_warning: WarningHandler) -> None:
+        self.transport = transport
+        self.user_agent = user_agent
+        self.on_warning = on_warning
+
+    async def close(self) -> None:
+        """Close the transport, and with it every connection."""
+        await self.transport.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        *,
+        body: bytes = b"",
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout: float | None = None,
+    ) -> bytes:
+        """The body of a good answer; the APIError that any other stands for."""
+        request = self._compose(method, path, query, body, content_type, accept)
+        response = await self.transport.send(request, timeout=timeout)
+        data = response.body
+        if not isinstance(data, bytes):
+            data = await response.read()
+        if response.status >= 300:
+            raise error_of(request, response, data)
+        if "warning" in response.headers:
+            self._warn(response)
+        return data
+
+    async def watch(
+        self, path: str, query: Query, *, accept: str = JSON, silence: float | None = None
+    ) -> AsyncGenerator[list[RawEvent], None]:
+        """The events of a watch, those that came together in one list, until the server ends the stream.
+
+        The first list is empty: the server has accepted the watch.
+        `silence` is the longest wait for more, in seconds; past it the stream is given up with DeadlineExceeded.
+        """
+        request = self._compose("GET", path, {**query, "watch": "true"}, b"", JSON, accept)
+        response = await self._begin(request, silence)
+        try:
+            yield []
+            decoder = EventDecoder()
+            if isinstance(response.body, bytes):
+                yield decoder.feed(response.body)
+                return
+            async for chunk in response.body:
+                events = decoder.feed(chunk)
+                if events:
+                    yield events
+        finally:
+            await response.aclose()
+
+    async def stream(self, path: str, query: Query, *, accept: str) -> AsyncGenerator[bytes, None]:
+        """The body of a good answer, in chunks as they come, however long they take; the APIError of any other."""
+        response = await self._begin(self._compose("GET", path, query, b"", JSON, accept), None)
+        try:
+            if isinstance(response.body, bytes):
+                yield response.body
+                return
+            async for chunk in response.body:
+                yield chunk
+        finally:
+            await response.aclose()
+
+    async def _begin(self, request: Request, silence: float | None) -> Response:
+        """The good answer to a request, whose body is still to come; it is the caller's to close."""
+        response = await self.transport.send(request, timeout=silence, stream=True)
+        try:
+            if response.status >= 300:
+                raise error_of(request, response, await response.read())
+            self._warn(response)
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    def _compose(
+        self, method: str, path: str, query: Query | None, body: bytes, content_type: str, accept: str
+    ) -> Request:
+        headers = {"accept": accept, "user-agent": self.user_agent}
+        if body:
+            headers["content-type"] = content_type
+        if query and (text := _encoded(tuple(query.items()))):
+            path = f"{path}?{text}"
+        return Request(method, path, headers, body)
+
+    def _warn(self, response: Response) -> None:
+        for text in parse_warnings(response.headers.get("warning", "")):
+            self.on_warning(text)
+
+
+@lru_cache(maxsize=64)
+def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
+    """As it stands in a URL. A program's writes have the same few."""
+    return "&".join(f"{key}={quote_plus(value)}" for key, value in query if value)
+
+
+def error_of(request: Request, response: Response, data: bytes) -> APIError:
+    """The error that an answer stands for: of the Status in it, or of its code and text when there is none."""
+    status = _status(data)
+    if status is None:
+        status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_shown(data)}")
+    details = status.details or StatusDetails()
+    if response.status == 404 and not details.name:
+        text = (
+            "the server has no such resource; is its CustomResourceDefinition installed, and this version of it served?"
+        )
+        status = replace(status, message=f"{request.method} {request.path}: {text}")
+    seconds = response.headers.get("retry-after", "")
+    if seconds.isdigit() and not details.retry_after_seconds:
+        status = replace(status, details=replace(details, retry_after_seconds=int(seconds)))
+    return from_status(status)
+
+
+def _status(data: bytes) -> Status | None:
+    try:
+        found = read_object(data)
+    except msgspec.MsgspecError:
+        return None
+    return Status.from_dict(found) if found.get("kind") == "Status" else None
+
+
+def _shown(data: bytes) -> str:
+    text = data.decode("utf-8", "replace").strip()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,48 @@
+"""Turns events into reconciles: work queue, sources, predicates, handlers, controller."""
+
+import sys
+from types import ModuleType
+
+from kubewright.controllers._context import Context
+from kubewright.controllers._controller import Controller, ReconcileFunction, Reconciler, Watch, controller
+from kubewright.controllers._events import EventRecorder
+from kubewright.controllers._fuse import DeleteFuse
+from kubewright.controllers._handlers import MapFunction
+from kubewright.controllers._ownership import is_controlled_by, set_controller_reference
+from kubewright.controllers._queue import Backoff, QueueClosed, WorkQueue
+from kubewright.controllers._ratelimit import RateLimit
+from kubewright.controllers._reconcile import Request, Result
+from kubewright.controllers.sources import Channel, Every, Polling, Source
+
+__all__ = [
+    "Backoff",
+    "Channel",
+    "Context",
+    "Controller",
+    "DeleteFuse",
+    "EventRecorder",
+    "Every",
+    "MapFunction",
+    "Polling",
+    "QueueClosed",
+    "RateLimit",
+    "ReconcileFunction",
+    "Reconciler",
+    "Request",
+    "Result",
+    "Source",
+    "Watch",
+    "WorkQueue",
+    "controller",
+    "is_controlled_by",
+    "set_controller_reference",
+]
+
+
+class _Package(ModuleType):
+    """Makes `from kubewright import controller` good for the decorator, also when this package is loaded already."""
+
+    __call__ = staticmethod(controller)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,189 @@
+"""What a reconciler is handed: the object, and the means to bring the world in line with it."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from kubewright.cache._client import CachedClient
+from kubewright.client._client import Propagation
+from kubewright.client._lists import Labels, ObjectList
+from kubewright.client._patch import Patch
+from kubewright.controllers._events import EventRecorder
+from kubewright.controllers._guardedpatch import guarded_patch, test
+from kubewright.controllers._ownership import is_controlled_by, set_controller_reference
+from kubewright.controllers._reconcile import Request
+from kubewright.controllers._statuspatch import status_patch
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright._runtime.log import StructuredLogger
+from kubewright.models import Object, Struct
+from kubewright.models._values import encode
+
+T = TypeVar("T", bound=Object)
+U = TypeVar("U", bound=Object)
+
+
+class Context(Generic[T]):
+    """One reconcile of one object.
+
+    Reads come from the cache and see what this process wrote. A namespace that is not given is the object's own, for
+    kinds that have namespaces.
+    """
+
+    __slots__ = (
+        "_kind", "_logger", "_object", "_owns", "_status", "_version", "attempt", "client", "events", "is_last_attempt",
+        "request",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kind: type[T],
+        request: Request,
+        obj: T | None,
+        *,
+        attempt: int,
+        is_last_attempt: bool,
+        owns: frozenset[type[Object]],
+        client: CachedClient,
+        events: EventRecorder,
+        logger: StructuredLogger,
+    ) -> None:
+        self.request = request
+        """The name of the object, also when it is gone."""
+        self.attempt = attempt
+        """1 for a first try; one more for each failure in a row before it."""
+        self.is_last_attempt = is_last_attempt
+        """A failure of this one is not tried again (`Backoff.attempts`): the time to say so in the status."""
+        self.client = client
+        """For what the methods here do not cover."""
+        self.events = events
+        """For what the users of the object should read: `kubectl describe` shows it."""
+        self._kind = kind
+        self._object = obj
+        self._owns = owns
+        self._logger = logger
+        self._version = obj.metadata.resource_version if obj is not None else ""
+        """Of the object as it was read, or as the last write of its status left it."""
+        self._status = b"null"
+        """As the server has it; the object's own may be changed by whoever holds the object."""
+        if "status" in kind.__api__.subresources and obj is not None:
+            self._status = encode(getattr(obj, "status", None))
+
+    @property
+    def log(self) -> StructuredLogger:
+        """Carries the controller's and the object's name."""
+        return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
+
+    @property
+    def clock(self) -> Clock:
+        """The Manager's, which a test may move: ask `ctx.clock.now()` for the time."""
+        return self.client.clock
+
+    @property
+    def object(self) -> T:
+        """The object, fresh from the cache and the caller's own. Raises NotFound when it is gone (see `gone`)."""
+        if self._object is None:
+            raise NotFound(f'{self._kind.__api__.kind} "{self.request}" is gone; look at ctx.gone first')
+        return self._object
+
+    @property
+    def gone(self) -> bool:
+        """The object does not exist any more. Only seen by controllers with `deleted=True`."""
+        return self._object is None
+
+    async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
+        """The object of that name. Raises NotFound."""
+        return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
+
+    async def find(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
+        """The object of that name, or None."""
+        return await self.client.find(kind, name, namespace=self._namespace(kind, namespace))
+
+    async def list(
+        self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
+    ) -> ObjectList[U]:
+        """The objects of a kind that match. With `owned`, those alone whose controlling owner is this object.
+
+        `namespace=""` is every namespace.
+        """
+        owner = self.object.metadata.uid if owned else None
+        found = await self.client.list(kind, namespace=self._namespace(kind, namespace), labels=labels, owner=owner)
+        if owned:
+            found.items = [each for each in found.items if is_controlled_by(each, self.object)]
+        return found
+
+    async def create(self, obj: U) -> U:
+        """Create `obj`. Of a kind in `owns`, it gets this object as its owner. Raises AlreadyExists, Invalid."""
+        self._adopt(obj)
+        return await self.client.create(obj)
+
+    async def apply(self, obj: U) -> U:
+        """Bring `obj` about: create it if need be, set its fields, remove those that are no longer stated.
+
+        Server-side apply with force; gives the object as it then is. Of a kind in `owns`, it gets this object as its
+        controlling owner.
+
+        What would change nothing is not sent; see `CachedClient` for what that can tell.
+        """
+        self._adopt(obj)
+        return await self.client.apply(obj)
+
+    async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
+        """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
+        return await self.client.patch(target, patch, subresource=subresource)
+
+    async def delete(
+        self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
+    ) -> None:
+        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
+
+        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
+        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
+        read, of which only the name is known.
+        """
+        kind, meta = target.__api__.kind, target.metadata
+        if not meta.uid:
+            raise ConfigError(
+                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes that '
+                f"one; ctx.client.delete({kind}, name, namespace=...) deletes whatever has the name"
+            )
+        version = meta.resource_version if if_unchanged else None
+        try:
+            await self.client.delete(target, resource_version=version, propagation=propagation)
+        except NotFound:
+            return
+
+    async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
+        """Make `status` the object's status. Sends what differs, and nothing when nothing does.
+
+        The status as a whole is this controller's: a field that is left out of it is removed. Written is that object's
+        status and no namesake's made since. With `if_unchanged` it is not written over an object that anybody has
+        written since it was read: for a status that records what is done, which nobody may set back from an old view.
+        Raises NotFound when the object went away, Conflict when there is a namesake now or something that was not seen
+        is in the way, Invalid, ConfigError for a kind that has no status subresource.
+        """
+        if "status" not in self._kind.__api__.subresources:
+            raise ConfigError(
+                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; the "
+                "status of any other kind is changed by a patch"
+            )
+        wanted = encode(status)
+        if wanted == self._status:
+            return
+        changes = status_patch(self._kind, self._status, wanted)
+        if if_unchanged:
+            changes.insert(0, test("/metadata/resourceVersion", self._version))
+        written = await guarded_patch(self.client, self.object, changes, subresource="status")
+        self._status, self._version = wanted, written.metadata.resource_version
+
+    def _adopt(self, obj: Object) -> None:
+        meta = obj.metadata
+        if not meta.namespace and self.request.namespace and obj.__api__.namespaced:
+            meta.namespace = self.request.namespace
+        if type(obj) in self._owns:
+            set_controller_reference(self.object, obj)
+
+    def _namespace(self, kind: type[Object], given: str | None) -> str | None:
+        if given is not None or not kind.__api__.namespaced:
+            return given or None
+        return self.request.namespace

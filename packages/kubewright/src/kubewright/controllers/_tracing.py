@@ -1,0 +1,130 @@
+"""OpenTelemetry spans from the event to the write. Needs the extra `otel`; loaded when a Manager is given a provider.
+
+    webserver                     from the first event that asked for the reconcile to its end
+    ├── queued                    until a worker took it
+    └── reconcile                 the reconciler, with its outcome
+        └── PATCH deployments     each write, until its answer
+
+Attributes: `kubewright.controllers`, `k8s.namespace.name`, `kubewright.object`, `kubewright.attempt` and
+`kubewright.causes`, `kubewright.outcome` of `reconcile`, `http.request.method` and `url.path` of writes. Spans that a
+reconciler makes itself are children of `reconcile`. The API server is told of the span that a request belongs to
+(`kubewright.client._tracing`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kubewright.cache._cache import Cache
+from kubewright.client._client import Client
+from kubewright.client._rest import JSON, Query
+from kubewright.controllers._attempt import Attempt
+from kubewright.controllers._fuse import Fuse
+from kubewright.controllers._guard import GuardedClient
+from kubewright.controllers._hotloop import HotLoops
+from kubewright.controllers._outcome import Outcome
+from kubewright.controllers._rbac import Undeclared
+from kubewright.controllers._reconcile import Request
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import JSONObject
+from kubewright.models import Object
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+T = TypeVar("T", bound=Object)
+
+_SCOPE: Final = "kubewright"
+
+
+class Tracing:
+    """The spans of one controller."""
+
+    def __init__(self, provider: TracerProvider, controller: str) -> None:
+        """Raises ConfigError when OpenTelemetry is not installed."""
+        try:
+            from opentelemetry import trace
+        except ImportError as error:
+            raise ConfigError("tracing needs OpenTelemetry: pip install 'kubewright[otel]'") from error
+        self._trace = trace
+        self._tracer = provider.get_tracer(_SCOPE)
+        self._controller = controller
+        self._asked: dict[Request, int] = {}
+
+    def asked(self, request: Request) -> None:
+        """An event asks for a reconcile of `request`."""
+        if request not in self._asked:
+            self._asked[request] = time.time_ns()
+
+    @contextmanager
+    def attempt(self, attempt: Attempt) -> Generator[None]:
+        """The spans around one reconcile."""
+        taken = time.time_ns()
+        asked = self._asked.pop(attempt.request, taken)
+        root = self._tracer.start_span(self._controller, start_time=asked, attributes=self._attributes(attempt))
+        within = self._trace.set_span_in_context(root)
+        self._tracer.start_span("queued", context=within, start_time=asked).end(taken)
+        try:
+            with self._tracer.start_as_current_span(
+                "reconcile", context=within, record_exception=False, set_status_on_exception=False
+            ):
+                yield
+        finally:
+            root.end()
+
+    def ended(self, outcome: Outcome, error: BaseException | None) -> None:
+        """What became of the reconcile that runs."""
+        span = self._trace.get_current_span()
+        span.set_attribute("kubewright.outcome", outcome.value)
+        if outcome is Outcome.ERROR and error is not None:
+            span.record_exception(error)
+            span.set_status(self._trace.StatusCode.ERROR, str(error))
+
+    @contextmanager
+    def write(self, kind: type[Object], method: str, path: str) -> Generator[None]:
+        """The span of one write."""
+        attributes = {"http.request.method": method, "url.path": path}
+        with self._tracer.start_as_current_span(f"{method} {kind.__api__.plural}", attributes=attributes):
+            yield
+
+    def _attributes(self, attempt: Attempt) -> dict[str, str | int]:
+        request = attempt.request
+        attributes: dict[str, str | int] = {
+            "kubewright.controllers": self._controller,
+            "kubewright.object": request.name,
+            "kubewright.attempt": attempt.number,
+        }
+        if request.namespace:
+            attributes["k8s.namespace.name"] = request.namespace
+        if attempt.shown_causes:
+            attributes["kubewright.causes"] = attempt.shown_causes
+        return attributes
+
+
+class TracedClient(GuardedClient):
+    """A GuardedClient whose writes are spans."""
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        undeclared: Undeclared,
+        loops: HotLoops,
+        fuse: Fuse | None,
+        tracing: Tracing,
+    ) -> None:
+        super().__init__(client, cache, undeclared, loops, fuse)
+        self._tracing = tracing
+
+    async def _write(
+        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
+    ) -> T:
+        with self._tracing.write(kind, method, path):
+            return await super()._write(kind, method, path, query, body, content_type)
+
+    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
+        with self._tracing.write(kind, "DELETE", self.endpoint(kind).item(name, namespace)):
+            return await super()._delete(kind, name, namespace, options)

@@ -1,0 +1,366 @@
+"""One connection to a server: its requests are queued as they come and answered in order by one task.
+
+There is one task for the life of the connection, not one a request. All time-outs are one deadline that moves: idle,
+half a request, a client that does not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from email.utils import formatdate
+from functools import lru_cache
+from typing import NoReturn, cast
+
+from kubewright.http import wire
+from kubewright.http.deadline import Deadline
+from kubewright.http.message import Handler, Request, Response, Tunnel
+from kubewright.http.request_parser import Limits, Refused, RequestParser
+from kubewright.http.stream import Pipe, PipeBroken
+from kubewright.http.tls import close_once, peer_of, trim_buffer
+from kubewright._runtime.log import get_logger
+
+_log = get_logger("kubewright.http")
+
+_PIPELINE = 16
+"""Requests of one connection that may wait for their turn; with more, reading stops."""
+_WRITE_BUFFER = 64 << 10
+_LINGER = 1.0
+"""Seconds in which a refused client may go on sending, so that it gets to read the answer instead of a reset."""
+_COALESCED = 64 << 10
+"""A body up to this size is copied behind its head, which is cheaper than a second write."""
+_UNREAD = 256 << 10
+"""Bytes for a tunnel that may wait for it; with more, reading stops."""
+_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "date"})
+"""Headers that are the connection's to set, not the handler's."""
+
+
+class ServerConnection(asyncio.Protocol):
+    """The connection of one client. `siblings` is the server's set of open ones."""
+
+    ended: asyncio.Task[None]
+    """Done when the last answer is written or the client is gone, and the handler has come to its end."""
+
+    def __init__(self, handler: Handler, limits: Limits, siblings: set[ServerConnection]) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._siblings = siblings
+        self._queue: deque[Request | Refused] = deque()
+        self._arrival: asyncio.Future[None] | None = None
+        """What the task waits on for a request."""
+        self._drain: asyncio.Future[None] | None = None
+        """What the task waits on for the client to read."""
+        self._invitation = False
+        """A client waits for `100 Continue` behind an answer that is still being made."""
+        self._writable = True
+        self._reading = True
+        self._streaming = False
+        self._incoming: Pipe | None = None
+        """What comes for a tunnel."""
+        self._lost = False
+        self._finishing = False
+        """Nothing is read any more; what is in the queue is answered, then the connection closes."""
+
+    # Told by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_WRITE_BUFFER)
+        trim_buffer(transport)
+        self._peer = peer_of(transport)
+        self._parser = RequestParser(self._limits, self._peer, self._enqueue, self._invite)
+        loop = asyncio.get_running_loop()
+        self._deadline = Deadline(loop, self._expire)
+        self._siblings.add(self)
+        self.ended = loop.create_task(self._serve())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        self._siblings.discard(self)
+        self._deadline.cancel()
+        self.ended.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        if self._drain is not None and not self._drain.done():
+            self._drain.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        if self._incoming is not None:
+            self._take(self._incoming, data)
+            return
+        if self._finishing:
+            return
+        parser = self._parser
+        had_begun = parser.partial
+        try:
+            parser.feed(data)
+        except Refused as refusal:
+            self._refuse(refusal)
+            return
+        if self._arrival is not None and parser.partial and not had_begun:
+            self._deadline.set(self._limits.read_timeout)
+        if len(self._queue) > _PIPELINE or parser.held is not None:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        if not self._reading and not self._lost:
+            self._reading = True
+            self._transport.resume_reading()
+
+    def _expire(self) -> None:
+        if self._arrival is not None and self._parser.partial:
+            self._refuse(Refused(408, f"the request was not complete within {self._limits.read_timeout:g} s"))
+        else:
+            self._transport.abort()
+
+    # Told by the server.
+
+    def finish(self) -> None:
+        """Answer what has been asked, end a stream, then close."""
+        self._finishing = True
+        if self._arrival is not None and not self._queue:
+            close_once(self._transport)
+        elif self._streaming:
+            self.ended.cancel()
+
+    def abort(self) -> None:
+        """Cut the connection, and cancel what its client asked for."""
+        self._transport.abort()
+
+    # From the parser to the task.
+
+    def _enqueue(self, entry: Request | Refused) -> None:
+        self._queue.append(entry)
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _refuse(self, refusal: Refused) -> None:
+        _log.info("Request refused", peer=self._peer.address, status=refusal.status, error=str(refusal))
+        self._finishing = True
+        self._enqueue(refusal)
+
+    def _invite(self) -> None:
+        self._invitation = True
+        if self._arrival is not None and not self._queue:
+            self._send_invitation()
+
+    def _send_invitation(self) -> None:
+        self._invitation = False
+        if self._parser.partial:
+            self._transport.write(wire.CONTINUE)
+
+    async def _serve(self) -> None:
+        try:
+            while True:
+                if not self._queue:
+                    if self._is_last:
+                        break
+                    await self._await_request()
+                entry = self._queue.popleft()
+                if isinstance(entry, Refused):
+                    refusal = _plain(entry.status, str(entry))
+                    self._write_whole("", refusal, _own_lines(refusal))
+                    await self._linger()
+                await self._answer(entry)
+                if self._parser.held is not None and not self._finishing:
+                    self._resume()
+        except Exception:  # noqa: BLE001 - nobody awaits this task; its client must not wait for ever
+            _log.exception("A connection failed", peer=self._peer.address)
+            self._transport.abort()
+        finally:
+            # What is still to be flushed may take as long as a client may not read.
+            if not self._lost:
+                self._deadline.set(self._limits.write_timeout)
+                close_once(self._transport)
+
+    def _resume(self) -> None:
+        try:
+            self._parser.resume()
+        except Refused as refusal:
+            self._refuse(refusal)
+
+    async def _await_request(self) -> None:
+        if self._invitation:
+            self._send_invitation()
+        self._go_on_reading()
+        limits = self._limits
+        self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
+        self._arrival = asyncio.get_running_loop().create_future()
+        try:
+            await self._arrival
+        finally:
+            self._arrival = None
+        self._deadline.set(None)
+
+    async def _linger(self) -> NoReturn:
+        self._deadline.set(_LINGER)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("the connection's end cancels what waits here")
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            response = await self._handler(request)
+            own = _own_lines(response)
+        except asyncio.CancelledError:
+            if self.ended.cancelling():
+                raise
+            _log.exception("The handler was cancelled from within", method=request.method, target=request.target)
+            response, own = _failed()
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets a 500
+            _log.exception("The handler failed", method=request.method, target=request.target)
+            response, own = _failed()
+        if response.tunnel is not None:
+            await self._tunnel(request, response.tunnel, own)
+        elif isinstance(response.body, bytes):
+            self._write_whole(request.method, response, own)
+            if not self._writable:
+                await self._drained()
+        elif request.method == "HEAD" or wire.bodiless(response.status):
+            await response.aclose()
+            self._transport.write(self._head(response, own, ""))
+        else:
+            await self._write_stream(request, response, own, response.body)
+
+    # Tunnels.
+
+    async def _tunnel(self, request: Request, speak: Callable[[Tunnel], Awaitable[None]], own: str) -> None:
+        """Hand the connection over; it is used for nothing else after that."""
+        self._finishing = self._streaming = True
+        self._incoming = incoming = Pipe(on_take=self._go_on_reading)
+        if self._parser.held:
+            incoming.write(self._parser.held)
+        self._transport.write(wire.encode(f"{wire.status_line(101)}{own}connection: Upgrade\r\n\r\n"))
+        self._go_on_reading()
+        try:
+            await speak(_Tunnel(incoming, self._write_tunnelled))
+        except asyncio.CancelledError:
+            if self._lost:
+                raise
+            self.ended.uncancel()  # the server closes
+        except Exception:  # noqa: BLE001 - whatever it is, the connection ends
+            _log.exception("The tunnel failed", method=request.method, target=request.target)
+            self._transport.abort()
+
+    def _take(self, incoming: Pipe, data: bytes) -> None:
+        incoming.write(data)
+        if incoming.size > _UNREAD:
+            self._stop_reading()
+
+    async def _write_tunnelled(self, data: bytes) -> None:
+        self._transport.write(data)
+        if not self._writable:
+            await self._drained()
+
+    # Writing.
+
+    @property
+    def _is_last(self) -> bool:
+        """Whether the connection closes when what was taken from the queue is answered."""
+        return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
+
+    def _head(self, response: Response, own: str, framing: str) -> bytes:
+        last = "connection: close\r\n" if self._is_last else ""
+        date = _http_date(int(time.time()))
+        return wire.encode(f"{wire.status_line(response.status)}{own}date: {date}\r\n{framing}{last}\r\n")
+
+    def _write_whole(self, method: str, response: Response, own: str) -> None:
+        body = response.body
+        assert isinstance(body, bytes)
+        if wire.bodiless(response.status):
+            self._transport.write(self._head(response, own, ""))
+            return
+        head = self._head(response, own, f"content-length: {len(body)}\r\n")
+        if method == "HEAD":
+            self._transport.write(head)
+        elif len(body) <= _COALESCED:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+
+    async def _write_stream(self, request: Request, response: Response, own: str, body: AsyncIterator[bytes]) -> None:
+        chunked = not self._parser.old
+        write = self._transport.write
+        write(self._head(response, own, "transfer-encoding: chunked\r\n" if chunked else ""))
+        self._streaming = True
+        try:
+            if not self._finishing:
+                async for piece in body:
+                    if piece:
+                        write(wire.chunk(piece) if chunked else piece)
+                        if not self._writable:
+                            await self._drained()
+        except asyncio.CancelledError:
+            if self._lost or not self._finishing:
+                raise
+            self.ended.uncancel()  # the server closes: to the client it is an orderly end
+        except PipeBroken as error:
+            _log.warning(
+                "Stream cut", method=request.method, target=request.target, peer=self._peer.address, error=str(error)
+            )
+            self._transport.abort()
+            return
+        except Exception:  # noqa: BLE001 - whatever it is, the client must see that the answer was cut
+            _log.exception("The stream failed", method=request.method, target=request.target)
+            self._transport.abort()
+            return
+        finally:
+            self._streaming = False
+            await response.aclose()
+        if chunked:
+            write(wire.LAST_CHUNK)
+
+    async def _drained(self) -> None:
+        """Return when the client has read; the deadline cuts one that does not."""
+        self._deadline.set(self._limits.write_timeout)
+        self._drain = asyncio.get_running_loop().create_future()
+        try:
+            await self._drain
+        finally:
+            self._drain = None
+        self._deadline.set(None)
+
+
+class _Tunnel:
+    """See `Tunnel`."""
+
+    def __init__(self, incoming: Pipe, write: Callable[[bytes], Awaitable[None]]) -> None:
+        self._incoming = incoming
+        self._write = write
+
+    async def read(self) -> bytes:
+        return await anext(self._incoming)
+
+    async def write(self, data: bytes) -> None:
+        await self._write(data)
+
+
+def _own_lines(response: Response) -> str:
+    """The headers that the handler set. ValueError when they cannot be sent."""
+    return wire.lines([pair for pair in response.headers.items() if pair[0] not in _FRAMING])
+
+
+def _plain(status: int, why: str) -> Response:
+    return Response.plain(status, f"{why}\n")
+
+
+def _failed() -> tuple[Response, str]:
+    response = _plain(500, "internal server error")
+    return response, _own_lines(response)
+
+
+@lru_cache(maxsize=1)
+def _http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)

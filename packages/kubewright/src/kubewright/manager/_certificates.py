@@ -1,0 +1,126 @@
+"""The certificate of a manager's own HTTPS server: from files that may be renewed, or made here.
+
+Files are looked at on each handshake: a certificate that was renewed (by cert-manager, say) is shown from the next
+connection on, and one that can't be read leaves the last good one in place. A certificate that is made here is signed
+by itself, valid for a year, and new with each start: whoever connects can't check it, as with kubebuilder's default.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from kubewright.machinery.errors import ConfigError
+from kubewright._runtime.log import get_logger
+
+_LIFETIME: Final = timedelta(days=365)
+_BACKDATED: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Files with a certificate chain and its private key, in PEM."""
+
+    certificate: Path
+    key: Path
+
+
+def server_context(certificate: Certificate | None, on_read: Callable[[], None]) -> ssl.SSLContext:
+    """TLS for a server with that certificate, or with one made here; `on_read` is called each time files are read.
+
+    Raises ConfigError when the files can't be used, or there are none and `cryptography` is not installed.
+    """
+    if certificate is None:
+        return _self_signed()
+    files = _Files(certificate, on_read)
+    context = files.context
+
+    def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        connection.context = files.fresh()
+
+    context.sni_callback = choose
+    return context
+
+
+class _Files:
+    """The context of the certificate as it now is in its files."""
+
+    def __init__(self, certificate: Certificate, on_read: Callable[[], None]) -> None:
+        self._certificate = certificate
+        self._on_read = on_read
+        self._log = get_logger("kubewright.manager._certificates")
+        try:
+            self._state = self._look()
+            self.context = _context(certificate)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"certificate {certificate.certificate} with key {certificate.key}: {error}; give a certificate and "
+                f"its key in PEM (--metrics-cert-path, --metrics-cert-name, --metrics-cert-key), or neither"
+            ) from error
+        on_read()
+
+    def fresh(self) -> ssl.SSLContext:
+        try:
+            state = self._look()
+            if state != self._state:
+                self.context = _context(self._certificate)
+                self._state = state
+                self._on_read()
+                self._log.info("Certificate read anew", file=str(self._certificate.certificate))
+        except (OSError, ssl.SSLError) as error:  # between the writing of two files they do not match
+            self._log.warning(
+                "Certificate not read", file=str(self._certificate.certificate), error=str(error) or repr(error)
+            )
+        return self.context
+
+    def _look(self) -> tuple[tuple[int, int], ...]:
+        found = (os.stat(path) for path in (self._certificate.certificate, self._certificate.key))
+        return tuple((each.st_mtime_ns, each.st_ino) for each in found)
+
+
+def _context(certificate: Certificate) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate.certificate, certificate.key)
+    return context
+
+
+def _self_signed() -> ssl.SSLContext:
+    from tempfile import TemporaryDirectory
+
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError as error:
+        raise ConfigError(
+            "metrics over HTTPS need a certificate: give one with --metrics-cert-path, or install what makes one, "
+            "pip install 'kubewright[tls]'"
+        ) from error
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    with TemporaryDirectory(prefix="kubewright-") as folder:  # ssl reads keys from files alone
+        made = Certificate(Path(folder, "tls.crt"), Path(folder, "tls.key"))
+        made.key.touch(mode=0o600)
+        made.key.write_bytes(private)
+        made.certificate.write_bytes(signed.public_bytes(pem))
+        return _context(made)

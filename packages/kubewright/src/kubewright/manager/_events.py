@@ -1,0 +1,229 @@
+"""Writes Events (events.k8s.io/v1): what reconcilers tell the users of objects.
+
+Guarantees
+    Recording neither waits nor fails: an Event is put down in memory, and one task writes them in their order.
+    The same Event again is not another object but a higher count in its series, and that is written once a minute. A
+    series that was quiet for `SERIES_ENDS` seconds is over; the same Event after that is a new one.
+    Memory is bounded: what comes while `BACKLOG` Events wait is dropped, which is counted, and logged while it happens;
+    a series is forgotten when as many others were seen since.
+Not guaranteed
+    That an Event arrives: one that the server refuses is logged and dropped.
+
+Follows client-go's tools/events. Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from kubewright.apis.events.v1 import Event, EventSeries
+from kubewright.client._client import Client
+from kubewright.client._patch import MergePatch
+from kubewright.client._references import reference_to
+from kubewright.machinery import time
+from kubewright.machinery.errors import APIError, KubewrightError, NotFound
+from kubewright._runtime.log import get_logger
+from kubewright.models import Object
+from kubewright.models._meta import MicroTime, ObjectMeta
+
+BACKLOG: Final = 10_000
+"""Events that may wait to be written: some of each of some thousand objects, which are 1.3 kB each."""
+SERIES_INTERVAL: Final = 60.0
+"""Seconds between two writes of one series."""
+SERIES_ENDS: Final = 360.0
+"""Seconds without the Event after which its series is over, as in client-go."""
+_TELL_DROPPED: Final = 10.0
+"""Seconds in which what is dropped becomes one line of the log."""
+_MAX_NOTE: Final = 1024
+"""Bytes of a note that the API server accepts."""
+_MAX_BASE: Final = 236
+"""Bytes that a name leaves for its first part."""
+_FLUSH: Final = 2.0
+"""Seconds for what waits when the manager stops."""
+
+EventType = Literal["Normal", "Warning"]
+Fate: TypeAlias = Literal["written", "refused", "dropped"]
+"""What became of an Event, or of what a series had to add: on the server, not taken by it, or too many at once."""
+
+
+class _Key(NamedTuple):
+    """What makes two Events the same."""
+
+    uid: str
+    type: EventType
+    reason: str
+    action: str
+    note: str
+    related: str
+
+
+class _Series:
+    """One Event and how often it occurred."""
+
+    __slots__ = ("about", "count", "event", "last", "name", "seen_at", "waiting", "written", "written_at")
+
+    def __init__(self, about: str, event: Event) -> None:
+        self.about = about
+        """Name of the object that the Event regards."""
+        self.event = event
+        self.count = 0
+        self.last: MicroTime | None = None
+        self.seen_at = 0.0
+        self.name = ""
+        """Of the object on the server; empty before it is written."""
+        self.written = 0
+        """The count that the server knows."""
+        self.written_at = 0.0
+        self.waiting = False
+
+
+class EventWriter:
+    """An `EventRecorder` that writes what it is told. `run` does the writing, until cancelled."""
+
+    def __init__(
+        self, client: Client, controller: str, instance: str, *, count: Callable[[Fate], None] = lambda fate: None
+    ) -> None:
+        """`controller` and `instance` say who reports: the program, and which process of it. `count` is called with
+        what became of each.
+        """
+        self._client = client
+        self._controller = controller
+        self._instance = instance
+        self._count = count
+        self._clock = client.clock
+        self._log = get_logger("kubewright.manager._events")
+        self._known: OrderedDict[_Key, _Series] = OrderedDict()
+        """In the order in which they were seen last."""
+        self._backlog: deque[_Series] = deque()
+        self._arrived = asyncio.Event()
+        self._dropped = 0
+        """Not told of yet."""
+
+    def normal(
+        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
+    ) -> None:
+        self._record("Normal", regarding, reason, note, action, related)
+
+    def warning(
+        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
+    ) -> None:
+        self._record("Warning", regarding, reason, note, action, related)
+
+    async def run(self) -> None:
+        """Write what is recorded. Cancelled, it writes what waits, for a moment."""
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._write_backlog()
+        except asyncio.CancelledError:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FLUSH):
+                    await self._write_backlog()
+            self._tell_dropped()
+            raise
+
+    def _record(
+        self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
+    ) -> None:
+        key = _Key(regarding.metadata.uid, type, reason, action, note, related.metadata.uid if related else "")
+        now = self._clock.monotonic()
+        self._forget(now)
+        series = self._known.get(key)
+        if series is None:
+            event = self._event(type, regarding, reason, note, action, related)
+            series = self._known[key] = _Series(regarding.metadata.name, event)
+        else:
+            self._known.move_to_end(key)
+        series.count += 1
+        series.last, series.seen_at = MicroTime.of(self._clock.now()), now
+        if series.waiting:
+            return
+        if len(self._backlog) >= BACKLOG:
+            self._drop()
+            return
+        series.waiting = True
+        if series.written > 1 and (left := series.written_at + SERIES_INTERVAL - now) > 0:
+            self._clock.call_later(left, lambda: self._put(series))
+        else:
+            self._put(series)
+
+    def _forget(self, now: float) -> None:
+        """Of what is known, the series that are over, and of too many those that were quiet for longest."""
+        while self._known and (len(self._known) > BACKLOG or now - self._longest_quiet.seen_at > SERIES_ENDS):
+            self._known.popitem(last=False)
+
+    @property
+    def _longest_quiet(self) -> _Series:
+        return next(iter(self._known.values()))
+
+    def _drop(self) -> None:
+        self._count("dropped")
+        if not self._dropped:
+            self._clock.call_later(_TELL_DROPPED, self._tell_dropped)
+        self._dropped += 1
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            self._log.warning("Events dropped, since too many came at once", count=self._dropped)
+            self._dropped = 0
+
+    def _put(self, series: _Series) -> None:
+        self._backlog.append(series)
+        self._arrived.set()
+
+    async def _write_backlog(self) -> None:
+        while self._backlog:
+            series = self._backlog.popleft()
+            series.waiting = False
+            try:
+                await self._write(series)
+            except KubewrightError as error:
+                level = logging.DEBUG if _goes_with_its_namespace(error) else logging.WARNING
+                self._log.log(level, "Event not written", reason=series.event.reason, error=str(error))
+                self._count("refused")
+            else:
+                self._count("written")
+        self._arrived.clear()
+
+    async def _write(self, series: _Series) -> None:
+        count, series.written_at = series.count, self._clock.monotonic()
+        if series.name:
+            observed = time.format_micro(series.last) if series.last else None
+            patch = MergePatch({"series": {"count": count, "lastObservedTime": observed}})
+            namespace = series.event.metadata.namespace
+            try:
+                await self._client.patch(Event, patch, name=series.name, namespace=namespace)
+            except NotFound:  # the server forgets Events after an hour
+                series.name = ""
+        if not series.name:
+            series.event.metadata.name = f"{series.about[:_MAX_BASE]}.{uuid.uuid4().hex[:16]}"
+            series.event.event_time = series.last
+            series.event.series = EventSeries(count=count, last_observed_time=series.last) if count > 1 else None
+            series.name = (await self._client.create(series.event)).metadata.name
+        series.written = count
+
+    def _event(
+        self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
+    ) -> Event:
+        return Event(
+            metadata=ObjectMeta(namespace=regarding.metadata.namespace or "default"),
+            type=type,
+            reason=reason,
+            action=action,
+            note=note.encode()[:_MAX_NOTE].decode("utf-8", "ignore"),
+            regarding=reference_to(regarding),
+            related=reference_to(related) if related else None,
+            reporting_controller=self._controller,
+            reporting_instance=self._instance[-128:],
+        )
+
+
+def _goes_with_its_namespace(error: KubewrightError) -> bool:
+    """Nothing but its namespace can be missing to an Event that is created."""
+    return isinstance(error, NotFound) or (isinstance(error, APIError) and error.namespace_is_ending)

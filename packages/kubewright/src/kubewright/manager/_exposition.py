@@ -1,0 +1,179 @@
+"""The metrics of a manager as Prometheus reads them. Imported at the first scrape: prometheus-client takes a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from kubewright.controllers._outcome import Failure
+
+if TYPE_CHECKING:
+    from kubewright.cache._informer import Informer
+    from kubewright.manager._metrics import ControllerMetrics, Histogram, Metrics
+
+_Values: TypeAlias = "dict[str, tuple[str, Callable[[ControllerMetrics], float]]]"
+"""By the name of a family: what it says, and its number of a controller."""
+_Histograms: TypeAlias = "dict[str, tuple[str, Callable[[ControllerMetrics], Histogram]]]"
+
+
+def families(metrics: Metrics) -> Iterator[Metric]:
+    """One family for each name of controller-runtime's that applies."""
+    controllers = list(metrics.controllers.values())
+    yield from _reconciles(controllers)
+    yield from _queues(controllers)
+    yield from _own(controllers)
+    yield from _caches(list(metrics.cache or ()))
+    requests = CounterMetricFamily(
+        "rest_client_requests", "Number of HTTP requests, by status code, method and host.",
+        labels=("code", "method", "host"),
+    )  # fmt: skip
+    for labels, count in metrics.requests.items():
+        requests.add_metric(labels, count)
+    yield requests
+    events = CounterMetricFamily("kubewright_events", "Number of Events, by what became of them.", labels=("result",))
+    for fate, count in metrics.events.items():
+        events.add_metric((fate,), count)
+    yield events
+    read = CounterMetricFamily("certwatcher_read_certificate", "Number of times a certificate was read.")
+    read.add_metric((), metrics.certificates_read)
+    yield read
+    if metrics.leading is not None:
+        leading = GaugeMetricFamily("leader_election_master_status", "1 while this process leads.", labels=("name",))
+        leading.add_metric((metrics.name,), float(metrics.leading))
+        yield leading
+
+
+def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    prefix, labels = "controller_runtime_", ("controller",)
+    total = CounterMetricFamily(
+        f"{prefix}reconcile", "Number of reconciles, by how they ended.", labels=("controller", "result")
+    )
+    for each in controllers:
+        for outcome, count in each.outcomes.items():
+            total.add_metric((each.name, outcome.value), count)
+    yield total
+    counters: _Values = {
+        "reconcile_errors": ("Number of reconciles that failed.", lambda each: sum(each.failures.values())),
+        "terminal_reconcile_errors": (
+            "Number of reconciles that failed for good.",
+            lambda each: each.failures[Failure.TERMINAL],
+        ),
+        "reconcile_panics": (
+            "Number of reconciles that failed by a mistake in the code.",
+            lambda each: each.failures[Failure.MISTAKE],
+        ),
+        "reconcile_timeouts": (
+            "Number of reconciles that took too long.",
+            lambda each: each.failures[Failure.TIMEOUT],
+        ),
+    }
+    yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
+    gauges: _Values = {
+        "max_concurrent_reconciles": ("How many reconciles may run at once.", lambda each: each.workers),
+        "active_workers": ("How many reconciles run.", lambda each: len(_in_hand(each))),
+    }
+    yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
+    histograms: _Histograms = {
+        "reconcile_time_seconds": ("Seconds a reconcile took.", lambda each: each.reconcile_seconds)
+    }
+    yield from _distributions(prefix, labels, histograms, controllers)
+
+
+def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    prefix, labels = "workqueue_", ("name", "controller")
+    counters: _Values = {
+        "adds": ("Number of requests asked for.", lambda each: each.adds),
+        "retries": ("Number of requests that came again after a failure.", lambda each: each.retries),
+    }
+    yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
+    gauges: _Values = {
+        "depth": ("Requests that are due and wait.", lambda each: each.queue.depth if each.queue else 0),
+        "unfinished_work_seconds": ("Seconds of work in hand, added up.", lambda each: sum(_in_hand(each))),
+        "longest_running_processor_seconds": (
+            "Seconds that the longest work in hand has taken.",
+            lambda each: max(_in_hand(each), default=0.0),
+        ),
+    }
+    yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
+    histograms: _Histograms = {
+        "queue_duration_seconds": ("Seconds a request waited after it was due.", lambda each: each.queue_seconds),
+        "work_duration_seconds": ("Seconds a request was worked on.", lambda each: each.work_seconds),
+    }
+    yield from _distributions(prefix, labels, histograms, controllers)
+
+
+def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    """What controller-runtime does not count."""
+    prefix, labels = "kubewright_", ("controller",)
+    causes = CounterMetricFamily(
+        f"{prefix}reconcile_causes",
+        "Number of events that asked for a reconcile.",
+        labels=("controller", "kind", "event"),
+    )
+    for each in controllers:
+        for kind, counts in each.events.items():
+            for event, count in counts.items():
+                causes.add_metric((each.name, kind, event), count)
+    yield causes
+    counters: _Values = {
+        "hot_loops": ("Times that a field was found to be written again and again.", lambda each: each.hot_loops),
+        "stopped_deletes": ("Deletes not sent since the fuse had blown.", lambda each: each.stopped_deletes),
+    }
+    yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
+    gauges: _Values = {"paused_objects": ("Objects that are paused now.", lambda each: each.paused_objects)}
+    yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
+
+
+def _numbers(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    prefix: str,
+    labels: tuple[str, ...],
+    values: _Values,
+    controllers: list[ControllerMetrics],
+) -> Iterator[Metric]:
+    """A family for each name, with a number of each controller, whose name is the value of every label."""
+    for name, (text, value_of) in values.items():
+        metric = family(prefix + name, text, labels=labels)
+        for each in controllers:
+            metric.add_metric([each.name] * len(labels), value_of(each))
+        yield metric
+
+
+def _distributions(
+    prefix: str, labels: tuple[str, ...], histograms: _Histograms, controllers: list[ControllerMetrics]
+) -> Iterator[Metric]:
+    """The same with a histogram of each controller."""
+    for name, (text, histogram_of) in histograms.items():
+        metric = HistogramMetricFamily(prefix + name, text, labels=labels)
+        for each in controllers:
+            histogram = histogram_of(each)
+            metric.add_metric([each.name] * len(labels), histogram.buckets(), histogram.sum)
+        yield metric
+
+
+def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
+    gauges: dict[str, tuple[str, Callable[[Informer[Any]], int]]] = {
+        "objects": ("Objects in the cache.", lambda each: len(each.store)),
+        "bytes": ("Bytes of the objects in the cache, as they are kept.", lambda each: each.store.size),
+        "synced": ("1 once the first list is complete.", lambda each: int(each.synced)),
+        "watching": ("1 while the list or watch goes well.", lambda each: int(each.last_error is None)),
+    }
+    for name, (text, value_of) in gauges.items():
+        gauge = GaugeMetricFamily(f"kubewright_cache_{name}", text, labels=("resource",))
+        for resource, values in _by_resource(informers, value_of).items():
+            gauge.add_metric((resource,), min(values) if name in ("synced", "watching") else sum(values))
+        yield gauge
+
+
+def _by_resource(informers: list[Informer[Any]], value_of: Callable[[Informer[Any]], int]) -> dict[str, list[int]]:
+    """One resource can have several informers: of its versions, and of its metadata alone."""
+    values: dict[str, list[int]] = {}
+    for each in informers:
+        values.setdefault(each.resource, []).append(value_of(each))
+    return values
+
+
+def _in_hand(each: ControllerMetrics) -> list[float]:
+    return list(each.queue.in_hand()) if each.queue else []

@@ -1,0 +1,167 @@
+"""Counts of what a manager does, under controller-runtime's names, so that its dashboards show them.
+
+What is counted are plain numbers of one event loop; they become Prometheus metrics when they are asked for. Metrics of
+one's own are registered in `Metrics.registry` with prometheus-client's classes.
+
+Names: controller-runtime's pkg/internal/controller/metrics, pkg/metrics/workqueue.go, client-go's rest_client metrics.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from kubewright.cache._entry import EventType
+from kubewright.controllers._observer import ControllerObserver
+from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers._queue import WorkQueue
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+    from kubewright.cache._cache import Cache
+    from kubewright.manager._events import Fate
+
+_QUEUE_BUCKETS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
+_RECONCILE_BUCKETS: Final = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
+    1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0,
+    60.0,
+)  # fmt: skip
+
+
+class Histogram:
+    """How often a value fell between which bounds."""
+
+    __slots__ = ("_bounds", "_counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative counts by upper bound, as Prometheus has them."""
+        total = 0
+        found: list[tuple[str, float]] = []
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found
+
+
+class ControllerMetrics(ControllerObserver):
+    """The counts of one controller and its queue."""
+
+    def __init__(self, name: str, workers: int) -> None:
+        self.name = name
+        self.workers = workers
+        self.queue: WorkQueue | None = None
+        """Looked at when metrics are asked for."""
+        self.adds = self.retries = 0
+        self.failures = dict.fromkeys(Failure, 0)
+        self.outcomes = dict.fromkeys(Outcome, 0)
+        self.reconcile_seconds = Histogram(_RECONCILE_BUCKETS)
+        self.queue_seconds = Histogram(_QUEUE_BUCKETS)
+        self.work_seconds = Histogram(_QUEUE_BUCKETS)
+        self.events: dict[str, dict[EventType, int]] = {}
+        """That asked for reconciles, by kind."""
+        self.hot_loops = self.stopped_deletes = self.paused_objects = 0
+
+    def added(self) -> None:
+        self.adds += 1
+
+    def taken(self, waited: float) -> None:
+        self.queue_seconds.observe(waited)
+
+    def done(self, worked: float) -> None:
+        self.work_seconds.observe(worked)
+
+    def retried(self) -> None:
+        self.retries += 1
+
+    def reconciled(self, outcome: Outcome, seconds: float) -> None:
+        self.outcomes[outcome] += 1
+        self.reconcile_seconds.observe(seconds)
+
+    def failed(self, failure: Failure) -> None:
+        self.failures[failure] += 1
+
+    def causes(self, kind: str) -> dict[EventType, int]:
+        return self.events.setdefault(kind, super().causes(kind))
+
+    def looping(self) -> None:
+        self.hot_loops += 1
+
+    def deletes_stopped(self) -> None:
+        self.stopped_deletes += 1
+
+    def paused(self, objects: int) -> None:
+        self.paused_objects = objects
+
+
+class Metrics:
+    """All counts of one Manager."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.controllers: dict[str, ControllerMetrics] = {}
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        self.events: dict[Fate, int] = {"written": 0, "refused": 0, "dropped": 0}
+        """What became of Events that reconcilers recorded."""
+        self.leading: bool | None = None
+        """None without an election."""
+        self.certificates_read = 0
+        self.cache: Cache | None = None
+        """Looked at when metrics are asked for."""
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """The registry that `/metrics` shows, for metrics of one's own. Each Manager has one to itself."""
+        from prometheus_client import CollectorRegistry, ProcessCollector
+
+        registry = CollectorRegistry(auto_describe=True)
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        return registry
+
+    def controller(self, name: str, workers: int) -> ControllerMetrics:
+        """The counts of the controller of that name; they go on when it is started again."""
+        return self.controllers.setdefault(name, ControllerMetrics(name, workers))
+
+    def request(self, code: str, method: str, host: str) -> None:
+        """A request to the API server was answered, or `<error>`."""
+        self.requests[code, method, host] += 1
+
+    def event(self, fate: Fate) -> None:
+        """An Event was written, or not."""
+        self.events[fate] += 1
+
+    def certificate_read(self) -> None:
+        """The files of the metrics server's certificate were read."""
+        self.certificates_read += 1
+
+    def render(self, accept: str) -> tuple[str, bytes]:
+        """The content type and body of a scrape whose Accept header is `accept`."""
+        from prometheus_client.exposition import choose_encoder
+
+        encode, content_type = choose_encoder(accept)
+        return content_type, encode(self.registry)
+
+    def describe(self) -> list[Metric]:
+        """What prometheus-client asks for when this is registered: that nothing is to be compared."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """What prometheus-client asks for at a scrape."""
+        from kubewright.manager._exposition import families
+
+        return families(self)

@@ -1,0 +1,148 @@
+"""What is looked at before anything runs: are the kinds served, and may we do what the controllers declare.
+
+Found here it is one clear line; found later it would be a cache that never syncs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kubewright.cache._namespaces import Namespaces, each_of
+from kubewright.client._client import Client
+from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, DecodeError, Forbidden, NotFound
+from kubewright.models import Object
+from kubewright.models._rbac import PolicyRule
+
+if TYPE_CHECKING:
+    from kubewright.apis.authorization.v1 import ResourceAttributes
+
+_ANONYMOUS: Final = "system:anonymous"
+_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Seconds before a question is asked again."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One verb on one resource, in one namespace (None: in all)."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None
+
+    def __str__(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{where}"
+
+    def attributes(self) -> ResourceAttributes:
+        """The same, as an access review asks for it."""
+        from kubewright.apis.authorization.v1 import ResourceAttributes
+
+        resource, _, subresource = self.resource.partition("/")
+        return ResourceAttributes(
+            verb=self.verb,
+            group=self.group,
+            resource=resource,
+            subresource=subresource or None,
+            namespace=self.namespace,
+        )
+
+
+async def missing_kinds(client: Client, kinds: Iterable[type[Object]], namespaces: Namespaces) -> list[type[Object]]:
+    """The kinds that the server does not have. Raises ConnectionFailed when it can't say."""
+    kinds = list(kinds)
+    namespace = each_of(namespaces)[0]
+    served = await asyncio.gather(*(_is_served(client, kind, namespace) for kind in kinds))
+    return [kind for kind, is_there in zip(kinds, served, strict=True) if not is_there]
+
+
+def not_served(missing: Sequence[type[Object]]) -> str:
+    """One line that says which kinds are missing and what to do."""
+    names = ", ".join(f"{api.plural}.{api.group}/{api.version}" for api in (kind.__api__ for kind in missing))
+    return (
+        f"the API server does not serve {names}: install the CustomResourceDefinition (kubewright install, or "
+        f"kubectl apply -k config/crd) and start again"
+    )
+
+
+async def _is_served(client: Client, kind: type[Object], namespace: str | None) -> bool:
+    within = namespace if kind.__api__.namespaced else None
+    try:
+        await _answered(lambda: client.list_page(kind, limit=1, namespace=within), although_lost=False)
+    except NotFound:
+        return False
+    except Forbidden:  # the check of the rules says it better, and says all of it
+        return True
+    except DecodeError:  # the one object that was asked for is not of its kind: that is told when it is reconciled
+        return True
+    return True
+
+
+async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespaces: Namespaces) -> list[Permission]:
+    """What of `rules` the server would not let us do, by its own word (SelfSubjectAccessReview)."""
+    missing = await asyncio.gather(*(_missing_in(client, rules, each) for each in each_of(namespaces)))
+    return [permission for each in missing for permission in each]
+
+
+async def _missing_in(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
+    if await _is_allowed(client, Permission("*", "*", "*", namespace)):  # an administrator need not ask one by one
+        return []
+    asked = list(dict.fromkeys(each for rule in rules for each in permissions_of(rule, namespace)))
+    answers = await asyncio.gather(*(_is_allowed(client, each) for each in asked))
+    return [each for each, allowed in zip(asked, answers, strict=True) if not allowed]
+
+
+def described(missing: Sequence[Permission]) -> str:
+    """One line that says what is missing and what to do."""
+    return (
+        f"RBAC: not allowed to {', '.join(map(str, missing))}: apply the role that follows from the controllers "
+        f"(kubewright generate writes config/rbac/role.yaml) and bind it to this user or ServiceAccount"
+    )
+
+
+def permissions_of(rule: PolicyRule, namespace: str | None) -> Iterable[Permission]:
+    """What a rule allows, one by one; nothing for a rule for certain names, which can't be asked for in general."""
+    for group in rule.api_groups:
+        for resource in rule.resources:
+            for verb in rule.verbs:
+                if not rule.resource_names:
+                    yield Permission(verb, group, resource, namespace)
+
+
+async def _is_allowed(client: Client, permission: Permission) -> bool:
+    from kubewright.apis.authorization.v1 import SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+
+    spec = SelfSubjectAccessReviewSpec(resource_attributes=permission.attributes())
+    try:
+        answer = await _answered(lambda: client.create(SelfSubjectAccessReview(spec=spec)), although_lost=True)
+    except Forbidden as error:
+        if _ANONYMOUS in str(error):
+            raise ConfigError(
+                f"the API server takes this process for {_ANONYMOUS}: its kubeconfig has no credentials (a token, or a "
+                "client certificate, which needs https), or the server does not know them"
+            ) from error
+        return True  # who may not even ask is told when it matters
+    return answer.status is not None and answer.status.allowed
+
+
+async def _answered(ask: Callable[[], Awaitable[T]], *, although_lost: bool) -> T:
+    """What `ask` gives, though the server is overloaded or starting: a bad moment is no reason not to start.
+
+    `although_lost`: the connection too may be lost. Raises what the last of several tries raised.
+    """
+    for pause in _PAUSES:
+        try:
+            return await ask()
+        except APIError as error:
+            if error.status.code != 429 and error.status.code < 500:
+                raise
+        except ConnectionFailed:
+            if not although_lost:
+                raise
+        await asyncio.sleep(pause)
+    return await ask()

@@ -1,0 +1,105 @@
+"""Changing a document as a struct that was read from it was changed, and keeping what the struct does not know.
+
+Only what differs is touched. A list's items are paired by what they are: first those that are equal, then those with
+the same name, key, type, ... where they have one, and else those at the same place in a list that kept its length. An
+item without a partner is new.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.models._struct import Struct
+from kubewright.models._values import encode, plain
+
+_IDENTITIES: Final = ("name", "key", "type", "uid", "mount_path", "container_port", "port", "ip", "topology_key")
+
+
+def changed(document: JSONObject, before: Struct, after: Struct) -> JSONObject:
+    """`document`, from which `before` was read, with what is different in `after` changed. Changes no input."""
+    out = dict(document)
+    for name, wire, default in _fields(type(after)):
+        was, now = getattr(before, name), getattr(after, name)
+        if _same(was, now):
+            continue
+        if now == default:
+            out.pop(wire, None)
+        else:
+            out[wire] = _changed_value(document.get(wire), was, now)
+    return out
+
+
+@cache
+def _fields(cls: type[Struct]) -> list[tuple[str, str, Any]]:
+    """Attribute, name on the wire, and the value that is not sent, of each field."""
+    return [(each.name, each.encode_name, _not_sent(each)) for each in msgspec.structs.fields(cls)]
+
+
+def _not_sent(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is list:
+        return []
+    return {} if field.default_factory is dict else field.default
+
+
+def _same(was: Any, now: Any) -> bool:
+    return was is now or encode(was) == encode(now)
+
+
+def _changed_value(document: Any, was: Any, now: Any) -> Any:
+    if isinstance(now, Struct) and type(was) is type(now) and is_object(document):
+        return changed(document, was, now)
+    if is_object(document) and is_object(was) and is_object(now):
+        return _changed_map(document, was, now)
+    if is_array(document) and is_array(was) and is_array(now) and len(document) == len(was):
+        return _changed_list(document, was, now)
+    return plain(now)
+
+
+def _changed_map(document: JSONObject, was: JSONObject, now: JSONObject) -> JSONObject:
+    kept = {key: value for key, value in document.items() if key not in was}
+    return kept | {key: _changed_item(document.get(key), was.get(key), value) for key, value in now.items()}
+
+
+def _changed_list(document: list[Any], was: list[Any], now: list[Any]) -> list[Any]:
+    return [
+        plain(value) if partner is None else _changed_item(document[partner], was[partner], value)
+        for value, partner in zip(now, _partners(was, now), strict=True)
+    ]
+
+
+def _changed_item(document: Any, was: Any, now: Any) -> Any:
+    return document if _same(was, now) else _changed_value(document, was, now)
+
+
+def _partners(was: list[Any], now: list[Any]) -> list[int | None]:
+    """For each item of `now`, the place in `was` of the item that it was."""
+    free = list(range(len(was)))
+    partners: list[int | None] = [None] * len(now)
+
+    def pair(place: int, found: int | None) -> None:
+        if found is not None:
+            partners[place] = found
+            free.remove(found)
+
+    for place, value in enumerate(now):
+        pair(place, next((each for each in free if _same(was[each], value)), None))
+    for place, value in enumerate(now):
+        if partners[place] is None and (identity := _identity(value)) is not None:
+            pair(place, next((each for each in free if _identity(was[each]) == identity), None))
+    if len(was) == len(now):
+        for place, value in enumerate(now):
+            if partners[place] is None and place in free and _identity(value) is None:
+                pair(place, place)
+    return partners
+
+
+def _identity(value: Any) -> tuple[str, Any] | None:
+    for name in _IDENTITIES:
+        found = value.get(name) if is_object(value) else getattr(value, name, None)
+        if isinstance(found, (str, int)):
+            return name, found
+    return None

@@ -1,0 +1,220 @@
+"""Python types as schemas of a CRD, and why some types cannot be one.
+
+A schema of Kubernetes is "structural": each value has one type, objects have their fields listed, nothing is recursive.
+What does not fit is a ModelError that names the field and says what to write instead.
+
+Follows apiextensions.k8s.io/v1 and controller-gen's translation of Go types.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import types
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+
+from kubewright.machinery.errors import ModelError
+from kubewright.machinery.json import JSONObject
+from kubewright.models._docs import class_doc
+from kubewright.markers import Marker
+from kubewright.models._meta import MicroTime, ObjectMeta
+from kubewright.models._struct import Struct
+
+Nested: TypeAlias = Callable[[type[Struct], str], JSONObject]
+"""Gives the schema of a struct that a field at the given place holds."""
+
+_SCALARS: Final[dict[Any, JSONObject]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    bytes: {"type": "string", "format": "byte"},
+    datetime: {"type": "string", "format": "date-time"},
+    MicroTime: {"type": "string", "format": "date-time"},
+    ObjectMeta: {
+        "type": "object",
+        "properties": {
+            "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+            "finalizers": {"type": "array", "items": {"type": "string"}},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "name": {"type": "string"},
+            "namespace": {"type": "string"},
+        },
+    },
+    Any: {},
+}
+"""The metadata is that of a template inside a kind, as controller-gen says it with generateEmbeddedObjectMeta; an API
+server drops what a schema does not name, and a Pod template without its labels is of no use."""
+
+_INSTEAD: Final = {
+    "float": "floating-point numbers differ between languages; use int in a smaller unit, or Quantity, "
+    'or, if it has to be one, Annotated[float, Type("number")]',
+    "Decimal": "use Quantity, or str",
+    "timedelta": 'use str and say its form, like "1h30m" (machinery.time.parse_duration reads it), or int seconds',
+    "date": "use datetime, or str with Format('date')",
+    "time": "use str and say its form",
+    "set": "use list with ListType('set')",
+    "frozenset": "use list with ListType('set')",
+    "tuple": "use list, or a Model with a field for each part",
+    "list": "say what is in it, like list[str]",
+    "dict": "say what is in it, like dict[str, str]",
+    "object": "use Any with PreserveUnknownFields()",
+    "UUID": "use str",
+    "NoneType": "a value that is always null says nothing; use bool",
+}
+
+
+class Unwrapped(msgspec.Struct, frozen=True):
+    """A type without what `Annotated` and `| None` put around it."""
+
+    type: Any
+    markers: tuple[Marker, ...]
+    admits_none: bool = False
+
+
+def unwrap(annotation: Any, where: str) -> Unwrapped:
+    """Take a type out of Annotated, aliases and unions with None. Raises ModelError for any other union."""
+    markers: tuple[Marker, ...] = ()
+    admits_none = False
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            markers = (*(each for each in annotation.__metadata__ if isinstance(each, Marker)), *markers)
+            annotation = annotation.__origin__
+        elif any(each.shape for each in markers):
+            return Unwrapped(annotation, markers, admits_none)
+        elif origin in (Union, types.UnionType):
+            options = get_args(annotation)
+            admits_none |= types.NoneType in options
+            kinds = [each for each in options if each not in (types.NoneType, msgspec.UnsetType)]
+            if len(kinds) != 1:
+                names = " | ".join(_name(each) for each in kinds)
+                raise ModelError(
+                    f'{where}: a CRD field has one type; "{names}" is several. '
+                    "Use IntOrString for ports and percentages, or a field for each"
+                )
+            annotation = kinds[0]
+        elif hasattr(annotation, "__supertype__"):  # typing.NewType
+            annotation = annotation.__supertype__
+        elif hasattr(annotation, "__value__"):  # the `type` statement of Python 3.12
+            annotation = annotation.__value__
+        else:
+            return Unwrapped(annotation, markers, admits_none)
+
+
+def schema_of(annotation: Any, where: str, nested: Nested, *, null_is_absent: bool = False) -> JSONObject:
+    """The schema of a type. `where` names the field in errors; with `null_is_absent` None is not a value."""
+    found = unwrap(annotation, where)
+    shape = next((each for each in found.markers if each.shape), None)
+    schema = dict(shape.keywords) if shape else _plain(found.type, where, nested)
+    for marker in found.markers:
+        if not marker.shape:
+            apply(marker, schema, where)
+    if found.admits_none and not null_is_absent:
+        schema["nullable"] = True
+    _check_open(found, schema, where)
+    _check_list(found, schema, where)
+    return schema
+
+
+def _plain(kind: Any, where: str, nested: Nested) -> JSONObject:
+    if kind is Any or (isinstance(kind, type) and kind in _SCALARS):
+        return copy.deepcopy(_SCALARS[kind])
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is list:
+        return {"type": "array", "items": schema_of(args[0], f"{where}[]", nested)}
+    if origin is dict:
+        if unwrap(args[0], where).type is not str:
+            raise ModelError(f'{where}: the keys of a map are strings; "{_name(kind)}" has others. Use dict[str, ...]')
+        if args[1] is Any:
+            return {"type": "object"}
+        return {"type": "object", "additionalProperties": schema_of(args[1], f"{where}[]", nested)}
+    if origin is Literal:
+        return _choice(args, where)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        described = {"description": text} if (text := class_doc(kind)) else {}
+        return {**_choice(tuple(each.value for each in kind), where), **described}
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        if hasattr(kind, "__api__"):
+            raise ModelError(
+                f"{where}: {kind.__name__} is a kind, and an object does not hold another whole. Use a Model of what "
+                "you need of it, a reference to it by name, or dict[str, Any] with EmbeddedResource()"
+            )
+        return nested(kind, where)
+    raise ModelError(f'{where}: "{_name(kind)}" cannot be in a CRD; {_instead(kind)}')
+
+
+def _choice(values: tuple[Any, ...], where: str) -> JSONObject:
+    if all(isinstance(each, str) for each in values):
+        return {"type": "string", "enum": list(values)}
+    if all(isinstance(each, int) and not isinstance(each, bool) for each in values):
+        return {"type": "integer", "enum": list(values)}
+    raise ModelError(f"{where}: the values to choose from are strings, or integers, all of one type")
+
+
+def apply(marker: Marker, schema: JSONObject, where: str) -> None:
+    """Put what `marker` says into a schema. Raises ModelError when it says nothing of that type."""
+    is_mixed = (
+        "x-kubernetes-int-or-string" in schema
+    )  # what is said of strings holds where it is one, as in controller-gen
+    kind = "string" if is_mixed else schema.get("type", "value of any type")
+    if marker.types and kind not in marker.types:
+        wanted = " or ".join(sorted(marker.types))
+        raise ModelError(f"{where}: {marker.name} is for type {wanted}, and this is {kind}")
+    for key, value in marker.keywords.items():
+        schema[key] = [*schema.get(key, ()), *value] if key == "x-kubernetes-validations" else value
+
+
+def _check_open(found: Unwrapped, schema: JSONObject, where: str) -> None:
+    anything = get_origin(found.type) is dict and get_args(found.type)[1] is Any
+    untyped = "type" not in schema and "x-kubernetes-int-or-string" not in schema
+    if (anything or untyped) and "x-kubernetes-preserve-unknown-fields" not in schema:
+        raise ModelError(
+            f'{where}: the API server drops what the schema does not name, all of "{_name(found.type)}". Use a Model, '
+            f"or Annotated[{_name(found.type)}, PreserveUnknownFields()] to keep whatever is there"
+        )
+
+
+def _check_list(found: Unwrapped, schema: JSONObject, where: str) -> None:
+    list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
+    if list_type != "map":
+        if keys:
+            raise ModelError(f'{where}: ListMapKey goes with ListType("map")')
+        return
+    if not keys:
+        raise ModelError(f'{where}: ListType("map") needs the fields that tell its items apart: add ListMapKey("name")')
+    item = unwrap(get_args(found.type)[0], where).type
+    if not (isinstance(item, type) and issubclass(item, Struct)):
+        raise ModelError(f'{where}: ListType("map") is for a list of Models; for scalars use ListType("set")')
+    fields = {field.encode_name: field for field in msgspec.structs.fields(item)}
+    for key in keys:
+        if key not in fields:
+            raise ModelError(f'{where}: ListMapKey "{key}" is no field of {item.__name__}; it has {", ".join(fields)}')
+        if not _is_always_there(fields[key], where):
+            raise ModelError(
+                f'{where}: ListMapKey "{key}" may be absent from {item.__name__}, and items are told apart by it; '
+                "make it a field without a default, or with one that is not None"
+            )
+
+
+def _is_always_there(field: msgspec.structs.FieldInfo, where: str) -> bool:
+    if field.required or field.default_factory is not msgspec.NODEFAULT:
+        return True
+    return any(each.name == "Default" for each in unwrap(field.type, where).markers)
+
+
+def _instead(kind: Any) -> str:
+    classes: tuple[type, ...] = getattr(get_origin(kind) or kind, "__mro__", ())
+    names = [each.__name__ for each in classes[:-1] or classes]  # the last is `object`, which every class is
+    return next((_INSTEAD[name] for name in names if name in _INSTEAD), "make it a Model")
+
+
+def _name(kind: Any) -> str:
+    if kind is types.NoneType:
+        return "None"
+    if get_origin(kind) is None and isinstance(kind, type):
+        return kind.__name__
+    return str(kind).replace("typing.", "")

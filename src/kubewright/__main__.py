@@ -1,5 +1,0 @@
-"""`python -m kubewright` is the command `kubewright`."""
-
-from kubewright.cli.main import main
-
-main()
