@@ -8,6 +8,7 @@ SHELL := /bin/bash
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; exit; }; done)
 BIN := .venv/bin
+SOURCES := packages/kubewright/src:packages/kubewright-controlplane/src:packages/kubewright-cli/src
 TARGET ?= embedded
 EXAMPLE ?= webserver-operator
 # The tests of the examples are among those of `tests`, each example alone; on other control planes they run as they lie.
@@ -24,12 +25,13 @@ help: ## Show this help.
 
 # ---- environment -------------------------------------------------------------------------------------------------
 
-.venv/.installed: pyproject.toml
+.venv/.installed: pyproject.toml $(wildcard packages/*/pyproject.toml)
 	@[ -n "$(PYTHON)" ] || { echo 'No Python 3.11 or newer was found. Install one, or name it: make PYTHON=/path/to/python ...'; exit 1; }
 	@echo "Making .venv with $$($(PYTHON) --version) and installing Kubewright into it (about half a minute, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable 'packages/kubewright[dev]' \
+		--editable packages/kubewright-controlplane --editable packages/kubewright-cli
 	@touch $@
 
 .venv/.tools: .venv/.installed
@@ -70,7 +72,7 @@ soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.
 check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@for example in examples/*/; do MYPYPATH=src:$${example}src:$${example}tests $(BIN)/mypy $$example || exit 1; done
+	@for example in examples/*/; do MYPYPATH=$(SOURCES):$${example}src:$${example}tests $(BIN)/mypy $$example || exit 1; done
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check

@@ -9,11 +9,11 @@ from benchmarks.hands import share
 from benchmarks.peers.kubewright.widgets import Widget, WidgetSpec
 from benchmarks.report import NotMeasured
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache._entry import Event
 from kubewright.cache._informer import Informer
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.apis.meta.v1 import ObjectMeta
 
 NAMESPACE: Final = "default"
 _AT_ONCE: Final = 16

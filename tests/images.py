@@ -8,10 +8,10 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from kubewright.machinery.json import JSONObject
 from kubewright_cli.image.content import CONFIG, INDEX, MANIFEST, Descriptor, Platform, encode, index, manifest
 from kubewright_cli.image.layer import File, write_layer
 from kubewright_cli.image.layout import Layout
-from kubewright.machinery.json import JSONObject
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 AMD64 = Platform("linux", "amd64")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import typing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import kubewright.models
-from kubewright.machinery import yaml
-from kubewright.models import CustomResource, Model, field
 from kubewright import markers
 from kubewright.apis.meta import v1 as meta
+from kubewright.machinery import yaml
+from kubewright.models import CustomResource, Model, field
 
 PAGE = Path(__file__).parents[1] / "docs" / "markers.md"
 
@@ -43,6 +44,7 @@ class Status(Model):
 
 
 NAMES: dict[str, Any] = {
+    **vars(typing),
     **vars(markers),
     **vars(meta),
     **vars(kubewright.models),

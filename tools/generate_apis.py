@@ -2,7 +2,7 @@
 
     python tools/generate_apis.py [--check]
 
-The facts come from the API server's catalog (`kubewright_controlplane.apiserver.catalog`: OpenAPI documents and discovery of a real
+The facts come from `kubewright_controlplane.apiserver.catalog` (OpenAPI documents and discovery of a real
 kube-apiserver). With `--check` nothing is written, and modules that are not what would be written are named.
 
 Rules of the translation, where the documents leave a choice:
@@ -30,10 +30,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kubewright_controlplane.apiserver import catalog
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
+from kubewright_controlplane.apiserver import catalog
 
-TARGET: Final = Path(__file__).parent.parent / "src" / "kubewright" / "apis"
+TARGET: Final = Path(__file__).parent.parent / "packages" / "kubewright" / "src" / "kubewright" / "apis"
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 TIMES: Final = (META + "Time", META + "MicroTime")
 PLAIN: Final = {
@@ -69,7 +69,7 @@ class Module:
         for package, version in sorted(self.groups):
             text += f"from kubewright.apis.{package} import {version} as {package}_{version}\n"
         for module, names in sorted(self.uses.items()):
-            text += f"from kubewright.models.{module} import {', '.join(sorted(names))}\n"
+            text += f"from kubewright.{module} import {', '.join(sorted(names))}\n"
         return text
 
 
@@ -97,7 +97,7 @@ class Generator:
             return ""
         kind = module.gv.group, module.gv.version, name
         is_kind = is_object(schema, *kind)
-        base = module.use("resource", "Object") if is_kind else module.use("struct", "Struct")
+        base = module.use("models._resource", "Object") if is_kind else module.use("models._struct", "Struct")
         lines = [f"class {name}({base}):", *docstring(schema.get("description", ""))]
         if is_kind:
             lines += ["", f"    __api__ = {api_resource(module, GroupVersionKind(*kind))}", ""]
@@ -121,7 +121,7 @@ class Generator:
         else:
             value = default or ""
         if value.startswith("field("):
-            module.use("struct", "field")
+            module.use("models._struct", "field")
         if markers := self._markers(module, schema, required):
             kind = f"{module.use('typing', 'Annotated')}[{kind}, {', '.join(markers)}]"
         return f"{name}: {kind} = {value}" if value else f"{name}: {kind}"
@@ -170,7 +170,7 @@ class Generator:
             case "boolean", _:
                 return "bool"
             case "integer", "int32" | "int64" as size:
-                return module.use("meta", str(size).title())
+                return module.use("models._meta", str(size).title())
             case "integer", _:
                 return "int"
             case "number", _:
@@ -180,18 +180,18 @@ class Generator:
             case "object", _ if "additionalProperties" in schema:
                 return f"dict[str, {self._annotation(module, schema['additionalProperties'])}]"
             case "object", _:
-                return module.use("meta", "RawExtension")
+                return module.use("models._meta", "RawExtension")
             case _:
-                return module.use("meta", "JSON")
+                return module.use("models._meta", "JSON")
 
     def _class_name(self, module: Module, target: str) -> str:
         if target in PLAIN:
-            return module.use("meta", PLAIN[target])
+            return module.use("models._meta", PLAIN[target])
         if not self._schemas[target].get("type"):
-            return module.use("meta", "JSON")
+            return module.use("models._meta", "JSON")
         *_, package, version, name = target.split(".")
         if target.startswith(META):
-            return module.use("meta", name)
+            return module.use("models._meta", name)
         if (package, version) == (package_of(module.gv), module.gv.version):
             return name
         module.groups.add((package, version))
@@ -215,7 +215,7 @@ def api_resource(module: Module, gvk: GroupVersionKind) -> str:
         }
     text = [json.dumps(each) for each in args]
     text += [f"{name}={value!r}" for name, value in more.items() if value not in ((), True)]
-    return f"{module.use('resource', 'APIResource')}({', '.join(text)})"
+    return f"{module.use('models._resource', 'APIResource')}({', '.join(text)})"
 
 
 def docstring(description: str) -> list[str]:

@@ -16,10 +16,11 @@ from kubewright.apis.core.v1 import (
     Volume,
 )
 from kubewright.apis.storage.v1 import StorageClass
-from kubewright_controlplane.controllers.storage.provisioner import provisioner, register_default_class
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone, running
+from kubewright.testing import Cluster, gone, running
+from kubewright_controlplane import Demo, Summary, Walkthrough
+from kubewright_controlplane.controllers.storage.provisioner import provisioner, register_default_class
 
 from demovolume_operator.api.v1.demovolume import DemoVolume
 from demovolume_operator.api.v1.volumeoperation import VolumeOperation, VolumeOperationSpec

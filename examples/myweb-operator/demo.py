@@ -13,7 +13,8 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import STAND_INS, Cluster, Demo, Summary, Walkthrough, gone
+from kubewright.testing import Cluster, gone
+from kubewright_controlplane import STAND_INS, Demo, Summary, Walkthrough
 
 from myweb_operator.api.v1.myweb import MyWeb
 from myweb_operator.main import manager

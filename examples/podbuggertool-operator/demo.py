@@ -9,10 +9,11 @@ from typing import Final
 from kubewright import MergePatch, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec, PodTemplateSpec
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.apis.meta.v1 import LabelSelector
-from kubewright.testing import STAND_INS, Cluster, Demo, Summary, Walkthrough, gone
+from kubewright.testing import Cluster, gone
+from kubewright_controlplane import STAND_INS, Demo, Summary, Walkthrough
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertool_operator.main import manager

@@ -9,7 +9,8 @@ from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Pod
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, Demo, Summary, Walkthrough
+from kubewright.testing import Cluster
+from kubewright_controlplane import Demo, Summary, Walkthrough
 
 from podset_operator.api.v1.podset import PodSet
 from podset_operator.main import manager

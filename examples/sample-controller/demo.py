@@ -11,7 +11,8 @@ from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, Demo, Summary, Walkthrough, gone
+from kubewright.testing import Cluster, gone
+from kubewright_controlplane import Demo, Summary, Walkthrough
 
 from sample_controller.api.v1alpha1.foo import Foo
 from sample_controller.controller.foo import NAME

@@ -14,7 +14,8 @@ from kubewright.apis.core.v1 import Pod, PodTemplateSpec, Service
 from kubewright.client._patch import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import STAND_INS, Cluster, Demo, Summary, Walkthrough, gone
+from kubewright.testing import Cluster, gone
+from kubewright_controlplane import STAND_INS, Demo, Summary, Walkthrough
 
 from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 from webserver_operator.main import manager

@@ -77,7 +77,7 @@ def test_a_program_and_a_folder_that_a_page_links_to_are_on_the_site(tmp_path: P
         (project / file).write_text(f"# {file}\n")
     (project / "README.md").write_text("[a](src) [b](src/main.py) ![c](map.svg) [d](https://kubernetes.io)\n")
     site = tmp_path / "site"
-    pages.write(project, site, reference.load(ROOT / "src"))
+    pages.write(project, site, reference.load(ROOT))
     made = {str(each.relative_to(site)): each.read_text() for each in site.rglob("*") if each.is_file()}
     assert made["README.md"] == ("[a](src/README.md) [b](src/main.py.md) ![c](map.svg) [d](https://kubernetes.io)\n")
     assert "- [inner/role.yaml](inner/role.yaml.md)\n- [main.py](main.py.md)" in made["src/README.md"]
@@ -106,13 +106,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages, to be changed."""
     folder = tmp_path_factory.mktemp("source")
     shutil.copytree(
-        ROOT / "packages/kubewright/src/kubewright", folder / "kubewright", ignore=shutil.ignore_patterns("__pycache__", "data")
+        ROOT / "packages/kubewright/src/kubewright",
+        folder / "kubewright",
+        ignore=shutil.ignore_patterns("__pycache__", "data"),
     )
     return folder
 
 
 def test_every_public_name_is_described_and_refers_to_what_is_there() -> None:
-    assert reference.load(ROOT / "src").problems() == []
+    assert reference.load(ROOT).problems() == []
 
 
 def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(source: Path) -> None:
@@ -136,8 +138,8 @@ def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(
 
 
 def test_an_entry_of_the_reference_is_what_users_import_and_no_module_of_that_name(tmp_path: Path) -> None:
-    reference_pages.write(reference.load(ROOT / "src"), tmp_path)
-    package = griffe.load("kubewright", search_paths=[ROOT / "src"], submodules=True)
+    reference_pages.write(reference.load(ROOT), tmp_path)
+    package = griffe.load("kubewright", search_paths=[ROOT / "packages" / "kubewright" / "src"], submodules=True)
     entries = re.findall(r"^::: kubewright\.(\S+)", "\n".join(page.read_text() for page in tmp_path.iterdir()), re.M)
     assert "controller.controller.controller" in entries, "the decorator, which hides the module that it is in"
     assert [each for each in entries if package[each].is_module] == []

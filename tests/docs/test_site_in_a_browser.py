@@ -70,7 +70,9 @@ def test_a_signature_says_what_the_source_leaves_to_a_type_checker(page: str, na
 
 def test_a_field_that_nobody_describes_is_in_the_signature_alone(site: Path) -> None:
     controller, manager = (site / f"docs/api/kubewright.{name}.html" for name in ("controller", "manager"))
-    assert "indexers: Mapping[str, IndexFunction[T]] = {}," in signature(controller, "kubewright.controllers.Controller")
+    assert "indexers: Mapping[str, IndexFunction[T]] = {}," in signature(
+        controller, "kubewright.controllers.Controller"
+    )
     assert 'id="kubewright.controllers.Controller.indexers"' not in controller.read_text()
     assert signature(manager, "kubewright.manager.LeaderElection.retry_period") == "retry_period: timedelta"
 

@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{each.name}.py").write_text(each.source)
     settings = {
         "include": ["."],
-        "extraPaths": [str(ROOT / "src"), str(ROOT / "examples/webserver-operator/src")],
+        "extraPaths": [*map(str, ROOT.glob("packages/*/src")), str(ROOT / "examples/webserver-operator/src")],
         "pythonVersion": "3.11",
         "typeCheckingMode": "strict",
     }

@@ -11,8 +11,7 @@ import kubewright
 from docs.snippets import ROOT
 from kubewright import CustomResource, Invalid, Model, ObjectMeta, field
 from kubewright.client import RESTMapper
-from kubewright.models import UNSET, UnsetType
-from kubewright.models import codec
+from kubewright.models import UNSET, UnsetType, codec
 from kubewright.testing import Cluster
 
 

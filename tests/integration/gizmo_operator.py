@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from kubewright import Context, CustomResource, Manager, Model, controller
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.machinery.errors import TerminalError
 from kubewright.manager import LeaderElection
-from kubewright.apis.meta.v1 import ObjectMeta
 
 FINALIZER = "gizmos.kubewright.test/parts"
 

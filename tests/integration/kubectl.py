@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright.testing import Cluster
+from kubewright_controlplane.kubelet.processes.images import Image
 
 
 def find_kubectl() -> str | None:

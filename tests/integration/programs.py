@@ -15,10 +15,10 @@ from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ContainerStatus, Event, Pod
 from kubewright.client import pod_logs
 from kubewright.client._transport import HTTPTransport
-from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
 from kubewright.http.message import Request
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
+from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
 
 SLEEP = "import time; time.sleep(1000)"
 

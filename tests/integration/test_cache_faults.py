@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from kubewright._runtime.clock import SystemClock
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.http.message import Body, Request, Response
-from kubewright._runtime.clock import SystemClock
 from kubewright.machinery.errors import ConnectionFailed, NotFound
-from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.testing._cluster import Cluster
 from kubewright.testing._waiting import eventually
 

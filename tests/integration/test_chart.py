@@ -17,8 +17,8 @@ from integration.manifests import kubectl as kubectl
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright_cli.manifests import Settings
 from kubewright.testing import Cluster
+from kubewright_cli.manifests import Settings
 from kubewright_controlplane.real import find_binaries
 
 OF_A_RELEASE = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")

@@ -7,8 +7,20 @@ import pytest
 
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import ConfigMap, Container, ContainerPort, PodSpec, PodTemplateSpec
-from kubewright.client import Bookmark, Client, JSONPatch, MergePatch, PartialObjectMetadata, RESTMapper, StrategicPatch, Unstructured, wait_for, wait_until_gone
-from kubewright.client import _extract as extract
+from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta
+from kubewright.client import (
+    Bookmark,
+    Client,
+    JSONPatch,
+    MergePatch,
+    PartialObjectMetadata,
+    RESTMapper,
+    StrategicPatch,
+    Unstructured,
+    extract,
+    wait_for,
+    wait_until_gone,
+)
 from kubewright.machinery.errors import (
     AlreadyExists,
     BadRequest,
@@ -19,10 +31,8 @@ from kubewright.machinery.errors import (
     Invalid,
     NotFound,
 )
-from kubewright.models import CustomResource, Model, field
-from kubewright.models import codec
 from kubewright.markers import Minimum
-from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta
+from kubewright.models import CustomResource, Model, codec, field
 from kubewright.testing._cluster import Cluster
 from kubewright.testing._waiting import eventually
 

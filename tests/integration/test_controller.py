@@ -10,13 +10,12 @@ import pytest_asyncio
 from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, GizmoStatus, reconcile
 from kubewright import CustomResource, Model, XValidation
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
-from kubewright.controllers import Context
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
-from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.testing import Cluster, eventually, gone, running
 
 

@@ -2,10 +2,9 @@
 
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.events.v1 import Event
-from kubewright.controllers import Context
-from kubewright.controllers import _controller as controller
-from kubewright.manager import Manager
 from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.controllers import Context, controller
+from kubewright.manager import Manager
 from kubewright.testing import Cluster, eventually, running
 
 

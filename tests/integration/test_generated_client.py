@@ -15,8 +15,7 @@ from integration.manifests import GOLDEN
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client import Unstructured
 from kubewright.machinery import yaml
-from kubewright.models import APIResource
-from kubewright.models import codec
+from kubewright.models import APIResource, codec
 from kubewright.testing import Cluster, eventually
 
 FULL = GOLDEN / "full"

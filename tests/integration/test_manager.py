@@ -18,13 +18,13 @@ from integration import gizmo_operator
 from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
 from kubewright.controllers._pause import PAUSED
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.testing import Cluster, Faults, eventually, running
 from kubewright.testing import failure as failure_of
 from kubewright_controlplane.ports import free_port

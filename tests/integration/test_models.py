@@ -13,7 +13,7 @@ import pytest
 from integration.command import COMMAND
 from kubewright import ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright_cli.deployment.crds import until_established
+from kubewright.client._crds import until_established
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import Invalid
 from kubewright.models import codec

@@ -12,7 +12,8 @@ from integration.web import Web, closed, opened, page, shows
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.client._patch import MergePatch
-from kubewright.testing import STAND_INS, Cluster, Image, eventually
+from kubewright.testing import Cluster, eventually
+from kubewright_controlplane import STAND_INS, Image
 
 pytestmark = pytest.mark.xdist_group("node port 31311")
 

@@ -13,7 +13,8 @@ from integration.kubectl import Kubectl, beside_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Pod
 from kubewright.models import codec
-from kubewright.testing import STAND_INS, Cluster, Image, eventually
+from kubewright.testing import Cluster, eventually
+from kubewright_controlplane import STAND_INS, Image
 
 ECHO = """
 import os, socketserver

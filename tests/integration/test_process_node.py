@@ -16,7 +16,8 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.models import codec
-from kubewright.testing import STAND_INS, Cluster, ProcessNode, eventually
+from kubewright.testing import Cluster, eventually
+from kubewright_controlplane import STAND_INS, ProcessNode
 
 SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": True}
 

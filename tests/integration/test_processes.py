@@ -18,11 +18,11 @@ from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
 from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
 from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HTTPTransport
-from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright.http.message import Request
 from kubewright.models import codec
 from kubewright.models._rbac import PolicyRule, role
 from kubewright.testing import gone
+from kubewright_controlplane.kubelet.processes.images import Image
 
 # ---- what a container is given
 

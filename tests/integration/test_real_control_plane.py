@@ -11,7 +11,8 @@ import pytest
 
 from kubewright import Client, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec, ServiceAccount
-from kubewright.testing import STAND_INS, Cluster, eventually, gone
+from kubewright.testing import Cluster, eventually, gone
+from kubewright_controlplane import STAND_INS
 from kubewright_controlplane.real import RealControlPlane
 
 

@@ -20,10 +20,10 @@ from kubewright.apis.core.v1 import (
     PodTemplateSpec,
     ServiceAccount,
 )
+from kubewright.apis.meta.v1 import DeleteOptions, LabelSelector, ObjectMeta
 from kubewright.apis.policy.v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubewright.client import Client, MergePatch, StrategicPatch, pod_logs
 from kubewright.machinery.errors import BadRequest, Conflict, Invalid, TooManyRequests
-from kubewright.apis.meta.v1 import DeleteOptions, LabelSelector, ObjectMeta
 from kubewright.testing import Cluster, eventually, gone
 
 

@@ -9,6 +9,7 @@ import pytest
 from kubewright import Client, Condition, CustomResource, Int32, IntOrString, Model, ObjectMeta, Quantity, field
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec
+from kubewright.apis.meta.v1 import MicroTime, RawExtension, Time
 from kubewright.machinery.errors import ConfigError, Invalid
 from kubewright.markers import (
     EmbeddedResource,
@@ -22,7 +23,6 @@ from kubewright.markers import (
     PreserveUnknownFields,
     XValidation,
 )
-from kubewright.apis.meta.v1 import MicroTime, RawExtension, Time
 from kubewright.testing import Cluster
 
 

@@ -10,8 +10,6 @@ from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._dynamic import Unstructured
 from kubewright.machinery.errors import Invalid, ModelError
 from kubewright.machinery.json import JSONObject
-from kubewright.models import codec
-from kubewright.models._crd import custom_resource_definition
 from kubewright.markers import (
     Enum,
     ExactlyOneOf,
@@ -29,6 +27,8 @@ from kubewright.markers import (
     Pattern,
     XValidation,
 )
+from kubewright.models import codec
+from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import Cluster
 
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Endpoints
+from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
 from kubewright.client import Client, JSONPatch, MergePatch, StrategicPatch
 from kubewright.client._client import Propagation
 from kubewright.machinery.errors import BadRequest, Conflict, Invalid, NotFound
-from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
 from kubewright.testing import Cluster, eventually, gone
 
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = (ROOT / "src", *sorted(ROOT.glob("examples/*/src")), ROOT / "tests")
+SOURCES = (*sorted(ROOT.glob("packages/*/src")), *sorted(ROOT.glob("examples/*/src")), ROOT / "tests")
 QUIET = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 

@@ -6,8 +6,9 @@ import gc
 import sys
 
 from integration.gizmo_operator import Gizmo, reconcile
+from kubewright.testing import running
+from kubewright_controlplane import Environment
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright.testing import Environment, running
 from robustness.gizmos import Gizmos, operator
 
 WARM_UP = 18

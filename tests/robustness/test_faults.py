@@ -15,8 +15,9 @@ import pytest
 from integration.gizmo_operator import Gizmo, part, reconcile
 from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.testing import Cluster, eventually, running
+from kubewright_controlplane import Environment
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright.testing import Cluster, Environment, eventually, running
 from robustness.faults import WRITES, Gate, Line, between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operator
 from robustness.processes import operator as operator_process

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from integration.gizmo_operator import ELECTION, Gizmo, reconcile
 from kubewright import Context, Manager, ObjectMeta, controller
+from kubewright._runtime.clock import SystemClock
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright._runtime.clock import SystemClock
 from kubewright.testing import Cluster, eventually, running
 from robustness.faults import between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operated

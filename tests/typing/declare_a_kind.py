@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, assert_type
 
 from kubewright import Condition, CustomResource, ListMapKey, ListType, Minimum, Model, ObjectMeta, PrintColumn, field
-from kubewright.models import UNSET, UnsetType
-from kubewright.models import codec
 from kubewright.apis.meta.v1 import IntOrString, Quantity
+from kubewright.models import UNSET, UnsetType, codec
 
 
 class WebServerSpec(Model):

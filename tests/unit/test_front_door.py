@@ -8,8 +8,8 @@ import inspect
 from pathlib import Path
 
 import kubewright
-from kubewright.machinery import errors
 from kubewright import markers
+from kubewright.machinery import errors
 
 
 def test_every_name_that_type_checkers_see_is_there_and_no_other() -> None:

@@ -1,4 +1,4 @@
-"""Reads the facts about the built-in kinds from a real API server into `packages/kubewright-controlplane/src/kubewright_controlplane/apiserver/data`.
+"""Reads the facts about the built-in kinds from a real API server into the data folder of the embedded one.
 
 Run by `python tools/extract` with Kubewright installed and the real control plane built (`make controlplane`). The
 files come out the same to the byte when nothing changed; `data/README.md` tells what is in each.
@@ -22,7 +22,12 @@ from server import Server
 
 from kubewright_controlplane.real import RealControlPlane
 
-DATA = Path(__file__).resolve().parents[2] / "src" / "kubewright" / "apiserver" / "data"
+DATA = (
+    Path(__file__)
+    .resolve()
+    .parents[2]
+    .joinpath("packages", "kubewright-controlplane", "src", "kubewright_controlplane", "apiserver", "data")
+)
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "created.json"
 """What a real server makes of objects as they are sent, for the tests."""
 

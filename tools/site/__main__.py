@@ -39,7 +39,7 @@ def _make(build: Path) -> list[str]:
     """Make the site in that folder. Gives what is wrong; the site is then not there, or not to be used."""
     shutil.rmtree(build, ignore_errors=True)
     source = build / "source"
-    api = reference.load(ROOT / "src")
+    api = reference.load(ROOT)
     if found := pages.problems(ROOT) + api.problems():
         return found
     pages.write(ROOT, source, api)

@@ -102,7 +102,7 @@ def write(folder: Path, navigation: list[Entry]) -> Path:
     """Write the settings of a site in `folder`, whose pages are in `source` there. Gives the file."""
     settings = {**SETTINGS, "nav": navigation}
     python = settings["plugins"]["mkdocstrings"]["handlers"]["python"]
-    python["paths"] = [str(HERE.parents[1] / "src")]
+    python["paths"] = [str(path) for path in sorted(HERE.parents[1].glob("packages/*/src"))]
     python["options"]["extensions"] = [
         "dataclasses",
         f"{HERE / 'extension.py'}:Docstrings",

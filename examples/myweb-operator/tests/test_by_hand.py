@@ -16,7 +16,8 @@ from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.apis.rbac.v1 import PolicyRule as Granted
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, Image, eventually, running
+from kubewright.testing import Cluster, eventually, running
+from kubewright_controlplane import Image
 
 from myweb_operator.main import manager
 from mywebctl import kubectl, needs_kubectl

@@ -9,7 +9,8 @@ from urllib.request import urlopen
 
 import pytest
 import pytest_asyncio
-from kubewright.testing import STAND_INS, Cluster, eventually
+from kubewright.testing import Cluster, eventually
+from kubewright_controlplane import STAND_INS
 
 from chromium import Chromium, needs_chromium
 from mywebs import OTHER_PAGE, PAGE, PORT, MyWebs

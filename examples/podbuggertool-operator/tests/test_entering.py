@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 from kubewright import Manager
-from kubewright.testing import STAND_INS, Cluster, eventually
+from kubewright.testing import Cluster, eventually
+from kubewright_controlplane import STAND_INS
 
 from podbuggertools import Podbuggertools
 

@@ -13,7 +13,8 @@ from kubewright.client import MergePatch
 from kubewright.client._client import Propagation
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import STAND_INS, Cluster, eventually, gone
+from kubewright.testing import Cluster, eventually, gone
+from kubewright_controlplane import STAND_INS
 
 from webserver_operator.api.v1.webserver import WebServer
 from webservers import NEW, OLD, WebServers, ready_condition

@@ -5,7 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from kubewright.models import CustomResource, Model, PrintColumn, Scale, field
+from kubewright.apis.meta.v1 import (
+    Condition,
+    Int32,
+    Int64,
+    IntOrString,
+    LabelSelector,
+    Quantity,
+    RawExtension,
+    Time,
+)
 from kubewright.markers import (
     Default,
     EmbeddedResource,
@@ -25,16 +34,7 @@ from kubewright.markers import (
     Title,
     XValidation,
 )
-from kubewright.apis.meta.v1 import (
-    Condition,
-    Int32,
-    Int64,
-    IntOrString,
-    LabelSelector,
-    Quantity,
-    RawExtension,
-    Time,
-)
+from kubewright.models import CustomResource, Model, PrintColumn, Scale, field
 
 
 class WebServerSpec(Model):

@@ -14,10 +14,9 @@ import pytest
 import kubewright.apis
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Namespace, Pod, Service, ServicePort, ServiceSpec
-from kubewright.machinery.errors import DecodeError
-from kubewright.models import APIResource, Object
-from kubewright.models import codec
 from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.machinery.errors import DecodeError
+from kubewright.models import APIResource, Object, codec
 
 
 def modules() -> Iterator[str]:
@@ -163,7 +162,11 @@ def test_using_the_sdk_does_not_load_the_api_server() -> None:
     code = "import kubewright\nfor each in kubewright.__all__: getattr(kubewright, each)"
     loaded = loaded_by(code)
     assert "kubewright.manager" in loaded
-    assert not {each for each in loaded if each.startswith(("kubewright_controlplane.apiserver", "kubewright_controlplane.schema"))}
+    assert not {
+        each
+        for each in loaded
+        if each.startswith(("kubewright_controlplane.apiserver", "kubewright_controlplane.schema"))
+    }
 
 
 def test_the_decorator_can_be_imported_from_the_root_whatever_was_imported_before() -> None:

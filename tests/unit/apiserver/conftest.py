@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright._runtime.clock import VirtualClock
 from unit.apiserver.harness import ADMIN, API
 
 

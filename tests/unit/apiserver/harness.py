@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from kubewright._runtime.clock import VirtualClock
+from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.http.message import Request, Response
-from kubewright._runtime.clock import VirtualClock
 
 ADMIN = UserInfo("admin", ("system:masters",))
 MERGE = "application/merge-patch+json"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright_controlplane.apiserver.bootstrap import publish
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
-from kubewright._runtime.clock import VirtualClock
 from unit.apiserver.harness import ADMIN, API, MERGE
 
 

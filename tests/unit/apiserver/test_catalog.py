@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.apiserver import catalog
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright_controlplane.apiserver import catalog
 
 CORE = GroupVersion("", "v1")
 APPS = GroupVersion("apps", "v1")

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.apiserver import catalog
 from kubewright.machinery.gvk import GroupVersionKind
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.schema.structural import Schema
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "created.json").read_text())

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.server import APIServer
 from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.gvk import GroupVersion
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "created.json").read_text())

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright_controlplane.apiserver import protobuf
-from kubewright_controlplane.apiserver.protobuf import wire
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.gvk import GroupVersionKind
+from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.protobuf import wire
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "protobuf"
 RECORDED = sorted(file.stem for file in GOLDEN.glob("*.pb"))

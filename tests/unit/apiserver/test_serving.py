@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.pki import CertificateAuthority
-from kubewright_controlplane.apiserver.serving import ServedAPI
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.pki import CertificateAuthority
+from kubewright_controlplane.apiserver.serving import ServedAPI
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from tests.unit.scripted import (
     widget,
 )
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.cache import Event, Informer, ObjectKey
 from kubewright.client import Client
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, DecodeError
 
 

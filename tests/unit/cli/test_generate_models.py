@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kubewright_cli.main import cli
 from kubewright.machinery import yaml
+from kubewright_cli.main import cli
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 

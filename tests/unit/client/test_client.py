@@ -21,6 +21,7 @@ from tests.unit.scripted import (
     widget,
 )
 
+from kubewright.apis.meta.v1 import ManagedFieldsEntry, ObjectMeta
 from kubewright.client import (
     Bookmark,
     Client,
@@ -42,7 +43,6 @@ from kubewright.machinery.errors import (
 )
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource, Object
-from kubewright.apis.meta.v1 import ManagedFieldsEntry, ObjectMeta
 
 
 class Zone(Object):

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import trustme
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.client._config import Config, ExecPlugin, Impersonation
 from kubewright.client._transport import HandlerTransport, HTTPTransport
 from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.server import Server
 from kubewright.http.stream import Pipe
 from kubewright.machinery import time
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})

@@ -19,13 +19,12 @@ from kubewright.apis.core.v1 import (
     ServicePort,
     ServiceSpec,
 )
+from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Response
 from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound, Status, StatusCause, StatusDetails
-from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta
 from kubewright.models._rbac import PolicyRule
 
 from .workshop import NAMESPACE, Workshop, config_map, secret

@@ -7,8 +7,7 @@ import pytest
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
 from kubewright.cache import Informer
-from kubewright.controllers import Context, QueueClosed, Request, Result, Watch, WorkQueue
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, QueueClosed, Request, Result, Watch, WorkQueue, controller
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import CustomResource, Model, field
 from kubewright.models._rbac import PolicyRule, cluster_role

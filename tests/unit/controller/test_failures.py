@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.controllers import Backoff, Context
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Backoff, Context, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import Conflict, Forbidden, NotFound, StatusCause, StatusDetails, TerminalError
 from kubewright.models import Object, field
 

@@ -8,8 +8,7 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, DeleteFuse
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, DeleteFuse, controller
 from kubewright.controllers._fuse import ALLOW_DELETES
 from kubewright.controllers._outcome import Failure
 from kubewright.controllers.predicates import Predicate

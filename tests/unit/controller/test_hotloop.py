@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import ConnectionFailed
-from kubewright.apis.meta.v1 import ObjectMeta
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 

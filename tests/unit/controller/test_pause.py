@@ -7,8 +7,7 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Result, controller
 from kubewright.controllers._pause import PAUSED
 from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import NotFound

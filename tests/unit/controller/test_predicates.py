@@ -8,6 +8,7 @@ from kubewright.apis.core.v1 import ConfigMap, Node
 from kubewright.cache import Entry, Event, ObjectKey
 from kubewright.cache._entry import EntryDecoder
 from kubewright.controllers._handlers import enqueue_object, enqueue_owner
+from kubewright.controllers._reconcile import Request
 from kubewright.controllers.predicates import (
     Predicate,
     annotations_changed,
@@ -16,7 +17,6 @@ from kubewright.controllers.predicates import (
     labels_changed,
     resource_version_changed,
 )
-from kubewright.controllers._reconcile import Request
 
 KEY = ObjectKey("shop", "web")
 DECODER = EntryDecoder(ConfigMap, keep_managed_fields=False)

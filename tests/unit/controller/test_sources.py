@@ -8,8 +8,7 @@ import pytest
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Entry
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Backoff, Context, Every, Polling, RateLimit, Request, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Backoff, Context, Every, Polling, RateLimit, Request, Watch, controller
 from kubewright.controllers._outcome import Failure
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import ConfigError

@@ -9,10 +9,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.controllers import Context
-from kubewright.controllers import _controller as controller
-from kubewright.controllers.predicates import Predicate
+from kubewright.controllers import Context, controller
 from kubewright.controllers._tracing import Tracing
+from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import ConfigError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret

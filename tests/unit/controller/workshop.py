@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright_controlplane.apiserver.server import APIServer
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, Scope
 from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
@@ -18,12 +19,11 @@ from kubewright.controllers import Controller
 from kubewright.controllers._loop import ControlLoop
 from kubewright.controllers._observer import ControllerObserver
 from kubewright.controllers._outcome import Failure, Outcome
-from kubewright.controllers.predicates import Predicate
 from kubewright.controllers._tracing import Tracing
+from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Peer, Request, Response
-from kubewright._runtime.clock import VirtualClock
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright_controlplane.apiserver.server import APIServer
 
 T = TypeVar("T", bound=Object)
 

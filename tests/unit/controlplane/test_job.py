@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.controllers.job import indexes
-from kubewright_controlplane.controllers.job import policy
-from kubewright_controlplane.controllers.job import progress
-from kubewright_controlplane.controllers.job import tally
+from kubewright_controlplane.controllers.job import indexes, policy, progress, tally
 from kubewright_controlplane.controllers.job.podtemplate import build_pod
 
 from .objects import NOW, ago, job, pod

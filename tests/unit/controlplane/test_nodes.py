@@ -11,8 +11,8 @@ from kubewright.apis.core.v1 import Pod, PodStatus
 from kubewright.controllers import Request
 from kubewright_controlplane.kubelet.addresses import PodAddresses
 from kubewright_controlplane.kubelet.outcome import ANNOTATION, Outcome, outcome_of
-from kubewright_controlplane.scheduler.placement import Placement
 from kubewright_controlplane.kubelet.podstatus import status_of
+from kubewright_controlplane.scheduler.placement import Placement
 from kubewright_controlplane.scheduler.scheduler import refusal
 
 from .objects import NOW, node, pod

@@ -13,19 +13,18 @@ from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from kubewright.apis.batch.v1 import Job
 from kubewright.apis.core.v1 import ConfigMap, Event, Node, PersistentVolume, PersistentVolumeClaim, Pod
-from kubewright_controlplane.apiserver.server import APIServer
+from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.client._client import Client
 from kubewright.client._dynamic import Unstructured
 from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HandlerTransport
-from kubewright_controlplane.kubelet.outcome import ANNOTATION
-from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 from kubewright.http.message import Peer
 from kubewright.machinery.errors import ConfigError, NotFound
-from kubewright.models import APIResource, Object
-from kubewright.models import codec
-from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
+from kubewright.models import APIResource, Object, codec
 from kubewright.testing._waiting import eventually, gone
+from kubewright_controlplane.apiserver.server import APIServer
+from kubewright_controlplane.kubelet.outcome import ANNOTATION
+from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 
 from .objects import CONTAINERS, TEMPLATE
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright_controlplane.controllers.deployment import replicasets
-from kubewright_controlplane.controllers.deployment import rollout
+from kubewright_controlplane.controllers.deployment import replicasets, rollout
 
 from .objects import NOW, deployment, replica_set
 

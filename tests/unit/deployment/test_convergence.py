@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kubewright.client._dynamic import Unstructured, decode_object
-from kubewright_cli.deployment.convergence import hindrance
 from kubewright.machinery.json import compact
 from kubewright.models import APIResource
+from kubewright_cli.deployment.convergence import hindrance
 
 KIND = Unstructured.of(APIResource("example.com", "v1", "Widget", "widgets"))
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from images import AMD64, ARM64, PYPROJECT, PYTHON, read, write_base, write_project, write_wheel
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli.image.build import Base, Plan, build
 from kubewright_cli.image.content import Descriptor, Platform
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.project import ImageProject
-from kubewright.machinery.errors import ConfigError
 from kubewright_cli.manifests.reference import Reference
 
 

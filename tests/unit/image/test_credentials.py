@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubewright_cli.image.credentials import Credentials, credentials_for
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.image.credentials import Credentials, credentials_for
 
 
 @pytest.fixture(autouse=True)

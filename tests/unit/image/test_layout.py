@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from images import AMD64, ARM64, write_base
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli.image.content import LAYER, Descriptor
 from kubewright_cli.image.layout import Layout
-from kubewright.machinery.errors import ConfigError
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:

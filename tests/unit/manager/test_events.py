@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Request, Response
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import APIError, Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright.manager import _events as events
 from kubewright.manager._events import EventWriter
-from kubewright.apis.meta.v1 import ObjectMeta
 
 from .smallserver import SmallServer
 

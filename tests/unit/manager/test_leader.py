@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from kubewright._runtime.clock import Clock, VirtualClock
 from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.client._transport import HandlerTransport, HTTPTransport
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
-from kubewright._runtime.clock import Clock, VirtualClock
 from kubewright.machinery.errors import ConfigError, LeadershipLost
 from kubewright.manager._leader import Fence, LeaderElection, LeaderElector
 

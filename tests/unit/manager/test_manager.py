@@ -8,26 +8,25 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.apis.rbac.v1 import PolicyRule as ClusterPolicyRule
-from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.client import Client
 from kubewright.client._config import Config
 from kubewright.client._transport import HandlerTransport
-from kubewright.controllers import Context, Controller
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, LeadershipLost
 from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model
-from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.models._rbac import PolicyRule
+from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
 FREE = "127.0.0.1:0"

@@ -11,24 +11,22 @@ import pytest_asyncio
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap, Namespace, Secret
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
-from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HandlerTransport
-from kubewright.controllers import Context, Controller, DeleteFuse
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, DeleteFuse, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, Gone
 from kubewright.manager import Manager
-from kubewright.models import CustomResource, Model
-from kubewright.models import codec
+from kubewright.models import CustomResource, Model, codec
 from kubewright.models._crd import custom_resource_definition
-from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.testing import running
 from kubewright.testing import _waiting as waiting
+from kubewright.testing import running
+from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
 OPERATOR = Peer(common_name="operator")

@@ -14,21 +14,21 @@ import pytest
 import pytest_asyncio
 import trustme
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import ServiceAccount
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
-from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.client import Client
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.manager import Certificate, Manager
 from kubewright.manager._gate import REFUSED_FOR
-from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.models._rbac import PolicyRule
 from kubewright.testing import running
+from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
 OPERATOR = Peer(common_name="operator")

@@ -6,14 +6,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._transport import HTTPTransport, Transport
-from kubewright.controllers import Context
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
-from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.testing import Environment, eventually, running
+from kubewright.testing import eventually, running
+from kubewright_controlplane import Environment
 
 
 class Overheard:

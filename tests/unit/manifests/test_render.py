@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from kubewright import Context, CustomResource, LeaderElection, Manager, controller
-from kubewright import apis
+from kubewright import Context, CustomResource, LeaderElection, Manager, apis, controller
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright_cli.manifests import Settings, render
-from kubewright_cli.manifests import kustomize
-from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 from kubewright.models import Object
+from kubewright_cli.manifests import Settings, kustomize, render
+from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 
 
 class Ship(CustomResource, group="fleet.test", version="v1"): ...

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from kubewright import CustomResource, Example, Minimum, MinItems, MinLength, Model, MultipleOf, field
-from kubewright_cli.manifests.samples import missing, sample
 from kubewright.apis.meta.v1 import IntOrString
+from kubewright_cli.manifests.samples import missing, sample
 
 
 class Crew(Model):

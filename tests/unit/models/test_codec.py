@@ -11,11 +11,10 @@ import pytest
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
+from kubewright.apis.meta.v1 import MicroTime, ObjectMeta, Quantity
 from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.machinery.errors import DecodeError
-from kubewright.models import CustomResource, Model, field
-from kubewright.models import codec
-from kubewright.apis.meta.v1 import MicroTime, ObjectMeta, Quantity
+from kubewright.models import CustomResource, Model, codec, field
 
 
 class DiskSpec(Model):

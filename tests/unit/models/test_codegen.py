@@ -13,10 +13,9 @@ import pytest
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.models import CustomResource
-from kubewright.models import codec
-from kubewright_cli.codegen import modules
+from kubewright.models import CustomResource, codec
 from kubewright.models._crd import custom_resource_definition
+from kubewright_cli.codegen import modules
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden"

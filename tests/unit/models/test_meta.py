@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.models import codec
 from kubewright.apis.meta.v1 import Condition, MicroTime, OwnerReference, owner_reference, set_condition
+from kubewright.models import codec
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 999, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)

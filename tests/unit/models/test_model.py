@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from kubewright.apis.core.v1 import Pod
+from kubewright.apis.meta.v1 import Condition, IntOrString
 from kubewright.machinery.errors import ModelError
-from kubewright.models import UNSET, CustomResource, Model, Scale, UnsetType, field
 from kubewright.markers import (
     EmbeddedResource,
     Enum,
@@ -24,7 +24,7 @@ from kubewright.markers import (
     PreserveUnknownFields,
     XValidation,
 )
-from kubewright.apis.meta.v1 import Condition, IntOrString
+from kubewright.models import UNSET, CustomResource, Model, Scale, UnsetType, field
 
 
 class Nothing(Model):

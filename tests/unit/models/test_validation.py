@@ -8,9 +8,9 @@ from typing import Annotated
 import pytest
 
 from kubewright.machinery.errors import ConfigError, ModelError
+from kubewright.markers import Immutable, Maximum, Pattern, XValidation
 from kubewright.models import CustomResource, Model
 from kubewright.models._crd import custom_resource_definition
-from kubewright.markers import Immutable, Maximum, Pattern, XValidation
 
 
 class Range(Model, markers=[XValidation("self.low <= self.high", message="low is above high")]):

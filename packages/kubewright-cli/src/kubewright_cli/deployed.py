@@ -14,15 +14,15 @@ from typing import TypeVar
 import click
 import msgspec
 
-from kubewright_cli import console
-from kubewright_cli.options import config_of, kubeconfig_options
-from kubewright_cli.project import Project
 from kubewright.client._client import Client
 from kubewright.client._config import Config
+from kubewright.machinery.json import JSONObject
+from kubewright_cli import console
 from kubewright_cli.deployment.crds import Custom, customs
 from kubewright_cli.deployment.objects import FIELD_MANAGER
-from kubewright.machinery.json import JSONObject
 from kubewright_cli.manifests import Manifests
+from kubewright_cli.options import config_of, kubeconfig_options
+from kubewright_cli.project import Project
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -45,7 +45,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "completion": "Print the completion script of a shell.",
     },
 }
-"""Each is a module of `kubewright_cli` with a click command `command`. Imported when it is run: help stays quick."""
+"""Each is a module of `kubewright_cli.commands` with a click command `command`. Imported when it is run: help stays quick."""
 
 _COMMANDS: Final = {name: text for section in _SECTIONS.values() for name, text in section.items()}
 
@@ -57,7 +57,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"kubewright_cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"kubewright_cli.commands.{cmd_name}").command
         return command
 
     def resolve_command(

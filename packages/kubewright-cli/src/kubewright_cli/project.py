@@ -17,10 +17,10 @@ from types import ModuleType
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
-from kubewright_cli.manifests import Manifests, Settings, render
-from kubewright_cli.manifests.settings import NO_MANAGER
 from kubewright.models import CustomResource
 from kubewright.models._kinds import kinds_of
+from kubewright_cli.manifests import Manifests, Settings, render
+from kubewright_cli.manifests.settings import NO_MANAGER
 
 
 @dataclass(frozen=True, slots=True)

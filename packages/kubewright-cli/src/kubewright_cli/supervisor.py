@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from kubewright._runtime.signals import on_stop_signal
 from kubewright_cli import console
 from kubewright_cli.sources import Sources
-from kubewright._runtime.signals import on_stop_signal
 
 _TO_STOP: Final = 1.0
 """Seconds that an old process has to end what it does, before it is killed for the new one."""

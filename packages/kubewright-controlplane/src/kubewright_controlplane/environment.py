@@ -13,18 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
-from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.serving import ServedAPI
 from kubewright.client._config import Config
 from kubewright.client._kubeconfig import embedded_extension
 from kubewright.client._transport import HandlerTransport
+from kubewright.http.message import Peer, Request, Response
+from kubewright.manager._working import working
+from kubewright.testing._cluster import Cluster
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.serving import ServedAPI
 from kubewright_controlplane.kubelet.processes.environment import APIAddress
 from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
 from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
-from kubewright.http.message import Peer, Request, Response
-from kubewright.manager._working import working
-from kubewright.testing._cluster import Cluster
 
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
 """Who the controllers are to the API server: what they may do is not what is tested."""

@@ -10,9 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubewright._runtime.clock import SystemClock
 from kubewright.client._client import Client
 from kubewright.client._transport import Transport
 from kubewright.controllers import Controller
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager import Manager
 from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
 from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
 from kubewright_controlplane.controllers.deployment.controller import deployment_controller
@@ -21,14 +24,6 @@ from kubewright_controlplane.controllers.endpointslice import endpointslice_cont
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
-from kubewright_controlplane.kubelet.addresses import ProcessNetwork
-from kubewright_controlplane.kubelet.kubelet import kubelet
-from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
-from kubewright_controlplane.kubelet.processes.environment import APIAddress
-from kubewright_controlplane.kubelet.processes.kubelet import ProcessKubelet
-from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
-from kubewright_controlplane.proxy import nodeports
-from kubewright_controlplane.scheduler.scheduler import scheduler
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.rights import unrestricted
@@ -40,9 +35,14 @@ from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
 from kubewright_controlplane.controllers.unwarned import Unwarned
-from kubewright._runtime.clock import SystemClock
-from kubewright.machinery.errors import ConfigError
-from kubewright.manager import Manager
+from kubewright_controlplane.kubelet.addresses import ProcessNetwork
+from kubewright_controlplane.kubelet.kubelet import kubelet
+from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
+from kubewright_controlplane.kubelet.processes.environment import APIAddress
+from kubewright_controlplane.kubelet.processes.kubelet import ProcessKubelet
+from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
+from kubewright_controlplane.proxy import nodeports
+from kubewright_controlplane.scheduler.scheduler import scheduler
 
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"

@@ -24,15 +24,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright.client import _kubeconfig as kubeconfig
 from kubewright.client._config import Config
-from kubewright_controlplane.kubelet.processnode import LABEL as PROCESSES
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright_controlplane.kubelet.processnode import LABEL as PROCESSES
 from kubewright_controlplane.ports import free_port
 
 SIMULATED: Final = {"type": "kwok"}

@@ -22,6 +22,7 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    __version__: str
     from kubewright.cache import Cache as Cache
     from kubewright.cache import Informer as Informer
     from kubewright.cache import Lister as Lister
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from kubewright.client import RESTMapper as RESTMapper
     from kubewright.client import StrategicPatch as StrategicPatch
     from kubewright.client import Unstructured as Unstructured
-    from kubewright.client import _extract as extract
+    from kubewright.client import extract as extract
     from kubewright.client import has_condition as has_condition
     from kubewright.client import pod_logs as pod_logs
     from kubewright.client import wait_for as wait_for
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from kubewright.controllers import Request as Request
     from kubewright.controllers import Result as Result
     from kubewright.controllers import Watch as Watch
-    from kubewright.controllers import _controller as controller
+    from kubewright.controllers import controller as controller
     from kubewright.machinery.errors import AlreadyExists as AlreadyExists
     from kubewright.machinery.errors import APIError as APIError
     from kubewright.machinery.errors import BadRequest as BadRequest
@@ -80,14 +81,6 @@ if TYPE_CHECKING:
     from kubewright.machinery.errors import UnsupportedMediaType as UnsupportedMediaType
     from kubewright.manager import LeaderElection as LeaderElection
     from kubewright.manager import Manager as Manager
-    from kubewright.models import UNSET as UNSET
-    from kubewright.models import CustomResource as CustomResource
-    from kubewright.models import Model as Model
-    from kubewright.models import Object as Object
-    from kubewright.models import PrintColumn as PrintColumn
-    from kubewright.models import Scale as Scale
-    from kubewright.models import UnsetType as UnsetType
-    from kubewright.models import field as field
     from kubewright.markers import AtLeastOneOf as AtLeastOneOf
     from kubewright.markers import AtMostOneOf as AtMostOneOf
     from kubewright.markers import Default as Default
@@ -119,6 +112,14 @@ if TYPE_CHECKING:
     from kubewright.markers import Title as Title
     from kubewright.markers import Type as Type
     from kubewright.markers import XValidation as XValidation
+    from kubewright.models import UNSET as UNSET
+    from kubewright.models import CustomResource as CustomResource
+    from kubewright.models import Model as Model
+    from kubewright.models import Object as Object
+    from kubewright.models import PrintColumn as PrintColumn
+    from kubewright.models import Scale as Scale
+    from kubewright.models import UnsetType as UnsetType
+    from kubewright.models import field as field
     from kubewright.models._meta import Condition as Condition
     from kubewright.models._meta import Int32 as Int32
     from kubewright.models._meta import Int64 as Int64
@@ -172,6 +173,8 @@ __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 if not TYPE_CHECKING:  # to a type checker the names above are all there are
 
     def __getattr__(name: str) -> object:
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version("kubewright")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(importlib.import_module(_HOMES[name]), name)

@@ -203,7 +203,7 @@ def AtLeastOneOf(*names: str) -> Marker:
 
 
 def _union(name: str, fields: tuple[str, ...], count: str, message: str) -> Marker:
-    from kubewright_controlplane.schema.cel.identifiers import escape  # loaded by those who declare a union, as few do
+    from kubewright.machinery.cel_names import escape  # loaded by those who declare a union, as few do
 
     listed = ",".join(f"has(self.{escape(field) or field})" for field in fields)
     rule = XValidation(f"[{listed}].filter(x,x==true).size() {count}", message=message.format(" ".join(fields)))

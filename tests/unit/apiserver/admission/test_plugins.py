@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
-from kubewright._runtime.clock import VirtualClock
 from unit.apiserver.harness import ADMIN, API, CONFIG_MAPS, MERGE
 
 CORE = "/api/v1/namespaces/default"

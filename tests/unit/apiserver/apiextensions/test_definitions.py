@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright_controlplane.apiserver.apiextensions.serving import version_order
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
-from kubewright._runtime.clock import VirtualClock
 from unit.apiserver.harness import ADMIN, API, MERGE, TABLE
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver import printers
-from kubewright_controlplane.apiserver.printers.ages import human_duration
 from kubewright.machinery.gvk import GroupVersionResource
+from kubewright_controlplane.apiserver import catalog, printers
+from kubewright_controlplane.apiserver.printers.ages import human_duration
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PODS = GroupVersionResource("", "v1", "pods")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kubewright.machinery.errors import ConfigError, Gone
 from kubewright_controlplane.apiserver.storage.log import SQLiteLog
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright.machinery.errors import ConfigError, Gone
 
 from .conftest import put
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from kubewright.machinery.errors import Gone
 from kubewright_controlplane.apiserver.storage.events import Event
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright.machinery.errors import Gone
 
 from .conftest import Make, put
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kubewright_cli.scaffold.changes import Changes, WouldOverwrite
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.scaffold.changes import Changes, WouldOverwrite
 
 
 def contents(root: Path) -> dict[str, str]:

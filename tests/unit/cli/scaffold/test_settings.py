@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright_cli.scaffold.settings import with_setting
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.scaffold.settings import with_setting
 
 TABLE = '[tool.kubewright]\n# What the program can\'t know.\nmanager = "a.main:manager"\n'
 OTHER = '\n[tool.other]\nwatch-namespaces = "not ours"\n'

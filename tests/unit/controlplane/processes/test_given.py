@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import Container, Pod, ResourceFieldSelector, ResourceRequirements, ServiceAccount
-from kubewright_controlplane.apiserver.server import APIServer
 from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
+from kubewright.http.message import Peer
+from kubewright.machinery.errors import ConfigError
+from kubewright.models import codec
+from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.kubelet.processes import downward
 from kubewright_controlplane.kubelet.processes.downward import Placed
 from kubewright_controlplane.kubelet.processes.expansion import expand
 from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
 from kubewright_controlplane.kubelet.processes.volumes import File, Volumes, write_atomically
-from kubewright.http.message import Peer
-from kubewright._runtime.clock import VirtualClock
-from kubewright.machinery.errors import ConfigError
-from kubewright.models import codec
 
 VALUES = {"A": "a", "B": "$(A)", "": "empty"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright_controlplane.kubelet.processes import logs
 from kubewright_controlplane.kubelet.processes.logs import ContainerLog, LogOptions
-from kubewright._runtime.clock import VirtualClock
 
 
 async def read(log: ContainerLog, **options: object) -> bytes:

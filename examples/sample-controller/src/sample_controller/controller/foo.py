@@ -22,10 +22,10 @@ from kubewright import (
     Request,
     set_condition,
 )
+from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.cache import Event
 from kubewright.controllers import QueueClosed, WorkQueue, is_controlled_by
-from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.manager._events import EventWriter
 
 from sample_controller.api.v1alpha1.foo import Foo

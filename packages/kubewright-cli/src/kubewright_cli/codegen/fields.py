@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_object
+from kubewright.markers import INT_OR_STRING, QUANTITY
 from kubewright_cli.codegen.layout import (
     Code,
     Group,
@@ -26,7 +27,6 @@ from kubewright_cli.codegen.layout import (
 )
 from kubewright_cli.codegen.markers import markers_of
 from kubewright_cli.codegen.names import on_the_wire
-from kubewright.markers import INT_OR_STRING, QUANTITY
 
 Classes: TypeAlias = Callable[[JSONObject], str]
 """Gives the name of the class for a schema of an object with fields."""

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from kubewright.machinery.errors import ModelError
-from kubewright.machinery.json import JSONObject, is_object
 from kubewright import markers
 from kubewright.apis.meta import v1 as meta
+from kubewright.machinery.errors import ModelError
+from kubewright.machinery.json import JSONObject, is_object
+from kubewright.models._plural import plural_of
+from kubewright.models._schema import struct_schema
 from kubewright_cli.codegen import names
 from kubewright_cli.codegen.fields import field_lines
 from kubewright_cli.codegen.layout import Code, call, declaration, docstring, lines, listed, literal, quoted
 from kubewright_cli.codegen.markers import markers_of
-from kubewright.models._plural import plural_of
-from kubewright.models._schema import struct_schema
 
 HEADER: Final = "# Made by `kubewright generate models`, which writes it anew: change nothing here.\n"
 """The first line of each module."""

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
+from kubewright.machinery.errors import ConfigError
+from kubewright.models import Object
+from kubewright.models._plural import plural_of
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
 from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.changes import WouldOverwrite
 from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
 from kubewright_cli.scaffold.record import Record, Resource, project_root
-from kubewright.machinery.errors import ConfigError
-from kubewright.models import Object
-from kubewright.models._plural import plural_of
 
 
 @click.group("create")

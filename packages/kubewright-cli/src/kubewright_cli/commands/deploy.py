@@ -9,14 +9,14 @@ from typing import Final
 
 import click
 
+from kubewright.client._client import Client
+from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, namespace_option, timeout_option, when_interrupted
-from kubewright_cli.options import image_option
-from kubewright.client._client import Client
 from kubewright_cli.deployment.apply import deploy
 from kubewright_cli.deployment.embedded import image_of, mark, same_project, table_of
 from kubewright_cli.deployment.rollout import RolloutFailed, wait_for_rollout
-from kubewright.machinery.json import JSONObject
+from kubewright_cli.options import image_option
 
 _WHILE_APPLYING: Final = "what is named above is applied, the rest not yet; the same command goes on from there"
 _WHILE_WAITING: Final = "all is applied, and Kubernetes goes on with it; `kubewright status` says how far it is"

@@ -8,12 +8,12 @@ from typing import Final
 
 import click
 
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH
 from kubewright_cli.scaffold.changes import Changes
 from kubewright_cli.scaffold.record import FILE, Record, project_root
 from kubewright_cli.scaffold.settings import with_setting
-from kubewright.machinery.errors import ConfigError
 
 _SETTINGS: Final = "pyproject.toml"
 

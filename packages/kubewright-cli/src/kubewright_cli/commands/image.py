@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli import console
-from kubewright_cli.project import find_root
 from kubewright_cli.image.bases import find_base
 from kubewright_cli.image.build import Base, Built, Plan, build
 from kubewright_cli.image.content import Descriptor, Platform
@@ -17,9 +17,9 @@ from kubewright_cli.image.credentials import credentials_for
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.project import ImageProject
 from kubewright_cli.image.registry import Registry, megabytes
-from kubewright.machinery.errors import ConfigError
 from kubewright_cli.manifests.reference import Reference
 from kubewright_cli.manifests.settings import Settings
+from kubewright_cli.project import find_root
 
 _LAYOUT: Final = Path("dist", "image")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
 from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.names import domain_faults, package_name, project_faults
 from kubewright_cli.scaffold.record import FILE, Record
-from kubewright.machinery.errors import ConfigError
 
 
 def python_faults(version: str) -> list[str]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from kubewright.client._config import Config
+from kubewright.models._crd import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import client_of
+from kubewright_cli.deployment import crds
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
-from kubewright.client._config import Config
-from kubewright_cli.deployment import crds
-from kubewright.models._crd import custom_resource_definitions
 
 
 @click.command("install")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
+from kubewright.machinery import time
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, namespace_option
 from kubewright_cli.deployment import pods
-from kubewright.machinery import time
 
 
 @click.command("logs")

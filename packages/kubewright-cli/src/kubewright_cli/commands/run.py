@@ -11,14 +11,14 @@ from pathlib import Path
 
 import click
 
-from kubewright_cli.commands.install import install
-from kubewright_cli.options import config_of, kubeconfig_options
-from kubewright_cli.project import Project, find_root
-from kubewright_cli.sources import Sources
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.manager._program import loop_factory, run_program
 from kubewright.manager._serving import BIND_HOST
+from kubewright_cli.commands.install import install
+from kubewright_cli.options import config_of, kubeconfig_options
+from kubewright_cli.project import Project, find_root
+from kubewright_cli.sources import Sources
 
 
 def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
@@ -93,7 +93,7 @@ def _supervise(arguments: Sequence[str], *, embedded: bool, stand_ins: bool, rel
     with ExitStack() as stack:
         kubeconfig = None
         if embedded:
-            from kubewright_cli.embedded import KUBECONFIG, owned
+            from kubewright_controlplane.serving import KUBECONFIG, owned
 
             kubeconfig = stack.enter_context(owned(KUBECONFIG))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
@@ -108,9 +108,9 @@ async def _run_aside(
     async with AsyncExitStack() as stack:
         environment: dict[str, str] = {}
         if kubeconfig is not None:
-            from kubewright_cli.embedded import serving  # the server is loaded by those who want one
-            from kubewright_controlplane.kubelet.processes.standins import STAND_INS
             from kubewright_controlplane.environment import Environment
+            from kubewright_controlplane.kubelet.processes.standins import STAND_INS
+            from kubewright_controlplane.serving import serving  # the server is loaded by those who want one
 
             control_plane = Environment(images=STAND_INS if stand_ins else None)
             await stack.enter_async_context(serving(control_plane, kubeconfig))

@@ -10,18 +10,18 @@ from typing import Final
 
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Namespace, Service, ServiceAccount
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._wait import wait_until_gone
-from kubewright_cli.deployment import crds
-from kubewright_cli.deployment.objects import Change, Objects, called, key_of
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.json import JSONObject
-from kubewright_cli.manifests import Settings
 from kubewright.models import APIResource
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright_cli.deployment import crds
+from kubewright_cli.deployment.objects import Change, Objects, called, key_of
+from kubewright_cli.manifests import Settings
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._client import Client
+from kubewright.client._crds import is_established as is_established
+from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._wait import wait_for, wait_until_gone
-from kubewright_cli.deployment.objects import Change, Objects, called
-from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
+from kubewright.client._wait import wait_until_gone
+from kubewright.machinery.errors import DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
-
-_SERVED_WITHIN: Final = 30.0
-_SETTLED_WITHIN: Final = 3.0
-"""Seconds after which names that are not accepted are not going to be: somebody else has them."""
+from kubewright_cli.deployment.objects import Change, Objects, called
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +37,6 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
         yield await objects.apply(crd)
     for crd in crds:
         await until_established(client, crd["metadata"]["name"])
-
-
-async def until_established(client: Client, name: str) -> None:
-    """Wait until the definition of that name is served.
-
-    Raises ConfigError when another has its names, and says which; DeadlineExceeded when it takes too long.
-    """
-    try:
-        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SETTLED_WITHIN)
-    except DeadlineExceeded:
-        await _check_names(client, name)
-        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SERVED_WITHIN)
-
-
-async def _check_names(client: Client, name: str) -> None:
-    crd = await client.get(CustomResourceDefinition, name)
-    refused = next((each for each in crd.status.conditions if each.type == "NamesAccepted"), None)
-    if refused is None or refused.status != "False":
-        return
-    others = [
-        each.metadata.name
-        for each in await client.list(CustomResourceDefinition)
-        if each.metadata.name != name and each.spec.group == crd.spec.group and _names(each) & _names(crd)
-    ]
-    raise ConfigError(
-        f'CustomResourceDefinition "{name}" is not served: {refused.message or refused.reason}; '
-        f"group {crd.spec.group} has these names in {', '.join(others) or 'another definition'} already. "
-        "Delete that one, or choose another kind, plural and short names"
-    )
-
-
-def _names(crd: CustomResourceDefinition) -> set[str]:
-    """All that a definition calls its kind."""
-    names = crd.spec.names
-    return {each for each in (names.kind, names.list_kind, names.plural, names.singular, *names.short_names) if each}
 
 
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
@@ -139,10 +101,6 @@ def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
         f"after {timeout:g} s there were still {shown}: does the operator run, and finish what is deleted? "
         "See `kubewright logs`; when it can't any more, take the finalizers off (kubectl edit)"
     )
-
-
-def is_established(crd: CustomResourceDefinition) -> bool:
-    return any(each.type == "Established" and each.status == "True" for each in crd.status.conditions)
 
 
 def api_of(crd: JSONObject) -> APIResource:

@@ -17,6 +17,8 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, ServiceAccount
 from kubewright.client._client import Client
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager._preflight import Permission
 from kubewright_cli.deployment.access import denied
 from kubewright_cli.deployment.crds import is_established
 from kubewright_cli.deployment.objects import Objects, names_of
@@ -28,8 +30,6 @@ from kubewright_cli.deployment.pods import (
     restarts,
     trouble_with,
 )
-from kubewright.machinery.errors import ConfigError
-from kubewright.manager._preflight import Permission
 from kubewright_cli.manifests import Manifests
 
 _OFTEN = 3

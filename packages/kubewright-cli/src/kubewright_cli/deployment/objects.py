@@ -13,9 +13,9 @@ from kubewright.client._dynamic import PartialObjectMetadata, Unstructured, deco
 from kubewright.client._mapper import RESTMapper
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
+from kubewright.models import APIResource, Object
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.names import Names
-from kubewright.models import APIResource, Object
 
 FIELD_MANAGER: Final = "kubewright-cli"
 """Owns what commands apply."""

@@ -12,8 +12,8 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ContainerStatus, Pod
 from kubewright.client._client import Client
 from kubewright.client._logs import pod_logs
-from kubewright_cli.deployment.objects import names_of
 from kubewright.machinery.errors import BadRequest, ConfigError, ConnectionFailed, NotFound
+from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.names import MANAGER
 from kubewright_cli.manifests.workload import selector

@@ -12,8 +12,8 @@ from typing import Final
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
-from kubewright_cli.deployment.pods import Trouble, deployment_of, last_lines, pods_of, trouble_with
 from kubewright.machinery.errors import KubewrightError
+from kubewright_cli.deployment.pods import Trouble, deployment_of, last_lines, pods_of, trouble_with
 from kubewright_cli.manifests import Manifests
 
 _PAUSE: Final = 0.25

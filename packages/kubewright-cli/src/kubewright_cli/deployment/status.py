@@ -10,6 +10,9 @@ from datetime import datetime
 from kubewright.apis.core.v1 import Event
 from kubewright.client._client import Client
 from kubewright.client._dynamic import Unstructured
+from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.json import JSONObject
+from kubewright.models import APIResource
 from kubewright_cli.deployment.convergence import hindrance
 from kubewright_cli.deployment.crds import api_of
 from kubewright_cli.deployment.pods import (
@@ -21,10 +24,7 @@ from kubewright_cli.deployment.pods import (
     restarts,
     trouble_with,
 )
-from kubewright.machinery.errors import ConfigError, NotFound
-from kubewright.machinery.json import JSONObject
 from kubewright_cli.manifests import Manifests
-from kubewright.models import APIResource
 
 
 @dataclass(frozen=True, slots=True)

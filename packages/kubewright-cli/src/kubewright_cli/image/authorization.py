@@ -13,9 +13,9 @@ from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from kubewright.http.message import Request
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli.image.credentials import Credentials
 from kubewright_cli.image.wire import Servers
-from kubewright.machinery.errors import ConfigError
 
 _PARAMETER: Final = re.compile(r'(\w+)="([^"]*)"')
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from kubewright.machinery.errors import ConfigError
 from kubewright_cli.image.build import Base
 from kubewright_cli.image.content import IMAGES, Platform
 from kubewright_cli.image.credentials import credentials_for
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.registry import Registry
-from kubewright.machinery.errors import ConfigError
 from kubewright_cli.manifests.reference import Reference
 
 _LAYOUT: Final = "oci:"

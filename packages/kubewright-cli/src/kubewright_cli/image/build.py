@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import JSONObject
 from kubewright_cli.image.content import (
     CONFIG,
     INDEX,
@@ -33,8 +35,6 @@ from kubewright_cli.image.layer import Layer, epoch, files_of, write_layer
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.project import ImageProject
 from kubewright_cli.image.wheels import Target, compile_bytecode, install
-from kubewright.machinery.errors import ConfigError
-from kubewright.machinery.json import JSONObject
 from kubewright_cli.manifests.reference import Reference
 
 _USER: Final = "65532:65532"

@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Final
 
-from kubewright_cli.image.content import Descriptor, Platform, decode, index
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.image.content import Descriptor, Platform, decode, index
 
 _VERSION: Final = b'{"imageLayoutVersion":"1.0.0"}'
 

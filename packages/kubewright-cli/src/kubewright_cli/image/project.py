@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from kubewright_cli.image.wheels import Requirements
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.image.wheels import Requirements
 from kubewright_cli.manifests.settings import NO_MANAGER, Settings
 
 _LOCKS: Final = ("pylock.toml", "requirements.lock", "requirements.txt")

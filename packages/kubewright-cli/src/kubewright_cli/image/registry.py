@@ -17,12 +17,12 @@ from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
 from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright_cli.image.authorization import Authorization, Challenge
 from kubewright_cli.image.content import IMAGES, Descriptor, Platform, decode, digest_of
 from kubewright_cli.image.credentials import Credentials
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.wire import Servers
-from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright_cli.manifests.reference import Reference
 
 _HUB: Final = "registry-1.docker.io"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubewright_cli.image.content import Platform
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.image.content import Platform
 
 _MACHINES: Final[Mapping[str, str]] = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC: Final = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")

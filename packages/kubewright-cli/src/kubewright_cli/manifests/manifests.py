@@ -10,13 +10,11 @@ import msgspec
 
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
-from kubewright_cli.manifests import metrics
-from kubewright_cli.manifests import rbac
-from kubewright_cli.manifests import workload
+from kubewright.models import CustomResource
+from kubewright_cli.manifests import metrics, rbac, workload
 from kubewright_cli.manifests.names import SHORT, Names
 from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import Settings
-from kubewright.models import CustomResource
 
 Files: TypeAlias = dict[str, list[JSONObject]]
 """Documents by file, without `.yaml`."""

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
+from kubewright.models import APIResource
+from kubewright.models._rbac import PolicyRule, cluster_role, role
 from kubewright_cli.manifests.names import Names
 from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import Settings
-from kubewright.models import APIResource
-from kubewright.models._rbac import PolicyRule, cluster_role, role
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubewright.machinery.json import JSONObject
+from kubewright.models._values import plain
 from kubewright_cli.manifests.names import MANAGER, Names
 from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import Settings
-from kubewright.models._values import plain
 
 HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8443

@@ -11,11 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from kubewright_cli.scaffold.names import module_name, qualified_group
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject
 from kubewright.models._plural import plural_of
+from kubewright_cli.scaffold.names import module_name, qualified_group
 
 FILE: Final = "PROJECT"
 _LAYOUT: Final = "kubewright/v1"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright.machinery.json import JSONObject
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 
+from kubewright._runtime.clock import Clock, Timer
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-from kubewright._runtime.clock import Clock, Timer
 
 LIFETIME_SECONDS = 3600.0
 _LOOK_EVERY_SECONDS = 60.0

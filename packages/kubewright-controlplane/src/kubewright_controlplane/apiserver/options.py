@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.http.message import Handler
 from kubewright._runtime.clock import Clock, SystemClock
+from kubewright.http.message import Handler
+from kubewright_controlplane.apiserver.user import UserInfo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.admission.chain import build_chain
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
@@ -35,7 +36,6 @@ from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import Log, Store
-from kubewright.http.message import Request, Response
 
 
 class APIServer:

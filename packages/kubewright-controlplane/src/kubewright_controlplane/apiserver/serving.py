@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kubewright.http.server import Server
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.bootstrap import publish
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.server import APIServer
-from kubewright.http.server import Server
-from kubewright.machinery.json import JSONObject
 
 ADMIN: Final = "kubernetes-admin"
 _MASTERS: Final = "system:masters"

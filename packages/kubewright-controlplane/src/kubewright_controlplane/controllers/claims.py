@@ -11,15 +11,15 @@ from typing import TypeVar
 
 import msgspec
 
+from kubewright.apis.meta.v1 import LabelSelector, OwnerReference, owner_reference
 from kubewright.cache._lister import Lister
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Request, Watch
 from kubewright.controllers.predicates import AnyEvent, Predicate
-from kubewright_controlplane.controllers.selection import matching, selecting
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import LabelSelector, OwnerReference, owner_reference
+from kubewright_controlplane.controllers.selection import matching, selecting
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)

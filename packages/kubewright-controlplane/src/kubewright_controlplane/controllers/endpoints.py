@@ -22,13 +22,19 @@ from kubewright.apis.core.v1 import (
     Pod,
     Service,
 )
-from kubewright.controllers import Context, Controller, Request, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.selection import SELECTOR
-from kubewright_controlplane.controllers.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright_controlplane.controllers.services import (
+    BEHIND,
+    by_selector,
+    hostname_of,
+    is_managed,
+    pods_behind,
+    target_port,
+)
 
 MOST: Final = 1000
 _HEADLESS: Final = "service.kubernetes.io/headless"

@@ -15,13 +15,19 @@ import msgspec
 
 from kubewright.apis.core.v1 import ObjectReference, Pod, Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
-from kubewright.controllers import Context, Controller
-from kubewright.controllers import _controller as controller
+from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
+from kubewright.controllers import Context, Controller, controller
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.selection import SELECTOR
-from kubewright_controlplane.controllers.services import BEHIND, by_selector, hostname_of, is_managed, pods_behind, target_port
-from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
+from kubewright_controlplane.controllers.services import (
+    BEHIND,
+    by_selector,
+    hostname_of,
+    is_managed,
+    pods_behind,
+    target_port,
+)
 
 MAX_ENDPOINTS: Final = 100
 _SERVICE: Final = "kubernetes.io/service-name"

@@ -17,15 +17,15 @@ import msgspec
 
 from kubewright.apis.apps.v1 import ControllerRevision
 from kubewright.apis.core.v1 import PodTemplateSpec
+from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta, owner_reference
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context
-from kubewright_controlplane.controllers.claims import Claims
-from kubewright_controlplane.controllers.hashing import short_hash
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta, owner_reference
+from kubewright_controlplane.controllers.claims import Claims
+from kubewright_controlplane.controllers.hashing import short_hash
 
 T = TypeVar("T", bound=Object)
 

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Namespace, NamespaceCondition
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper, ServedResource
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
-from kubewright._runtime.clock import Clock
+from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import APIError, MethodNotAllowed, NotFound
 
 FINALIZER: Final = "kubernetes"

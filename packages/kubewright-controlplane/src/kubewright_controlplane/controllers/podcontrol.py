@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
+from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context
 from kubewright.machinery.errors import APIError
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 
 T = TypeVar("T", bound=Object)
 

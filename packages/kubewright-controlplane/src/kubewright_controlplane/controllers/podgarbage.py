@@ -11,15 +11,14 @@ from typing import Final
 
 import msgspec
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod, PodCondition
 from kubewright.cache._lister import Lister
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Request, Result, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
-from kubewright_controlplane.controllers.pods import is_finished
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import NotFound
+from kubewright_controlplane.controllers.pods import is_finished
 
 MOST: Final = 12500
 QUARANTINE: Final = timedelta(seconds=40)

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.machinery.errors import APIError
+from kubewright.machinery.selectors import LabelSelector
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods, pod_of
 from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import APIError
-from kubewright.machinery.selectors import LabelSelector
 
 
 class ReplicaSetReconciler:

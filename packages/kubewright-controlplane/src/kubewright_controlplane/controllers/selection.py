@@ -15,12 +15,12 @@ import msgspec
 from kubewright.apis.apps.v1 import ControllerRevision, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.apis.discovery.v1 import EndpointSlice
+from kubewright.apis.meta.v1 import LabelSelector as LabelSelectorField
 from kubewright.cache._cache import Scope
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context
 from kubewright.machinery.selectors import LabelSelector
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import LabelSelector as LabelSelectorField
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)

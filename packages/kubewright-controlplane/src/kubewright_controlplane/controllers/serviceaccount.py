@@ -9,13 +9,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubewright.apis.core.v1 import ConfigMap, Namespace, ServiceAccount
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Watch
-from kubewright.controllers import _controller as controller
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.models import Object
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
 
 DEFAULT: Final = "default"
 ROOT_CA: Final = "kube-root-ca.crt"

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubewright.apis.core.v1 import Pod, Service, ServicePort
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Request, Watch
-from kubewright_controlplane.kubelet.addresses import LOOPBACK
 from kubewright_controlplane.controllers.pods import is_finished
 from kubewright_controlplane.controllers.selection import by_demand, matching, selecting
-from kubewright.apis.meta.v1 import LabelSelector
+from kubewright_controlplane.kubelet.addresses import LOOPBACK
 
 
 def by_selector(service: Service) -> Iterable[str]:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from kubewright.apis.batch.v1 import Job
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
 from kubewright._runtime.clock import Clock
+from kubewright.apis.batch.v1 import Job
+from kubewright.controllers import Context, Controller, Result, controller
 
 
 class FinishedJobs:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Result, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright_controlplane.controllers.pods import is_finished
 from kubewright_controlplane.kubelet.addresses import PodAddresses
 from kubewright_controlplane.kubelet.ended import confirm_ended
 from kubewright_controlplane.kubelet.node import address_of
@@ -18,8 +19,6 @@ from kubewright_controlplane.kubelet.outcome import ANNOTATION, Outcome, outcome
 from kubewright_controlplane.kubelet.podstatus import status_of
 from kubewright_controlplane.kubelet.processes.kubelet import ProcessKubelet
 from kubewright_controlplane.kubelet.processes.sources import config_maps_of, secrets_of
-from kubewright_controlplane.controllers.pods import is_finished
-from kubewright._runtime.clock import Clock
 
 
 class Kubelet:

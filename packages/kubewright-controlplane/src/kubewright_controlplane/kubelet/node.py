@@ -11,14 +11,13 @@ from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Final
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller
-from kubewright.controllers import _controller as controller
-from kubewright._runtime.clock import Clock
+from kubewright.controllers import Context, Controller, controller
 from kubewright.machinery.errors import AlreadyExists
-from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.models._values import plain
 
 VERSION: Final = "v1.36.1"

@@ -26,8 +26,8 @@ from kubewright.apis.core.v1 import (
     PodIP,
     PodStatus,
 )
-from kubewright_controlplane.kubelet.outcome import Outcome
 from kubewright_controlplane.controllers.pods import condition
+from kubewright_controlplane.kubelet.outcome import Outcome
 
 
 class Statuses(NamedTuple):

@@ -16,14 +16,20 @@ from types import TracebackType
 from typing import Final
 from urllib.parse import urlsplit
 
+from kubewright._runtime.clock import SystemClock
 from kubewright.apis.core.v1 import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeSpec, Pod, Taint
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache._cache import Scope
 from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.client._patch import MergePatch
 from kubewright.client._wait import wait_for
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.machinery.errors import ConfigError
+from kubewright.manager import Manager
+from kubewright.manager._working import working
+from kubewright_controlplane.controllers.rights import unrestricted
+from kubewright_controlplane.controllers.selection import SCOPES
 from kubewright_controlplane.kubelet.addresses import LOOPBACK, ProcessNetwork
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, address_of, ready_status
@@ -33,13 +39,6 @@ from kubewright_controlplane.kubelet.processes.kubelet import ProcessKubelet
 from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
 from kubewright_controlplane.kubelet.processes.server import KubeletServer
 from kubewright_controlplane.proxy.nodeports import NodePorts, proxy
-from kubewright_controlplane.controllers.rights import unrestricted
-from kubewright_controlplane.controllers.selection import SCOPES
-from kubewright._runtime.clock import SystemClock
-from kubewright.machinery.errors import ConfigError
-from kubewright.manager import Manager
-from kubewright.manager._working import working
-from kubewright.apis.meta.v1 import ObjectMeta
 
 LABEL: Final = "kubewright.dev/processes"
 """The label of such nodes, and the key of their taint."""

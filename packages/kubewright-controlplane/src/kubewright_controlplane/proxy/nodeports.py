@@ -18,14 +18,13 @@ from typing import Final, NamedTuple
 
 from kubewright.apis.core.v1 import Service, ServicePort
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Result, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright_controlplane.controllers.selection import matching
 from kubewright_controlplane.kubelet.addresses import LOOPBACK, ProcessNetwork
 from kubewright_controlplane.kubelet.processes.ports import port_of_process
 from kubewright_controlplane.proxy.forwarder import Forwarder, Target
-from kubewright_controlplane.controllers.selection import matching
-from kubewright.apis.meta.v1 import LabelSelector
 
 NAME: Final = "kube-proxy"
 _SERVICE: Final = "kubernetes.io/service-name"

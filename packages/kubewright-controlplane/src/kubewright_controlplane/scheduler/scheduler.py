@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import (
     Binding,
     Node,
@@ -24,19 +25,16 @@ from kubewright.apis.core.v1 import (
     Pod,
     PodCondition,
 )
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Watch
-from kubewright.controllers import _controller as controller
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.scheduler import affinity
-from kubewright_controlplane.scheduler import taints
-from kubewright_controlplane.scheduler.placement import Placement
-from kubewright_controlplane.kubelet.volumes import VolumeCheck, claims_of
-from kubewright_controlplane.controllers.pods import condition, is_finished
-from kubewright._runtime.clock import Clock
+from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.pods import condition, is_finished
+from kubewright_controlplane.kubelet.volumes import VolumeCheck, claims_of
+from kubewright_controlplane.scheduler import affinity, taints
+from kubewright_controlplane.scheduler.placement import Placement
 
 NAME: Final = "default-scheduler"
 _WAITING: Final = "waiting"

@@ -14,8 +14,7 @@ from datetime import date
 from typing import Final
 from urllib.parse import urlsplit
 
-from kubewright.machinery import names
-from kubewright.machinery import time
+from kubewright.machinery import names, time
 
 Check = Callable[[str], object]
 

@@ -26,7 +26,15 @@ from kubewright_controlplane.schema.fieldset import FieldSet
 from kubewright_controlplane.schema.managers import Entry, Managers, Owner
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.structural import Schema
-from kubewright_controlplane.schema.typed import Comparison, merged, owned, removed, single, with_named_fields, without_emptied
+from kubewright_controlplane.schema.typed import (
+    Comparison,
+    merged,
+    owned,
+    removed,
+    single,
+    with_named_fields,
+    without_emptied,
+)
 
 NOTHING: Final = FieldSet()
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_array, is_object
-from kubewright_controlplane.schema import embedded
-from kubewright_controlplane.schema import uniqueness
+from kubewright_controlplane.schema import embedded, uniqueness
 from kubewright_controlplane.schema.constraints import compile_check
 from kubewright_controlplane.schema.faults import NOWHERE, Faults
 from kubewright_controlplane.schema.node import Node

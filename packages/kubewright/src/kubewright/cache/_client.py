@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
 from kubewright.cache._entry import ObjectKey
 from kubewright.cache._informer import Informer
@@ -27,9 +28,7 @@ from kubewright.client._reader import Reader
 from kubewright.client._rest import Query
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright._runtime.log import get_logger
-from kubewright.models import Object
-from kubewright.models import codec
+from kubewright.models import Object, codec
 
 T = TypeVar("T", bound=Object)
 

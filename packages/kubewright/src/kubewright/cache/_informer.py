@@ -21,6 +21,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from kubewright._runtime.clock import Timer
+from kubewright._runtime.log import get_logger
 from kubewright.cache._applied import LastApplied
 from kubewright.cache._entry import Entry, EntryDecoder, Event, EventType, ObjectKey
 from kubewright.cache._lister import Lister
@@ -33,9 +35,7 @@ from kubewright.cache._waiting import Waiters
 from kubewright.cache._writes import OwnWrites, Write
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, selection
-from kubewright._runtime.clock import Timer
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, Forbidden, NotFound, StatusDetails
-from kubewright._runtime.log import get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)

@@ -26,6 +26,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, EntryDecoder, ObjectKey
 from kubewright.cache._recovery import Recovery
 from kubewright.client._client import Client
@@ -40,7 +41,6 @@ from kubewright.machinery.errors import (
     Invalid,
     KubewrightError,
 )
-from kubewright._runtime.log import get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)

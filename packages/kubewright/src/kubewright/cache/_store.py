@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.machinery.errors import DecodeError
-from kubewright._runtime.log import get_logger
 from kubewright.machinery.selectors import LabelSelector
 from kubewright.models import Object
 

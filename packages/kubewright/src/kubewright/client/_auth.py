@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 
+from kubewright._runtime.clock import Clock
 from kubewright.client._config import Config
 from kubewright.client._credentials import Credential, Credentials, Static, TokenFile, bearer
 from kubewright.client._tls import KeyPair
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConfigError
 
 

@@ -15,10 +15,10 @@ from datetime import datetime
 
 import msgspec
 
+from kubewright._runtime.clock import Clock
 from kubewright.client._config import ExecPlugin
 from kubewright.client._credentials import Credential, bearer
 from kubewright.client._tls import KeyPair
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 

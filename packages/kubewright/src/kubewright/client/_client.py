@@ -24,6 +24,7 @@ from typing import Final, Literal, Self, TypeAlias, TypeVar, overload
 
 import msgspec
 
+from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._config import Config
 from kubewright.client._dynamic import decode_object, encode_object
 from kubewright.client._endpoint import Endpoint
@@ -34,7 +35,6 @@ from kubewright.client._subresource import Subresource
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.client._warnings import LogOnce, WarningHandler
 from kubewright.client._watch import Bookmark, WatchEvent
-from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError, Gone, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object

@@ -10,10 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-from kubewright.client._tls import KeyPair
 from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import ConfigError
 from kubewright._runtime.log import get_logger
+from kubewright.client._tls import KeyPair
+from kubewright.machinery.errors import ConfigError
 
 _log = get_logger("kubewright.client")
 

@@ -20,8 +20,7 @@ import msgspec
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, read_object
-from kubewright.models import APIResource, Object, field
-from kubewright.models import codec
+from kubewright.models import APIResource, Object, codec, field
 
 T = TypeVar("T", bound=Object)
 

@@ -17,11 +17,10 @@ from typing import TypeVar
 import msgspec
 
 from kubewright.client._dynamic import decode_object
-from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.client._fieldsv1 import entry_of, owned_part
+from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject
-from kubewright.models import Object
-from kubewright.models import codec
+from kubewright.models import Object, codec
 
 T = TypeVar("T", bound=Object)
 

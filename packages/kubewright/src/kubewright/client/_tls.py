@@ -13,9 +13,9 @@ import os
 import ssl
 from pathlib import Path
 
+from kubewright._runtime.log import get_logger
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError
-from kubewright._runtime.log import get_logger
 
 KeyPair = tuple[bytes | Path, bytes | Path]
 """Certificate and private key, in PEM."""

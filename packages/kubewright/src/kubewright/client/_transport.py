@@ -13,6 +13,7 @@ from ssl import SSLContext
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
+from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._auth import credentials_of, pair_of
 from kubewright.client._config import Config, Impersonation
 from kubewright.client._credentials import Credential
@@ -21,7 +22,6 @@ from kubewright.client._tls import ClientTLS, KeyPair
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.proxy import proxy_for
-from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 
 _TIMEOUT: Final = 60.0

@@ -10,8 +10,7 @@ from typing import Final, TypeVar
 from kubewright.client._client import Client
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded, Gone
 from kubewright.machinery.json import JSONObject
-from kubewright.models import Object
-from kubewright.models import codec
+from kubewright.models import Object, codec
 
 T = TypeVar("T", bound=Object)
 

@@ -1,8 +1,5 @@
 """Turns events into reconciles: work queue, sources, predicates, handlers, controller."""
 
-import sys
-from types import ModuleType
-
 from kubewright.controllers._context import Context
 from kubewright.controllers._controller import Controller, ReconcileFunction, Reconciler, Watch, controller
 from kubewright.controllers._events import EventRecorder
@@ -37,12 +34,3 @@ __all__ = [
     "is_controlled_by",
     "set_controller_reference",
 ]
-
-
-class _Package(ModuleType):
-    """Makes `from kubewright import controller` good for the decorator, also when this package is loaded already."""
-
-    __call__ = staticmethod(controller)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from kubewright._runtime.clock import Clock
+from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Propagation
 from kubewright.client._lists import Labels, ObjectList
@@ -13,9 +15,7 @@ from kubewright.controllers._guardedpatch import guarded_patch, test
 from kubewright.controllers._ownership import is_controlled_by, set_controller_reference
 from kubewright.controllers._reconcile import Request
 from kubewright.controllers._statuspatch import status_patch
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConfigError, NotFound
-from kubewright._runtime.log import StructuredLogger
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode
 

@@ -23,11 +23,11 @@ from kubewright.cache._store import IndexFunction
 from kubewright.controllers._context import Context
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.controllers._handlers import MapFunction
-from kubewright.controllers.predicates import Predicate
 from kubewright.controllers._queue import Backoff
 from kubewright.controllers._ratelimit import RateLimit
 from kubewright.controllers._rbac import READ, WRITE, rule, rules_for
 from kubewright.controllers._reconcile import Result
+from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.sources import Source
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object

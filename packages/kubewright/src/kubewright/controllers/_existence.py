@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from kubewright.cache._entry import ObjectKey
 from kubewright._runtime.clock import Clock
+from kubewright.cache._entry import ObjectKey
 from kubewright.models import Object
 
 ROUNDS: Final = 5

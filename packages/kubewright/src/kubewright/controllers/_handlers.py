@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from kubewright.cache._entry import Entry, Event
 from kubewright.cache._lister import Lister
-from kubewright.controllers.predicates import Predicate
 from kubewright.controllers._reconcile import Request
+from kubewright.controllers.predicates import Predicate
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)

@@ -30,14 +30,13 @@ from typing import Any, Final
 
 import msgspec
 
+from kubewright._runtime.clock import Clock
 from kubewright.cache._entry import ObjectKey
 from kubewright.controllers._attempt import MAX_CAUSES, Attempt
 from kubewright.controllers._difference import Path, difference, managers_of, shown
 from kubewright.controllers._existence import Existence
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.json import JSONObject
-from kubewright.models import Object
-from kubewright.models import codec
+from kubewright.models import Object, codec
 
 FIGHTS: Final = 4
 """Values put back and written again, in a row."""

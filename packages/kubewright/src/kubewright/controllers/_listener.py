@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from kubewright._runtime.clock import Clock
+from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._cache import Cache
 from kubewright.cache._entry import Event
 from kubewright.cache._informer import Informer
@@ -20,13 +22,11 @@ from kubewright.controllers._handlers import (
     enqueue_owner,
 )
 from kubewright.controllers._observer import ControllerObserver
-from kubewright.controllers.predicates import Predicate
 from kubewright.controllers._queue import LOW_PRIORITY, WorkQueue
 from kubewright.controllers._reconcile import Request
-from kubewright.controllers.sources import Subscriber
 from kubewright.controllers._tracing import Tracing
-from kubewright._runtime.clock import Clock
-from kubewright._runtime.log import StructuredLogger
+from kubewright.controllers.predicates import Predicate
+from kubewright.controllers.sources import Subscriber
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)

@@ -17,6 +17,8 @@ import random
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
+from kubewright._runtime.clock import Clock, SystemClock
+from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._cache import Cache
 from kubewright.client._client import Client
 from kubewright.controllers._attempt import CURRENT, Attempt
@@ -43,9 +45,7 @@ from kubewright.controllers._queue import QueueClosed, WorkQueue
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import Request, Result
 from kubewright.controllers._tracing import TracedClient, Tracing
-from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.machinery.errors import Conflict, DecodeError, NotFound, TerminalError
-from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)

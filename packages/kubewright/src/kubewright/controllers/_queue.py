@@ -19,10 +19,10 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final
 
+from kubewright._runtime.clock import Clock, SystemClock, Timer
 from kubewright.controllers._observer import QueueObserver
 from kubewright.controllers._ratelimit import Bucket, RateLimit
 from kubewright.controllers._reconcile import Request
-from kubewright._runtime.clock import Clock, SystemClock, Timer
 
 AGEING: Final = timedelta(milliseconds=100)
 """The wait that outweighs one step of priority."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
+from kubewright._runtime.clock import Clock, Timer
+from kubewright._runtime.log import get_logger
 from kubewright.cache._lister import Lister
 from kubewright.controllers._queue import LOW_PRIORITY
 from kubewright.controllers._reconcile import Request
-from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery.errors import ConfigError
-from kubewright._runtime.log import get_logger
 
 
 class Enqueue(Protocol):

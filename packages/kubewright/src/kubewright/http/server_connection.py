@@ -14,13 +14,13 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import NoReturn, cast
 
+from kubewright._runtime.log import get_logger
 from kubewright.http import wire
 from kubewright.http.deadline import Deadline
 from kubewright.http.message import Handler, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits, Refused, RequestParser
 from kubewright.http.stream import Pipe, PipeBroken
 from kubewright.http.tls import close_once, peer_of, trim_buffer
-from kubewright._runtime.log import get_logger
 
 _log = get_logger("kubewright.http")
 

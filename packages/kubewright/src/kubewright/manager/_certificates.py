@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from kubewright.machinery.errors import ConfigError
 from kubewright._runtime.log import get_logger
+from kubewright.machinery.errors import ConfigError
 
 _LIFETIME: Final = timedelta(days=365)
 _BACKDATED: Final = timedelta(hours=1)

@@ -22,13 +22,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kubewright._runtime.log import get_logger
 from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.client._references import reference_to
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound
-from kubewright._runtime.log import get_logger
 from kubewright.models import Object
 from kubewright.models._meta import MicroTime, ObjectMeta
 

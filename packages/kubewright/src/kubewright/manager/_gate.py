@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
+from kubewright._runtime.clock import Clock
+from kubewright._runtime.log import get_logger
 from kubewright.client._client import Client
 from kubewright.http.message import Handler, Request, Response
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import KubewrightError
-from kubewright._runtime.log import get_logger
 from kubewright.models._rbac import PolicyRule
 
 METRICS_AUTH_RULES: Final = (

@@ -28,13 +28,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from kubewright._runtime.clock import Clock
+from kubewright._runtime.log import get_logger
 from kubewright.apis.coordination.v1 import Lease, LeaseSpec
 from kubewright.client._client import Client
 from kubewright.client._transport import Transport
 from kubewright.http.message import Request, Response
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import AlreadyExists, ConfigError, Conflict, KubewrightError, LeadershipLost, NotFound
-from kubewright._runtime.log import get_logger
 from kubewright.models._meta import MicroTime, ObjectMeta
 from kubewright.models._rbac import PolicyRule
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.cache._cache import Scope
 from kubewright.cache._client import CachedClient
 from kubewright.cache._namespaces import Namespaces
@@ -24,7 +25,6 @@ from kubewright.client._config import Config
 from kubewright.client._transport import Transport
 from kubewright.controllers._controller import Controller
 from kubewright.controllers._fuse import DeleteFuse
-from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager._certificates import Certificate
 from kubewright.manager._gate import METRICS_AUTH_RULES, METRICS_READER_RULES

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kubewright._runtime.log import get_logger
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
-from kubewright._runtime.log import get_logger
 from kubewright.manager import _logs as logs
 from kubewright.manager._certificates import Certificate
 

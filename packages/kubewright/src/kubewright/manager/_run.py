@@ -12,6 +12,7 @@ from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final
 
+from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache, Scope
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
@@ -22,7 +23,6 @@ from kubewright.controllers._loop import ControlLoop
 from kubewright.controllers._rbac import READ
 from kubewright.controllers._tracing import Tracing
 from kubewright.machinery.errors import ConfigError
-from kubewright._runtime.log import get_logger
 from kubewright.manager._gate import METRICS_AUTH_RULES, Gate
 from kubewright.manager._leader import LEASE_RULE, Fence, LeaderElection, LeaderElector, identity
 from kubewright.manager._preflight import described, missing_kinds, missing_permissions, not_served

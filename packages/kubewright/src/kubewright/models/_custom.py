@@ -24,8 +24,8 @@ from kubewright.machinery.errors import ModelError
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.names import dns1035_label, dns1123_subdomain
-from kubewright.models._annotations import annotations_of
 from kubewright.markers import Marker
+from kubewright.models._annotations import annotations_of
 from kubewright.models._model import ModelType
 from kubewright.models._plural import plural_of
 from kubewright.models._resource import APIResource, Object

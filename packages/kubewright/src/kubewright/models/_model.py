@@ -21,9 +21,9 @@ import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.markers import Marker
 from kubewright.models._annotations import annotations_of, evaluated, is_class_variable
 from kubewright.models._limits import violations
-from kubewright.markers import Marker
 from kubewright.models._struct import Struct, StructType
 from kubewright.models._types import Nested, schema_of
 from kubewright.models._values import plain

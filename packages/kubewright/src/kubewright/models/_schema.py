@@ -8,8 +8,8 @@ import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
-from kubewright.models._docs import class_doc, field_docs
 from kubewright.markers import REQUIRED
+from kubewright.models._docs import class_doc, field_docs
 from kubewright.models._model import field_schema
 from kubewright.models._resource import Object
 from kubewright.models._struct import Struct

@@ -19,8 +19,8 @@ import msgspec
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
-from kubewright.models._docs import class_doc
 from kubewright.markers import Marker
+from kubewright.models._docs import class_doc
 from kubewright.models._meta import MicroTime, ObjectMeta
 from kubewright.models._struct import Struct
 

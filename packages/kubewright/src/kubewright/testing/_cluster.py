@@ -4,51 +4,33 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
-from kubewright.apis.core.v1 import Namespace, Node, ServiceAccount
+from kubewright.apis.core.v1 import Namespace, ServiceAccount
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.client._client import Client
 from kubewright.client._config import Config
+from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._kubeconfig import write
-from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
-from kubewright_controlplane.kubelet.processnode import LABEL as PROCESSES
-from kubewright_controlplane.kubelet.processnode import ProcessNode
-from kubewright_cli.deployment.crds import until_established
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import NotFound
 from kubewright.manager._preflight import described, missing_permissions
-from kubewright.models import CustomResource
-from kubewright.models import codec
+from kubewright.models import CustomResource, codec
 from kubewright.models._crd import custom_resource_definitions
 from kubewright.models._kinds import kinds_of
 from kubewright.models._meta import ObjectMeta
 from kubewright.models._rbac import PolicyRule, cluster_role
-from kubewright.testing._cordon import cordon, cordoned
-from kubewright_controlplane.real import SIMULATED
 from kubewright.testing._waiting import eventually
 
-
-def _is_ours(node: Node) -> bool:
-    labels = node.metadata.labels
-    return PROCESSES in labels or SIMULATED.items() <= labels.items()
-
-
-@contextmanager
-def _added(table: ImageTable, images: Mapping[str, Image]) -> Generator[None]:
-    for name, image in images.items():
-        table.put(name, image)
-    try:
-        yield
-    finally:
-        for name in images:
-            table.remove(name)
+if TYPE_CHECKING:
+    from kubewright_controlplane.kubelet.processes.images import Image
 
 
 @asynccontextmanager
@@ -128,21 +110,10 @@ class Cluster:
         On an embedded control plane, or on a real one of `RealControlPlane`: there a `ProcessNode` joins, to which all
         new Pods go. Raises ConfigError for any other cluster.
         """
-        if self.config.image_table is not None:
-            with _added(ImageTable(self.config.image_table), images):
-                yield
-            return
-        nodes = await self.client.list(Node)
-        if not all(_is_ours(each) for each in nodes):
-            raise ConfigError(
-                f"{self.config.server} has nodes that run images; join a ProcessNode, and have Pods tolerate its taint"
-            )
-        others = [each.metadata.name for each in nodes]
-        async with ProcessNode(self.config, images, untainted=True) as own, cordoned(self.client, others):
-            try:
-                yield
-            finally:
-                await cordon(self.client, [own])  # or a Pod could be on its way there when it is gone
+        from kubewright_controlplane.images import installed  # not part of an operator's image
+
+        async with installed(images, self.config, self.client):
+            yield
 
     @asynccontextmanager
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:

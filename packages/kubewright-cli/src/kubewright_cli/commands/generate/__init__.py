@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubewright_cli.commands.generate import chart
-from kubewright_cli.commands.generate import client
-from kubewright_cli.commands.generate import installer
-from kubewright_cli.commands.generate import manifests
-from kubewright_cli.commands.generate import models
+from kubewright_cli.commands.generate import chart, client, installer, manifests, models
 
 
 @click.group("generate", invoke_without_command=True, context_settings={"max_content_width": 100})

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import click
 
-from kubewright_cli.commands.generate.crds import crd_sources, given
-from kubewright_cli.commands.generate.writing import check_options, folder_option, write
-from kubewright_cli.project import Project
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright_cli.manifests.generated import changes
-from kubewright_cli.codegen.package import Package, package
 from kubewright.models._crd import custom_resource_definitions
+from kubewright_cli.codegen.package import Package, package
+from kubewright_cli.commands.generate.crds import crd_sources, given
+from kubewright_cli.commands.generate.writing import check_options, folder_option, write
+from kubewright_cli.manifests.generated import changes
+from kubewright_cli.project import Project
 
 
 @click.command("client", short_help="Write a typed client package for some kinds.")

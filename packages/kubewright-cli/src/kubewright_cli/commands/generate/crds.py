@@ -11,13 +11,13 @@ from typing import TypeVar
 import click
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.client._dynamic import Unstructured
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_cli.options import config_of, kubeconfig_options
 
 F = TypeVar("F", bound=Callable[..., object])
 

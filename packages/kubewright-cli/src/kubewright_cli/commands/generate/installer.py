@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from kubewright_cli.commands.generate.writing import options, write
-from kubewright_cli.options import image_option
-from kubewright_cli.project import Project
 from kubewright_cli.manifests import installer
 from kubewright_cli.manifests.generated import changes
+from kubewright_cli.options import image_option
+from kubewright_cli.project import Project
 
 
 @click.command("installer", short_help="Write dist/install.yaml, all in one file.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
+from kubewright.models._crd import custom_resource_definitions
 from kubewright_cli.commands.generate.writing import options as options
 from kubewright_cli.commands.generate.writing import write
-from kubewright_cli.project import Project
-from kubewright_cli.manifests import kustomize
-from kubewright_cli.manifests import samples
+from kubewright_cli.manifests import kustomize, samples
 from kubewright_cli.manifests.generated import changes
-from kubewright.models._crd import custom_resource_definitions
+from kubewright_cli.project import Project
 
 
 @click.command("manifests", short_help="Write config/, kustomize folders.")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from kubewright_cli.codegen import modules
 from kubewright_cli.commands.generate.crds import crd_sources, given
 from kubewright_cli.commands.generate.writing import check_options, folder_option, write
 from kubewright_cli.manifests.generated import changes
-from kubewright_cli.codegen import modules
 
 
 @click.command("models", short_help="Write typed modules for the CRDs of others.")

@@ -17,9 +17,7 @@ from importlib.resources import files as package_files
 from typing import Final
 
 from kubewright.machinery import yaml
-from kubewright_cli.manifests.chart import crds
-from kubewright_cli.manifests.chart import rbac
-from kubewright_cli.manifests.chart import values
+from kubewright_cli.manifests.chart import crds, rbac, values
 from kubewright_cli.manifests.chart.version import semantic
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests

@@ -9,6 +9,7 @@ from typing import Any
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.models._values import plain
 from kubewright_cli.manifests.manifests import Manifests
 from kubewright_cli.manifests.workload import (
     HEALTH_PORT,
@@ -18,7 +19,6 @@ from kubewright_cli.manifests.workload import (
     pod_security_context,
     security_context,
 )
-from kubewright.models._values import plain
 
 
 def schema_text() -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
 from kubewright_controlplane.apiserver.registry.attributes import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
-from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet

@@ -5,9 +5,9 @@ Follows k8s.io/apiserver pkg/admission.
 
 from __future__ import annotations
 
+from kubewright.machinery.errors import Forbidden
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
 from kubewright_controlplane.apiserver.registry.attributes import Attributes
-from kubewright.machinery.errors import Forbidden
 
 
 class Plugin:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.limitranger import pod_total
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
 from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
 from kubewright_controlplane.apiserver.registry.attributes import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
-from kubewright.machinery.json import JSONObject
-from kubewright.machinery.quantity import Quantity
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet

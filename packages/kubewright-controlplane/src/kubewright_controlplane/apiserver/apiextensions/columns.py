@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.endpoints.table import CREATED_COLUMN, NAME_COLUMN
+from kubewright_controlplane.apiserver.jsonpath import JSONPath
 from kubewright_controlplane.apiserver.printers.ages import age
 from kubewright_controlplane.apiserver.registry.resource import Printer
-from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.jsonpath import JSONPath
 
 _AGE: Final[JSONObject] = {
     "name": "Age",

@@ -10,6 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.naming import (
     Taken,
     is_established,
@@ -19,9 +22,6 @@ from kubewright_controlplane.apiserver.apiextensions.naming import (
 from kubewright_controlplane.apiserver.apiextensions.serving import resources_of
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
 from kubewright_controlplane.apiserver.storage.events import Event
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet

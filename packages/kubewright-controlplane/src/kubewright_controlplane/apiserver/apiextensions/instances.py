@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_object
+from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.conditions import set_condition
 
 _SINGLE: Final = (("plural", "Plural"), ("singular", "Singular"))
 _KINDS: Final = (("kind", "Kind"), ("listKind", "ListKind"))

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
 from kubewright_controlplane.apiserver.registry.resource import Convert, Resource
 from kubewright_controlplane.apiserver.registry.subresource import Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
-from kubewright.machinery.fields import FieldError
-from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.schema.structural import Schema
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")

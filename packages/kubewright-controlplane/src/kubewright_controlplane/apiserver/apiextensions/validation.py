@@ -8,14 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubewright_controlplane.apiserver.apiextensions.versions import (
-    shared_faults,
-    shared_parts,
-    shown,
-    version_faults,
-    version_name_faults,
-)
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import (
     FieldError,
@@ -25,6 +17,14 @@ from kubewright.machinery.fields import (
     required,
 )
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_controlplane.apiserver.apiextensions.versions import (
+    shared_faults,
+    shared_parts,
+    shown,
+    version_faults,
+    version_name_faults,
+)
+from kubewright_controlplane.apiserver.registry import checks
 
 _SCOPES: Final = ("Cluster", "Namespaced")
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kubewright.http.message import Request
+from kubewright.machinery.errors import Unauthorized
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.impersonation import impersonate
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey
 from kubewright_controlplane.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer
 from kubewright_controlplane.apiserver.user import ANONYMOUS_USER, AUTHENTICATED_GROUP, UserInfo
-from kubewright.http.message import Request
-from kubewright.machinery.errors import Unauthorized
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.options import ServerOptions

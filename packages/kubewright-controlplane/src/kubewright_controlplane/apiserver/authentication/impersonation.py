@@ -16,6 +16,9 @@ from json import dumps
 from typing import Final
 from urllib.parse import unquote
 
+from kubewright.http.message import Request
+from kubewright.machinery import names
+from kubewright.machinery.errors import BadRequest, Forbidden
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright_controlplane.apiserver.user import (
     ANONYMOUS,
@@ -26,9 +29,6 @@ from kubewright_controlplane.apiserver.user import (
     service_account_groups,
     split_service_account,
 )
-from kubewright.http.message import Request
-from kubewright.machinery import names
-from kubewright.machinery.errors import BadRequest, Forbidden
 
 _USER: Final = "impersonate-user"
 _GROUP: Final = "impersonate-group"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
 from kubewright_controlplane.apiserver.user import (
     AUTHENTICATED_GROUP,
@@ -23,7 +24,6 @@ from kubewright_controlplane.apiserver.user import (
     service_account_groups,
     service_account_name,
 )
-from kubewright.machinery.json import JSONObject
 
 Lookup = Callable[[str, str, str], JSONObject | None]
 """Reads an object by resource, namespace and name."""

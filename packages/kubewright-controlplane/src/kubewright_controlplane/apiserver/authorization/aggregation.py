@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.apiserver.storage.events import Event
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
+from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright.machinery.errors import Forbidden, StatusDetails
+from kubewright_controlplane.apiserver.user import UserInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import ALLOWED, AccessAttributes, Decision
 from kubewright_controlplane.apiserver.authorization.rules import Rule, compile_rules
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.machinery.json import JSONObject
 
 _Key: TypeAlias = tuple[str, str]
 """Namespace (empty for the cluster) and name."""

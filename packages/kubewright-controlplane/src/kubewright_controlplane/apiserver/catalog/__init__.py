@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import (
     Column,
     GroupFacts,
@@ -22,8 +24,6 @@ from kubewright_controlplane.apiserver.catalog.facts import (
     ResourceFacts,
     SubresourceFacts,
 )
-from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
-from kubewright.machinery.json import JSONObject
 
 __all__ = [
     "Column",

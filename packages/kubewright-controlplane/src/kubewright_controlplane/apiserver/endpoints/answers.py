@@ -8,10 +8,10 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable
 
-from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.objects import encode_json
 
 _GZIP_FROM = 128 * 1024
 _GZIP_LEVEL = 1

@@ -10,14 +10,14 @@ from typing import Any, Never
 
 import msgspec
 
-from kubewright_controlplane.apiserver import protobuf
-from kubewright_controlplane.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
-from kubewright_controlplane.apiserver.registry.conform import Nonconforming
-from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright_controlplane.apiserver.registry.conform import Nonconforming
+from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 
 _UNKNOWN_FORMAT = (
     f"the body of the request was in an unknown format - accepted media types include: {', '.join(ENCODINGS)}"

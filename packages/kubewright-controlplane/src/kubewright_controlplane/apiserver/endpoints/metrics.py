@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kubewright.http.message import Response
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright.http.message import Response
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -16,14 +16,14 @@ from time import time
 from typing import Any
 from urllib.parse import parse_qs
 
+from kubewright.http.message import Request, Response
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.catalog.facts import OpenAPIDocument
 from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright.http.message import Request, Response
-from kubewright.machinery.json import JSONObject
 
 _YEAR = 365 * 24 * 3600
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."

@@ -9,6 +9,12 @@ from collections.abc import Sequence
 from typing import cast
 from urllib.parse import parse_qsl
 
+from kubewright.http.message import Request
+from kubewright.machinery.errors import BadRequest, Invalid
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.selectors import FieldRequirement, FieldSelector, LabelSelector
+from kubewright.machinery.time import parse_duration
 from kubewright_controlplane.apiserver.registry.options import (
     DeleteOptions,
     FieldValidation,
@@ -18,12 +24,6 @@ from kubewright_controlplane.apiserver.registry.options import (
     WriteOptions,
 )
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.http.message import Request
-from kubewright.machinery.errors import BadRequest, Invalid
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import FieldRequirement, FieldSelector, LabelSelector
-from kubewright.machinery.time import parse_duration
 
 _META = "meta.k8s.io"
 _NO_LABELS, _NO_FIELDS = LabelSelector(), FieldSelector()

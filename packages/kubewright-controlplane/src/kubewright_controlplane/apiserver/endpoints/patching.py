@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import msgspec
 
-from kubewright_controlplane.apiserver.registry.conform import Nonconforming
-from kubewright_controlplane.apiserver.registry.objects import encode_json
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright.machinery.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.patch import json_patch, merge_patch
+from kubewright_controlplane.apiserver.registry.conform import Nonconforming
+from kubewright_controlplane.apiserver.registry.objects import encode_json
+from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.schema.strategic import strategic_merge_patch
 
 JSON_PATCH = "application/json-patch+json"

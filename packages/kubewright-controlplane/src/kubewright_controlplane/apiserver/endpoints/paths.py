@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import MethodNotAllowed, StatusDetails
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.endpoints import answers
-from kubewright_controlplane.apiserver.endpoints import swagger
+from kubewright_controlplane.apiserver.endpoints import answers, swagger
 from kubewright_controlplane.apiserver.endpoints.discovery import Discovery
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.openapi import OpenAPI
 from kubewright_controlplane.apiserver.endpoints.parameters import Query
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import MethodNotAllowed, StatusDetails
-from kubewright.machinery.json import JSONObject
 
 _CHECKS = (
     "ping",

@@ -10,18 +10,17 @@ import uuid
 from dataclasses import replace
 from typing import Protocol
 
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
+from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
-from kubewright_controlplane.apiserver.endpoints import answers
-from kubewright_controlplane.apiserver.endpoints import requestinfo
+from kubewright_controlplane.apiserver.endpoints import answers, requestinfo
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.parameters import Query
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
-from kubewright.machinery.selectors import FieldSelector
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request's body: as a real API server takes."""

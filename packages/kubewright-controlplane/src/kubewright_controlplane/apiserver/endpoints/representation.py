@@ -13,13 +13,13 @@ from typing import Protocol
 
 import msgspec
 
+from kubewright.machinery.errors import APIError
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import protobuf
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.listing import Page
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.resource import Resource
-from kubewright.machinery.errors import APIError
-from kubewright.machinery.json import JSONObject
 
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 

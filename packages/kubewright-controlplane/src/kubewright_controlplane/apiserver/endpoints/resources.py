@@ -5,10 +5,12 @@ Follows apiserver's pkg/endpoints/handlers.
 
 from __future__ import annotations
 
-from kubewright_controlplane.apiserver.endpoints import answers
-from kubewright_controlplane.apiserver.endpoints import body
-from kubewright_controlplane.apiserver.endpoints import parameters
-from kubewright_controlplane.apiserver.endpoints import patching
+from kubewright._runtime.clock import Clock
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, PROTOBUF, check_encoding, negotiate
 from kubewright_controlplane.apiserver.endpoints.parameters import Query
 from kubewright_controlplane.apiserver.endpoints.representation import Form, MetadataForm, Representation, WholeForm
@@ -25,11 +27,6 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.subresource import Action, Connection, View
 from kubewright_controlplane.apiserver.registry.watching import Watch
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.http.message import Request, Response
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
-from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
 
 _DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.registry.objects import encode_json
-from kubewright.http.message import Request, Response
 
 PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _ACCEPTED: Final = (PROTOBUF, PROTOBUF.replace("v2.v1.0", "v2@v1.0"))

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.definitions import CLEANUP_FINALIZER
 from kubewright_controlplane.apiserver.apiextensions.naming import is_established, set_terminating
 from kubewright_controlplane.apiserver.apiextensions.validation import validate, validate_update
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.fields import FieldError
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
+from kubewright.machinery.errors import BadRequest
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.authentication import Authentication
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken
 from kubewright_controlplane.apiserver.kinds.authorization import ReviewStrategy, answer
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Action
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import BadRequest
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

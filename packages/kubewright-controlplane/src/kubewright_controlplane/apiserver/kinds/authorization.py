@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery.errors import BadRequest, Invalid
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Action
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.machinery.errors import BadRequest, Invalid
-from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

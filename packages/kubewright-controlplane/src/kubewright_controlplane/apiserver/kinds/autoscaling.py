@@ -10,14 +10,14 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, invalid, required
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -12,8 +12,8 @@ from functools import partial
 from importlib import import_module
 from types import ModuleType
 
-from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver import printers
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright_controlplane.apiserver import catalog, printers
 from kubewright_controlplane.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.kinds.unsupported import Unsupported
@@ -23,7 +23,6 @@ from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Connection, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
-from kubewright.machinery.gvk import GroupVersionKind
 from kubewright_controlplane.schema.node import Components
 from kubewright_controlplane.schema.structural import Schema
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from cryptography.x509 import load_pem_x509_csr
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Subresource, View
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery.json import JSONObject
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

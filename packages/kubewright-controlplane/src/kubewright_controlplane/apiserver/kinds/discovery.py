@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import addresses
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
-from kubewright.machinery.json import JSONObject
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry import checks
 
 _FIXED: Final = (
     "completionMode",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import addresses
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
 
 _TYPES: Final = ("Ingress", "Egress")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kubewright.machinery.fields import FieldError, invalid, not_supported
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps.workload import at_most_all, int_or_percent
 from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery.fields import FieldError, invalid, not_supported
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery import names
+from kubewright.machinery.errors import NotFound, StatusDetails
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, forbidden_object
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.authorization.rules import Rule, compile_rules, quoted, uncovered
@@ -16,10 +20,6 @@ from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright.machinery import names
-from kubewright.machinery.errors import NotFound, StatusDetails
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright.machinery.errors import Forbidden, StatusDetails
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Never
 
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
-from kubewright_controlplane.apiserver.registry.subresource import Connection
 from kubewright.http.message import Request
 from kubewright.machinery.errors import MethodNotAllowed
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.subresource import Connection
 
 
 @dataclass(frozen=True)

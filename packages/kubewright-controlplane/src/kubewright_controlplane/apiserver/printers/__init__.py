@@ -11,10 +11,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
+from kubewright.machinery.gvk import GroupVersionResource
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.printers.cells import name_and_creation
 from kubewright_controlplane.apiserver.registry.resource import Cells, Printer
-from kubewright.machinery.gvk import GroupVersionResource
 
 _MODULES: Final = {
     "": "core",

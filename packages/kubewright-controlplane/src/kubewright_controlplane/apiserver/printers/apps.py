@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery.gvk import GroupVersion
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.printers.cells import (
     NONE,
     age_of,
@@ -19,8 +21,6 @@ from kubewright_controlplane.apiserver.printers.cells import (
     text,
 )
 from kubewright_controlplane.apiserver.registry.resource import Cells
-from kubewright.machinery.gvk import GroupVersion
-from kubewright.machinery.json import JSONObject
 
 _POD = ("spec", "template", "spec")
 

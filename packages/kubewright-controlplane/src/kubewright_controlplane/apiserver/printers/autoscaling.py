@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.printers.cells import NONE, UNSET, age_of, at, items, name, number, text
 from kubewright_controlplane.apiserver.registry.resource import Cells
-from kubewright.machinery.json import JSONObject
 
 _UNKNOWN = "<unknown>"
 _SHOWN = 2

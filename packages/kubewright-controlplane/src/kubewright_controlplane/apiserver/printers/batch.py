@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery import time
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.printers.ages import age, human_duration
 from kubewright_controlplane.apiserver.printers.cells import (
     NONE,
@@ -20,8 +22,6 @@ from kubewright_controlplane.apiserver.printers.cells import (
     text,
 )
 from kubewright_controlplane.apiserver.registry.resource import Cells
-from kubewright.machinery import time
-from kubewright.machinery.json import JSONObject
 
 _AFTER_DELETION = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from kubewright_controlplane.apiserver.printers.ages import age
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright.machinery.selectors import LabelSelector
+from kubewright_controlplane.apiserver.printers.ages import age
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.printers.ages import human_duration
 from kubewright_controlplane.apiserver.printers.cells import (
     NONE,
@@ -22,7 +23,6 @@ from kubewright_controlplane.apiserver.printers.cells import (
     text,
 )
 from kubewright_controlplane.apiserver.registry.resource import Cells
-from kubewright.machinery.json import JSONObject
 
 
 def _binding(obj: JSONObject, now: datetime) -> list[object]:

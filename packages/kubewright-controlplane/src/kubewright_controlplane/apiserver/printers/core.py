@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.printers.ages import age
 from kubewright_controlplane.apiserver.printers.cells import (
     NONE,
@@ -25,7 +26,6 @@ from kubewright_controlplane.apiserver.printers.cells import (
 )
 from kubewright_controlplane.apiserver.printers.pods import pod
 from kubewright_controlplane.apiserver.registry.resource import Cells
-from kubewright.machinery.json import JSONObject
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

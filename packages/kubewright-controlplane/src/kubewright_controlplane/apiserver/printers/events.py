@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.events import to_core
 from kubewright_controlplane.apiserver.printers import core
 from kubewright_controlplane.apiserver.registry.resource import Cells
-from kubewright.machinery.json import JSONObject
 
 
 def _event(obj: JSONObject, now: datetime) -> list[object]:

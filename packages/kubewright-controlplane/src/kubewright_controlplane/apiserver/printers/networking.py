@@ -6,9 +6,19 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from kubewright_controlplane.apiserver.printers.cells import NONE, age_of, at, is_default_class, items, joined, name, selector, text
-from kubewright_controlplane.apiserver.registry.resource import Cells
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.printers.cells import (
+    NONE,
+    age_of,
+    at,
+    is_default_class,
+    items,
+    joined,
+    name,
+    selector,
+    text,
+)
+from kubewright_controlplane.apiserver.registry.resource import Cells
 
 _SHOWN_HOSTS = 3
 

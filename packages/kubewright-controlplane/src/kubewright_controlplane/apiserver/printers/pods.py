@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from kubewright_controlplane.apiserver.printers.ages import age
-from kubewright_controlplane.apiserver.printers.cells import NONE, age_of, at, condition, is_true, items, name, number, text
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.printers.ages import age
+from kubewright_controlplane.apiserver.printers.cells import (
+    NONE,
+    age_of,
+    at,
+    condition,
+    is_true,
+    items,
+    name,
+    number,
+    text,
+)
 
 _TERMINAL = ("Succeeded", "Failed")
 

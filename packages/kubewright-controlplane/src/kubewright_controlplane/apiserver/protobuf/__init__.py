@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
-from kubewright_controlplane.apiserver.protobuf import wire
-from kubewright_controlplane.apiserver.protobuf.message import Message, Messages
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.protobuf import wire
+from kubewright_controlplane.apiserver.protobuf.message import Message, Messages
 
 __all__ = ["CONTENT_TYPE", "decode", "encode", "knows"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.protobuf import wire
 from kubewright_controlplane.apiserver.protobuf.values import SPECIAL, UNIONS, Codec, decode_bytes, encode_bytes, union
-from kubewright.machinery.json import JSONObject
 
 Row = Sequence[Any]
 """A line of the table: number, name in JSON, type, and how the field occurs (`tools/extract/protobuf.py`)."""

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubewright_controlplane.apiserver.protobuf import wire
 from kubewright.machinery import time
+from kubewright_controlplane.apiserver.protobuf import wire
 
 
 class Codec(NamedTuple):

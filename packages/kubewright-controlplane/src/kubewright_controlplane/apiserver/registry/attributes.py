@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resource import Resource

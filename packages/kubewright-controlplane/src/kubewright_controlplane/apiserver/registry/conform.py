@@ -5,11 +5,11 @@ Follows the field validation of KEP-2885.
 
 from __future__ import annotations
 
-from kubewright_controlplane.apiserver.registry.options import WriteOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.options import WriteOptions
+from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.schema.declared import undeclared
 
 

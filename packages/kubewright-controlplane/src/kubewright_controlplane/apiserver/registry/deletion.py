@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from kubewright_controlplane.apiserver.registry.options import DeleteOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright.machinery import time
 from kubewright.machinery.errors import Conflict, StatusDetails
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions
+from kubewright_controlplane.apiserver.registry.resource import Resource
 
 _BY_PROPAGATION = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"], "Background": list[str]()}
 _COLLECTOR = frozenset({"orphan", "foregroundDeletion"})

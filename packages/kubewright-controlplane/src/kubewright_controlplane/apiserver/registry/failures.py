@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright.machinery.errors import (
     AlreadyExists,
     Conflict,
@@ -19,6 +18,7 @@ from kubewright.machinery.errors import (
 )
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.resource import Resource
 
 
 def not_found(resource: Resource, name: str) -> NotFound:

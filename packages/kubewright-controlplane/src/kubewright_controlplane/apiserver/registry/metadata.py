@@ -8,13 +8,12 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from kubewright_controlplane.apiserver.registry.resource import Resource
-from kubewright.machinery import names
-from kubewright.machinery import time
+from kubewright.machinery import names, time
 from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_object
+from kubewright_controlplane.apiserver.registry.resource import Resource
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.storage.events import Entry
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resource import Resource

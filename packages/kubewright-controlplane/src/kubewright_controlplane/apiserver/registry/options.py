@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldSelector, LabelSelector
+from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 

@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.errors import BadRequest, InternalError, Invalid
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin, Attributes, Operation
 from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, refuse_undeclared
@@ -30,11 +35,6 @@ from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.subresource import View
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import BadRequest, InternalError, Invalid
-from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.schema import ownership
 from kubewright_controlplane.schema.default import copied
 from kubewright_controlplane.schema.fieldset import FieldSet

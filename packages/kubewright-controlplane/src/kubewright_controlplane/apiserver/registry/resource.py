@@ -13,11 +13,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Subresource
-from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
-from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.schema.fieldset import FieldSet
 from kubewright_controlplane.schema.structural import Schema
 

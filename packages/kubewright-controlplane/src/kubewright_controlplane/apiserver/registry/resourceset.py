@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery.gvk import GroupVersionResource
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
 from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, to_stored
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Observer
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.gvk import GroupVersionResource
-from kubewright.machinery.json import JSONObject
 
 
 class ResourceSet:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
-from kubewright_controlplane.apiserver.registry.subresource import View
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright.machinery.selectors import LabelSelector
+from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.subresource import View
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 
-from kubewright_controlplane.apiserver.storage.events import Entry, Event
 from kubewright.machinery.errors import Gone
+from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
 _SHARED = 256
 """How many of the latest events keep the frames made of them: watchers that keep up share those."""

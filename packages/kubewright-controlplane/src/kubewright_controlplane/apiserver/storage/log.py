@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from kubewright_controlplane.apiserver.storage.events import Entry, Event
 from kubewright.machinery.errors import ConfigError, InternalError
+from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
 _log = logging.getLogger(__name__)
 

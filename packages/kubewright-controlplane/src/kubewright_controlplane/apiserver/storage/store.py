@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from kubewright.machinery.errors import Gone
 from kubewright_controlplane.apiserver.storage.events import Entry, Event, EventType, Observer
 from kubewright_controlplane.apiserver.storage.history import Cursor, History
 from kubewright_controlplane.apiserver.storage.table import Snapshot, Table
-from kubewright.machinery.errors import Gone
 
 
 class Log(Protocol):

@@ -11,16 +11,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.batch.v1 import CronJob, CronJobStatus, Job
+from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.client._references import reference_to
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.machinery import time
+from kubewright.machinery.errors import AlreadyExists
 from kubewright_controlplane.controllers.cronjob import schedule
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import AlreadyExists
-from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _PADDING: Final = timedelta(milliseconds=100)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.apps.v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.cache._lister import Lister
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Request, Result, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.daemonset import placing
@@ -19,7 +19,6 @@ from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.history import REVISION_HASH, History, Past, Snapshot, hash_of
 from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
 from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
-from kubewright._runtime.clock import Clock
 
 
 class DaemonSetReconciler:

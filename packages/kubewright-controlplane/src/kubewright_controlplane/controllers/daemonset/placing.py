@@ -23,9 +23,8 @@ from kubewright.apis.core.v1 import (
     Toleration,
 )
 from kubewright_controlplane.controllers.history import REVISION_HASH
-from kubewright_controlplane.scheduler import affinity
-from kubewright_controlplane.scheduler import taints
 from kubewright_controlplane.controllers.podcontrol import pod_of
+from kubewright_controlplane.scheduler import affinity, taints
 
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),

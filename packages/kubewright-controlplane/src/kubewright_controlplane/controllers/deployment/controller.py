@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.machinery.errors import AlreadyExists, APIError
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.deployment import replicasets
-from kubewright_controlplane.controllers.deployment import rollout
+from kubewright_controlplane.controllers.deployment import replicasets, rollout
 from kubewright_controlplane.controllers.deployment.status import creation_failed, status_of, time_left
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import AlreadyExists, APIError
 
 
 class DeploymentReconciler:

@@ -13,9 +13,9 @@ import msgspec
 
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from kubewright.apis.core.v1 import PodTemplateSpec
+from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta, owner_reference
 from kubewright_controlplane.controllers.deployment import rollout
 from kubewright_controlplane.controllers.hashing import short_hash
-from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta, owner_reference
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

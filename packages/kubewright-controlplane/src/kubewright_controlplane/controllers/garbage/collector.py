@@ -17,14 +17,14 @@ from typing import Final
 
 import msgspec
 
+from kubewright.apis.meta.v1 import OwnerReference
 from kubewright.client._client import Client, Propagation
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import QueueClosed, Request, WorkQueue
-from kubewright_controlplane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node
 from kubewright.machinery.errors import Conflict, KubewrightError, NotFound
-from kubewright.apis.meta.v1 import OwnerReference
+from kubewright_controlplane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node
 
 _log: Final = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubewright.apis.meta.v1 import OwnerReference
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.models import APIResource
-from kubewright.apis.meta.v1 import OwnerReference
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"

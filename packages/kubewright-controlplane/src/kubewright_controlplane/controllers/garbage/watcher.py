@@ -10,18 +10,18 @@ import asyncio
 import logging
 from typing import Final
 
+from kubewright._runtime.clock import Clock
 from kubewright.cache._entry import Event
 from kubewright.cache._informer import Informer
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper, ServedResource
 from kubewright.controllers import WorkQueue
-from kubewright_controlplane.controllers.garbage.collector import Collector
-from kubewright_controlplane.controllers.garbage.graph import Graph
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.gvk import GroupVersionResource
 from kubewright.models import APIResource
+from kubewright_controlplane.controllers.garbage.collector import Collector
+from kubewright_controlplane.controllers.garbage.graph import Graph
 
 _log: Final = logging.getLogger(__name__)
 

@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.batch.v1 import Job
 from kubewright.apis.core.v1 import Pod
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.machinery.errors import NotFound
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.controllers.job import progress
-from kubewright_controlplane.controllers.job import tally
+from kubewright_controlplane.controllers.job import progress, tally
 from kubewright_controlplane.controllers.job.podtemplate import build_pod
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods
 from kubewright_controlplane.controllers.selection import SELECTOR, by_selector, matching
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import NotFound
-from kubewright.apis.meta.v1 import LabelSelector
 
 JOB_NAME = "batch.kubernetes.io/job-name"
 NAME = "kubernetes.io/job-controller"

@@ -16,9 +16,7 @@ from kubewright.apis.batch.v1 import Job, JobCondition, JobStatus, UncountedTerm
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Result
 from kubewright_controlplane.controllers import pods
-from kubewright_controlplane.controllers.job import indexes
-from kubewright_controlplane.controllers.job import policy
-from kubewright_controlplane.controllers.job import tally
+from kubewright_controlplane.controllers.job import indexes, policy, tally
 
 _INTERIM: Final = {True: "SuccessCriteriaMet", False: "FailureTarget"}
 _FINAL: Final = {True: "Complete", False: "Failed"}

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.apps.v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Result
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Result, controller
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.history import REVISION_HASH, History, Past, Snapshot, template_of
 from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
 from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
-from kubewright_controlplane.controllers.statefulset import identity
-from kubewright_controlplane.controllers.statefulset import retention
+from kubewright_controlplane.controllers.statefulset import identity, retention
 from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, Step, is_available, partition_of
-from kubewright._runtime.clock import Clock
 
 
 class StatefulSetReconciler:

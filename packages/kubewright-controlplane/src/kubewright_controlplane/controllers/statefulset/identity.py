@@ -15,9 +15,9 @@ from kubewright.apis.core.v1 import (
     PodTemplateSpec,
     Volume,
 )
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright_controlplane.controllers.history import REVISION_HASH
 from kubewright_controlplane.controllers.podcontrol import pod_of
-from kubewright.apis.meta.v1 import ObjectMeta
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"

@@ -17,8 +17,8 @@ from kubewright.apis.apps.v1 import StatefulSet
 from kubewright.apis.core.v1 import Pod
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.history import REVISION_HASH
-from kubewright_controlplane.controllers.statefulset import identity
 from kubewright_controlplane.controllers.intstr import scaled
+from kubewright_controlplane.controllers.statefulset import identity
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ import msgspec
 
 from kubewright.apis.apps.v1 import StatefulSet
 from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
+from kubewright.apis.meta.v1 import OwnerReference
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context
+from kubewright.models import Object
 from kubewright_controlplane.controllers.statefulset import identity
 from kubewright_controlplane.controllers.statefulset.plan import Members
-from kubewright.models import Object
-from kubewright.apis.meta.v1 import OwnerReference
 
 
 async def settle(ctx: Context[StatefulSet], members: Members) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubewright.apis.core.v1 import ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubewright_controlplane.controllers.selection import compiled
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.controllers.selection import compiled
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

@@ -16,11 +16,10 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
 from kubewright.client._patch import MergePatch
 from kubewright.client._references import reference_to
-from kubewright.controllers import Context, Controller, Request, Watch
-from kubewright.controllers import _controller as controller
-from kubewright_controlplane.kubelet.volumes import SELECTED_NODE, WAIT
-from kubewright_controlplane.controllers.storage import binding
+from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import NotFound
+from kubewright_controlplane.controllers.storage import binding
+from kubewright_controlplane.kubelet.volumes import SELECTED_NODE, WAIT
 
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _CLASS: Final = "class"

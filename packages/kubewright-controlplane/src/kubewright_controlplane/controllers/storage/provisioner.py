@@ -20,17 +20,16 @@ from kubewright.apis.core.v1 import (
     PersistentVolumeClaim,
     PersistentVolumeSpec,
 )
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.client._references import reference_to
-from kubewright.controllers import Context, Controller, Request, Watch
-from kubewright.controllers import _controller as controller
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.controllers.storage import binding
+from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.controllers.storage import binding
 
 NAME: Final = "simulation.kubewright.dev"
 DEFAULT_CLASS: Final = "standard"

@@ -12,8 +12,7 @@ import msgspec
 
 from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Request, Watch
-from kubewright.controllers import _controller as controller
+from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright_controlplane.controllers.storage import binding
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from kubewright.apis.core.v1 import Container
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.kubelet.processes.handlers import Target, Unhealthy, perform
 from kubewright_controlplane.kubelet.processes.logs import ContainerLog, Lines
 from kubewright_controlplane.kubelet.processes.preparation import check
@@ -20,7 +21,6 @@ from kubewright_controlplane.kubelet.processes.probes import Probing
 from kubewright_controlplane.kubelet.processes.process import Command, Output, Process
 from kubewright_controlplane.kubelet.processes.session import Channels, failure, outcome
 from kubewright_controlplane.kubelet.processes.surroundings import Surroundings, grace_of
-from kubewright.machinery.json import JSONObject
 
 _LEAST_GRACE: Final = 2.0
 """Seconds that a container has after its preStop hook, however long that took."""

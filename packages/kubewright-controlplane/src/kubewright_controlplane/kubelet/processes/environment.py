@@ -17,14 +17,13 @@ from typing import Final
 from kubewright.apis.core.v1 import Container, EnvVarSource
 from kubewright.client._client import Client
 from kubewright.client._config import SANDBOX
-from kubewright_controlplane.kubelet.processes import downward
-from kubewright_controlplane.kubelet.processes import sources
+from kubewright.manager._serving import BIND_HOST
+from kubewright_controlplane.kubelet.processes import downward, sources
 from kubewright_controlplane.kubelet.processes.downward import Placed
 from kubewright_controlplane.kubelet.processes.expansion import expand
 from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright_controlplane.kubelet.processes.ports import port_of_process
 from kubewright_controlplane.kubelet.processes.sources import Missing
-from kubewright.manager._serving import BIND_HOST
 
 IMAGE: Final = "KUBEWRIGHT_IMAGE"
 """The variable that says what a container calls its image: one command may stand for many."""

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Container, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction
-from kubewright_controlplane.kubelet.processes.ports import port_of_process
-from kubewright_controlplane.kubelet.processes.process import Command, Process, Watcher
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
-from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+from kubewright_controlplane.kubelet.processes.ports import port_of_process
+from kubewright_controlplane.kubelet.processes.process import Command, Process, Watcher
 
 _SHOWN: Final = 10 << 10
 """Bytes of what an exec or an HTTP answer says that are told."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Result
+from kubewright.machinery.errors import ConfigError
+from kubewright_controlplane.controllers.pods import is_finished
 from kubewright_controlplane.kubelet.addresses import LOOPBACK, PodAddresses, ProcessNetwork
 from kubewright_controlplane.kubelet.ended import confirm_ended
 from kubewright_controlplane.kubelet.node import address_of
@@ -15,9 +18,6 @@ from kubewright_controlplane.kubelet.processes.downward import Placed
 from kubewright_controlplane.kubelet.processes.environment import APIAddress
 from kubewright_controlplane.kubelet.processes.pod import PodRunner
 from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
-from kubewright_controlplane.controllers.pods import is_finished
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import ConfigError
 
 
 class ProcessKubelet:

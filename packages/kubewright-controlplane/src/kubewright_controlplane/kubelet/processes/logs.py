@@ -18,8 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from kubewright.machinery import time
 from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
 
 SEGMENT: Final = 10 << 20
 SEGMENTS: Final = 5

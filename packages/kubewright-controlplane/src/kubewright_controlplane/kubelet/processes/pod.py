@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from kubewright._runtime.log import get_logger
 from kubewright.apis.core.v1 import Container, ContainerStatus, EphemeralContainer, Pod
 from kubewright_controlplane.kubelet.outcome import Outcome
 from kubewright_controlplane.kubelet.processes.container import ContainerRunner
@@ -21,7 +22,6 @@ from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright_controlplane.kubelet.processes.logs import ContainerLog
 from kubewright_controlplane.kubelet.processes.sources import Missing
 from kubewright_controlplane.kubelet.processes.surroundings import Happening, Surroundings, grace_of
-from kubewright._runtime.log import get_logger
 
 _log = get_logger("kubewright_controlplane.kubelet")
 

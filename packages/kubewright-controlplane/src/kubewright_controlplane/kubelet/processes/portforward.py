@@ -12,9 +12,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.kubelet.processes.ports import port_of_process
 from kubewright.http.spdy import Data, Frame, Opened, Ping, Session
 from kubewright.machinery.errors import ConnectionFailed
+from kubewright_controlplane.kubelet.processes.ports import port_of_process
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket

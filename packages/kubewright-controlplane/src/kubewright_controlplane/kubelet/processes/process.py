@@ -23,10 +23,9 @@ from typing import IO, Any, Final, cast
 
 import msgspec
 
-from kubewright_controlplane.kubelet.processes import launch
-from kubewright_controlplane.kubelet.processes import watch
-from kubewright_controlplane.kubelet.processes.terminal import Terminal
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.kubelet.processes import launch, watch
+from kubewright_controlplane.kubelet.processes.terminal import Terminal
 
 Output = Callable[[int, bytes], None]
 """Takes what was written to a file descriptor, 1 or 2; nothing when no more can come."""

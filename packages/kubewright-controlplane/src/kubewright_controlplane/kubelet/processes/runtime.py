@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
+from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Channel
 from kubewright.controllers import Request as Name
+from kubewright.http.message import Request, Response
+from kubewright.machinery import time
 from kubewright_controlplane.kubelet.outcome import ANNOTATION
 from kubewright_controlplane.kubelet.processes.container import SCHEME, NoLog
 from kubewright_controlplane.kubelet.processes.downward import Placed
@@ -31,9 +34,6 @@ from kubewright_controlplane.kubelet.processes.process import Watcher
 from kubewright_controlplane.kubelet.processes.session import PROTOCOLS, Channels, Wishes, failure
 from kubewright_controlplane.kubelet.processes.surroundings import Surroundings
 from kubewright_controlplane.kubelet.processes.volumes import Volumes
-from kubewright.http.message import Request, Response
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket

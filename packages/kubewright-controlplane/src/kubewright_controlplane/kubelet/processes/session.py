@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kubewright_controlplane.kubelet.processes.process import Process
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.kubelet.processes.process import Process
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Container, Pod
 from kubewright.client._client import Client
 from kubewright_controlplane.kubelet.processes.downward import Placed
@@ -14,7 +15,6 @@ from kubewright_controlplane.kubelet.processes.environment import APIAddress
 from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright_controlplane.kubelet.processes.process import Watcher
 from kubewright_controlplane.kubelet.processes.volumes import Volumes
-from kubewright._runtime.clock import Clock
 
 
 class Happening(NamedTuple):

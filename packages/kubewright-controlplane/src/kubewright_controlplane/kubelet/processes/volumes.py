@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import (
     Container,
     DownwardAPIVolumeFile,
@@ -30,12 +31,10 @@ from kubewright.apis.core.v1 import (
     Volume,
 )
 from kubewright.client._client import Client
-from kubewright_controlplane.kubelet.processes import downward
-from kubewright_controlplane.kubelet.processes import sources
+from kubewright_controlplane.kubelet.processes import downward, sources
 from kubewright_controlplane.kubelet.processes.downward import Placed
 from kubewright_controlplane.kubelet.processes.expansion import expand
 from kubewright_controlplane.kubelet.processes.sources import Missing
-from kubewright._runtime.clock import Clock
 
 _DATA: Final = "..data"
 _MODE: Final = 0o644

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kubewright.machinery.cel_names import unescape
 from kubewright_controlplane.schema.cel import loops
 from kubewright_controlplane.schema.cel.calls import call_of, candidates
 from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
 from kubewright_controlplane.schema.cel.code import Code, Frame, truth
 from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.functions import Function
-from kubewright_controlplane.schema.cel.identifiers import unescape
 from kubewright_controlplane.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
 from kubewright_controlplane.schema.cel.types import DYN
 from kubewright_controlplane.schema.cel.values import (

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from kubewright.machinery.cel_names import escape
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright_controlplane.schema.cel.identifiers import escape
 from kubewright_controlplane.schema.cel.types import (
     BOOL,
     BYTES,

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kubewright.machinery.cel_names import RESERVED
 from kubewright_controlplane.schema.cel.syntax import CompileError, shown
 from kubewright_controlplane.schema.cel.values import UInt
 
@@ -22,27 +23,6 @@ class Token:
     """What a literal means."""
 
 
-RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _TOKEN: Final = re.compile(
     r"""

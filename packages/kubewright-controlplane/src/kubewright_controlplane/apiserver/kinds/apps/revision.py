@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery.fields import FieldError, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
 
 
 class ControllerRevisionStrategy(PlainStrategy):

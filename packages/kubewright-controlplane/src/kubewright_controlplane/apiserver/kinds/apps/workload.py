@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.core import podspec
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
+from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright_controlplane.apiserver.registry import checks
 
 IntOrString = int | str
 

@@ -11,9 +11,9 @@ import ipaddress
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.apiserver.storage.events import Event
 from kubewright.machinery.errors import InternalError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import resources
 from kubewright_controlplane.apiserver.kinds.core.environment import validate as validate_environment
 from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
 from kubewright_controlplane.apiserver.kinds.core.probes import validate_hooks
 from kubewright_controlplane.apiserver.kinds.core.volumes import descending_path
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
-from kubewright.machinery.json import JSONObject
 
 Volumes = Mapping[str, JSONObject]
 

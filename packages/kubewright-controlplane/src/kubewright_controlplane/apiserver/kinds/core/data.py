@@ -11,12 +11,12 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required, too_long
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
 
 _MAX_SIZE: Final = 1024 * 1024
 _WHOLE: Final = "[]"

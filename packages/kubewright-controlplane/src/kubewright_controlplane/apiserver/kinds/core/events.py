@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
+from kubewright_controlplane.apiserver.registry import checks
 
 _RENAMED: Final = {
     "involvedObject": "regarding",

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.apiserver.kinds.lookup import existing, success
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
-from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteOptions
-from kubewright_controlplane.apiserver.registry.subresource import Action
 from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
+from kubewright_controlplane.apiserver.kinds.lookup import existing, success
+from kubewright_controlplane.apiserver.registry.conditions import set_condition
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteOptions
+from kubewright_controlplane.apiserver.registry.subresource import Action
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

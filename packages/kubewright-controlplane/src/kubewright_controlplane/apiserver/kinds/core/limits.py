@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.apiserver.kinds.core import resources
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy, UpsertStrategy
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.apiserver.kinds.core import resources
+from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy, UpsertStrategy
+from kubewright_controlplane.apiserver.registry import checks
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import NotRun
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.subresource import Subresource
-from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.apiserver.kinds.core import containers
-from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright.http.message import Handler
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, forbidden, invalid
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.apiserver.kinds.core import containers, podspec
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     Binding,
@@ -22,11 +26,6 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Subresource
-from kubewright.http.message import Handler
-from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, forbidden, invalid
-from kubewright.machinery.json import JSONObject
-from kubewright.machinery.quantity import Quantity
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.core import addresses
-from kubewright_controlplane.apiserver.kinds.core import containers
-from kubewright_controlplane.apiserver.kinds.core import volumes
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.core import addresses, containers, volumes
+from kubewright_controlplane.apiserver.registry import checks
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -10,6 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, quote, urlencode
 
+from kubewright.http.message import Handler, Request, Response
+from kubewright.machinery import time
+from kubewright.machinery.errors import APIError, BadRequest, Conflict, InternalError, Invalid, Status, StatusDetails
+from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
 from kubewright_controlplane.apiserver.kinds.lookup import existing, success
@@ -17,12 +23,6 @@ from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.conditions import set_condition
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright_controlplane.apiserver.registry.subresource import Action, Connection, View
-from kubewright.http.message import Handler, Request, Response
-from kubewright.machinery import time
-from kubewright.machinery.errors import APIError, BadRequest, Conflict, InternalError, Invalid, Status, StatusDetails
-from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
-from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

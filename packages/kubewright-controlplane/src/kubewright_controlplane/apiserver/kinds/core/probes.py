@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry import checks
 
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")

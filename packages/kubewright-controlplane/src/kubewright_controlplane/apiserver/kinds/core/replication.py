@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.apiserver.registry import checks
 
 _CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD: Final = _CONTAINER | {

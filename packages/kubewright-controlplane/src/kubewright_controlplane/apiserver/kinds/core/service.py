@@ -10,14 +10,14 @@ import ipaddress
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
-from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_faults, is_headless, validate
-from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
 from kubewright.machinery import names
 from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
+from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_faults, is_headless, validate
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.strategy import Strategy
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

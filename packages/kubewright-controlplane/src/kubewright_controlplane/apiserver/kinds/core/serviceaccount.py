@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
+from kubewright.machinery.errors import BadRequest, Conflict, Invalid, StatusDetails
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.serviceaccount import BoundObject, ServiceAccountTokens
 from kubewright_controlplane.apiserver.kinds.lookup import existing
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.subresource import Action, Subresource
-from kubewright.machinery import time
-from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import BadRequest, Conflict, Invalid, StatusDetails
-from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.attributes import Attributes

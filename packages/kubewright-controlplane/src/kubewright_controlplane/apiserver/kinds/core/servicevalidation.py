@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.core import addresses
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.core import addresses
+from kubewright_controlplane.apiserver.registry import checks
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
-from kubewright_controlplane.apiserver.registry import checks
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
+from kubewright_controlplane.apiserver.registry import checks
 
 _FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _MAX_MODE: Final = 0o777

@@ -11,15 +11,17 @@ from kubewright_controlplane.schema.cel.functions import Function
 @cache
 def functions() -> Mapping[str, tuple[Function, ...]]:
     """Every function by its name."""
-    from kubewright_controlplane.schema.cel.library import formats
-    from kubewright_controlplane.schema.cel.library import lists
-    from kubewright_controlplane.schema.cel.library import net
-    from kubewright_controlplane.schema.cel.library import optionals
-    from kubewright_controlplane.schema.cel.library import quantities
-    from kubewright_controlplane.schema.cel.library import semver
-    from kubewright_controlplane.schema.cel.library import standard
-    from kubewright_controlplane.schema.cel.library import strings
-    from kubewright_controlplane.schema.cel.library import times
+    from kubewright_controlplane.schema.cel.library import (
+        formats,
+        lists,
+        net,
+        optionals,
+        quantities,
+        semver,
+        standard,
+        strings,
+        times,
+    )
 
     found: dict[str, list[Function]] = {}
     for module in (standard, times, strings, lists, optionals, quantities, net, formats, semver):

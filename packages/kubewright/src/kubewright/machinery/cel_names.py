@@ -8,7 +8,28 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kubewright_controlplane.schema.cel.lexer import RESERVED
+RESERVED: Final = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+"""Identifiers that CEL reserves."""
 
 _RESERVED: Final = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from kubewright_controlplane.apiserver import catalog
-from kubewright_cli import console
+import click
+
 from kubewright.machinery.errors import ConfigError
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.environment import Environment
 
 KUBECONFIG: Final = Path(".kubewright/kubeconfig")
@@ -26,10 +27,10 @@ async def serving(environment: Environment, kubeconfig: Path, *, kept: str = "in
     async with environment:
         environment.served.write_kubeconfig(kubeconfig)
         version, ready = catalog.version()["gitVersion"], time.monotonic() - began
-        console.say(
+        click.echo(
             f"Kubernetes {version} is ready at {environment.served.url} after {ready:.2f} s; objects are {kept}."
         )
-        console.say(f"\n  export KUBECONFIG={kubeconfig}\n\nCtrl-C stops it.")
+        click.echo(f"\n  export KUBECONFIG={kubeconfig}\n\nCtrl-C stops it.")
         yield
 
 

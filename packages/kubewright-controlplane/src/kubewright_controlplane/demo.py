@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
-from kubewright_controlplane.kubelet.processes.images import Image
-from kubewright.machinery.errors import KubewrightError
 from kubewright._runtime.signals import on_stop_signal
+from kubewright.machinery.errors import KubewrightError
 from kubewright.models import CustomResource
 from kubewright.models._rbac import PolicyRule
 from kubewright.testing._cluster import Cluster, connected
 from kubewright_controlplane.environment import Environment
+from kubewright_controlplane.kubelet.processes.images import Image
 from kubewright_controlplane.real import RealControlPlane
-from kubewright.testing._walkthrough import Summary, Walkthrough
+from kubewright_controlplane.walkthrough import Summary, Walkthrough
 
 Steps: TypeAlias = Callable[[Cluster, Walkthrough], Awaitable[None]]
 """What happens in a demo: uses the cluster, and tells of it."""

@@ -1,0 +1,66 @@
+"""An embedded Kubernetes control plane: API server, controllers, scheduler and kubelet in one process.
+
+Environment       a control plane inside this process
+RealControlPlane  the same, with kube-apiserver and etcd as processes
+ProcessNode       a node that runs Pods as processes of this machine, in any cluster
+Image, STAND_INS  images whose Pods run as processes of this machine
+Demo, Walkthrough a demonstration as a program, and one that reports what changes in the cluster
+
+Packages: `apiserver` serves the API, `schema` validates objects, `controllers`, `scheduler`, `kubelet` and `proxy` act
+on them, `plane` starts them together. Only the names above are public.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.options import ServerOptions as ServerOptions
+    from kubewright_controlplane.demo import Demo as Demo
+    from kubewright_controlplane.environment import Environment as Environment
+    from kubewright_controlplane.kubelet.processes.images import Image as Image
+    from kubewright_controlplane.kubelet.processes.standins import STAND_INS as STAND_INS
+    from kubewright_controlplane.kubelet.processnode import ProcessNode as ProcessNode
+    from kubewright_controlplane.plane import ControlPlaneOptions as ControlPlaneOptions
+    from kubewright_controlplane.real import RealControlPlane as RealControlPlane
+    from kubewright_controlplane.walkthrough import NotReached as NotReached
+    from kubewright_controlplane.walkthrough import Summary as Summary
+    from kubewright_controlplane.walkthrough import Walkthrough as Walkthrough
+
+_HOMES: Final = {
+    "ControlPlaneOptions": "plane",
+    "Demo": "demo",
+    "Environment": "environment",
+    "Image": "kubelet.processes.images",
+    "NotReached": "walkthrough",
+    "ProcessNode": "kubelet.processnode",
+    "RealControlPlane": "real",
+    "STAND_INS": "kubelet.processes.standins",
+    "ServerOptions": "apiserver.options",
+    "Summary": "walkthrough",
+    "Walkthrough": "walkthrough",
+}
+"""Imported on first use: the API server alone loads no controllers."""
+
+__all__ = [
+    "STAND_INS",
+    "ControlPlaneOptions",
+    "Demo",
+    "Environment",
+    "Image",
+    "NotReached",
+    "ProcessNode",
+    "RealControlPlane",
+    "ServerOptions",
+    "Summary",
+    "Walkthrough",
+]
+
+
+if not TYPE_CHECKING:  # to a type checker the names above are all there are
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,1 @@
+"""The scheduler: chooses a node for each Pod."""

@@ -1,0 +1,1 @@
+"""What a running process needs: the clock, structured logs, and stop signals."""
