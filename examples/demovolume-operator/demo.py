@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kubewright import Invalid, Manager, MergePatch, ObjectMeta
+from kubewright import Invalid, Manager, ObjectMeta
 from kubewright.apis.core.v1 import (
     Container,
     PersistentVolumeClaim,
@@ -16,6 +16,7 @@ from kubewright.apis.core.v1 import (
     Volume,
 )
 from kubewright.apis.storage.v1 import StorageClass
+from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster, gone, running

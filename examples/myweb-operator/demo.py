@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
-from kubewright import MergePatch, ObjectMeta
+from kubewright import ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
+from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster, gone

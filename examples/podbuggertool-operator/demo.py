@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubewright import MergePatch, ObjectMeta
+from kubewright import ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec, PodTemplateSpec
 from kubewright.apis.meta.v1 import LabelSelector
+from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster, gone

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kubewright import MergePatch
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Pod
+from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster

@@ -20,10 +20,11 @@ from benchmarks.peers.build import build
 
 from docs.snippets import ROOT, Program, programs
 from docs.test_snippets import loaded
-from kubewright import LeaderElection, Manager, MergePatch, ObjectMeta
+from kubewright import LeaderElection, Manager, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, Service
+from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import Cluster, eventually, gone, running

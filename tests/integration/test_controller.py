@@ -8,7 +8,8 @@ import pytest
 import pytest_asyncio
 
 from integration.gizmo_operator import FINALIZER, Gizmo, GizmoSpec, GizmoStatus, reconcile
-from kubewright import CustomResource, Model, XValidation
+from kubewright import CustomResource, Model
+from kubewright import markers as m
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
@@ -169,7 +170,7 @@ class ChestSpec(Model):
     locked: bool = False
 
 
-class Chest(CustomResource, group="kubewright.test", version="v1", markers=[XValidation("!oldSelf.spec.locked")]):
+class Chest(CustomResource, group="kubewright.test", version="v1", markers=[m.XValidation("!oldSelf.spec.locked")]):
     spec: ChestSpec
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from integration.command import COMMAND, environment
-from kubewright import Client, Config, ObjectMeta, Unstructured, pod_logs
+from kubewright import Client, Config, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
+from kubewright.client import Unstructured, pod_logs
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import pytest
 
-from kubewright import Client, Condition, CustomResource, Int32, IntOrString, Model, ObjectMeta, Quantity, field
+from kubewright import Client, Condition, CustomResource, Model, ObjectMeta, field
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec
-from kubewright.apis.meta.v1 import MicroTime, RawExtension, Time
+from kubewright.apis.meta.v1 import Int32, IntOrString, MicroTime, Quantity, RawExtension, Time
 from kubewright.machinery.errors import ConfigError, Invalid
 from kubewright.markers import (
     EmbeddedResource,

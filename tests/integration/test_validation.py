@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from kubewright import Client, CustomResource, IntOrString, Model, ObjectMeta, Quantity, field
+from kubewright import Client, CustomResource, Model, ObjectMeta, field
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.apis.meta.v1 import IntOrString, Quantity
 from kubewright.client._dynamic import Unstructured
 from kubewright.machinery.errors import Invalid, ModelError
 from kubewright.machinery.json import JSONObject

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager, suppress
 from time import monotonic_ns
 
 from integration.gizmo_operator import Gizmo, GizmoSpec
-from kubewright import Client, Config, Controller, Manager, NotFound, ObjectMeta
+from kubewright import Client, Config, Manager, NotFound, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
+from kubewright.controllers import Controller
 from kubewright.testing import Cluster, eventually, running
 from robustness.faults import Gate, Line, between
 

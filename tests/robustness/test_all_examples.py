@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from kubewright import Client, JSONPatch, MergePatch, NotFound, Object, ObjectMeta
+from kubewright import Client, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Service
+from kubewright.client import JSONPatch, MergePatch
 from kubewright.http.message import Request, Response
+from kubewright.models import Object
 from kubewright.testing import Cluster
 from robustness.examples import EXAMPLES, Example, World
 from robustness.faults import READS, WRITES, Gate, Line, between, failing

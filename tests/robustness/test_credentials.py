@@ -13,12 +13,13 @@ import pytest
 import trustme
 
 from integration.gizmo_operator import Gizmo, reconcile
-from kubewright import Client, Config, Manager, ObjectMeta, Unauthorized
+from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from kubewright.apis.core.v1 import ConfigMap, ServiceAccount
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client import MergePatch
+from kubewright.machinery.errors import Unauthorized
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually, running
 from robustness.faults import between

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, assert_type
 
-from kubewright import Condition, CustomResource, ListMapKey, ListType, Minimum, Model, ObjectMeta, PrintColumn, field
+from kubewright import Condition, CustomResource, Model, ObjectMeta, PrintColumn, field
+from kubewright import markers as m
 from kubewright.apis.meta.v1 import IntOrString, Quantity
 from kubewright.models import UNSET, UnsetType, codec
 
 
 class WebServerSpec(Model):
-    replicas: Annotated[int, Minimum(0)] = 1
+    replicas: Annotated[int, m.Minimum(0)] = 1
     image: str
     port: IntOrString | None = None
     memory: Quantity = "1Gi"
@@ -19,7 +20,9 @@ class WebServerSpec(Model):
 
 
 class WebServerStatus(Model):
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = field(default_factory=list[Condition])
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = field(
+        default_factory=list[Condition]
+    )
 
 
 class WebServer(

@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from kubewright import (
-    Channel,
-    Context,
-    CustomResource,
-    Lister,
-    Manager,
-    Model,
-    PartialObjectMetadata,
-    PolicyRule,
-    Polling,
-    Request,
-    Result,
-    Scope,
-    Watch,
-    controller,
-    set_condition,
-)
+from kubewright import Context, CustomResource, Manager, Model, PolicyRule, Result, Watch, controller, set_condition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
+from kubewright.cache import Lister, Scope
+from kubewright.client import PartialObjectMetadata
+from kubewright.controllers import Request
 from kubewright.controllers.predicates import Predicate, labels_changed
+from kubewright.controllers.sources import Channel, Polling
 
 
 class ShopSpec(Model):

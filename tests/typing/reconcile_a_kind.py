@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import assert_type
 
-from kubewright import Context, Controller, CustomResource, Lister, Manager, Model, Request, Result, Watch, controller
+from kubewright import Context, CustomResource, Manager, Model, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
+from kubewright.cache import Lister
 from kubewright.client import MergePatch, ObjectList
+from kubewright.controllers import Controller, Request
 from kubewright.controllers.predicates import Predicate, generation_changed, labels_changed
 
 

@@ -1,19 +1,8 @@
 """The Widget operator on Kubewright: `python widgets.py --kubeconfig ...`."""
 
-from kubewright import (
-    Condition,
-    Context,
-    CustomResource,
-    Int32,
-    Int64,
-    Manager,
-    Model,
-    ObjectMeta,
-    controller,
-    field,
-    set_condition,
-)
+from kubewright import Condition, Context, CustomResource, Manager, Model, ObjectMeta, controller, field, set_condition
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.meta.v1 import Int32, Int64
 
 
 class WidgetSpec(Model):

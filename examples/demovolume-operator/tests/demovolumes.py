@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from kubewright import Condition, Config, Manager, MergePatch, NotFound, ObjectMeta
+from kubewright import Condition, Config, Manager, NotFound, ObjectMeta
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import (
     Container,
@@ -25,6 +25,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.events.v1 import Event as KubernetesEvent
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache import Event, Informer
+from kubewright.client import MergePatch
 from kubewright.testing import Cluster, Faults, eventually, gone
 
 from demovolume_operator.api.v1.demovolume import DemoVolume, DemoVolumeSpec

@@ -4,8 +4,9 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from kubewright import Config, Invalid, Manager, MergePatch
+from kubewright import Config, Invalid, Manager
 from kubewright._runtime.clock import SystemClock
+from kubewright.client import MergePatch
 from kubewright.testing import eventually, gone, running
 
 from demovolumes import NewOperator, Volumes, condition

@@ -1,9 +1,10 @@
 """What a DemoVolume does, as its users see it."""
 
 import pytest
-from kubewright import Invalid, Manager, MergePatch, ObjectMeta
+from kubewright import Invalid, Manager, ObjectMeta
 from kubewright.apis.core.v1 import PersistentVolumeClaim, ResourceQuota, ResourceQuotaSpec
 from kubewright.apis.storage.v1 import StorageClass
+from kubewright.client import MergePatch
 from kubewright.testing import eventually, gone
 
 from demovolumes import Volumes, condition

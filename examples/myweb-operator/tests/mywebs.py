@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Callable
 
-from kubewright import Client, Condition, Config, Manager, MergePatch, NotFound, ObjectMeta
+from kubewright import Client, Condition, Config, Manager, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
 from kubewright.apis.events.v1 import Event
+from kubewright.client import MergePatch
 from kubewright.client._transport import Transport
 from kubewright.testing import Cluster, eventually, gone
 

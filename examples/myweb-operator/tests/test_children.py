@@ -3,10 +3,10 @@
 from typing import TypeVar
 
 import pytest
-from kubewright import MergePatch, Object
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
-from kubewright.models import codec
+from kubewright.client import MergePatch
+from kubewright.models import Object, codec
 from kubewright.testing import eventually, gone
 
 from myweb_operator.api.v1.myweb import MyWeb

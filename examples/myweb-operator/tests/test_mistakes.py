@@ -1,7 +1,9 @@
 """What somebody writes wrong in a MyWeb is told at once, with the field."""
 
 import pytest
-from kubewright import BadRequest, Invalid, ObjectMeta, Unstructured
+from kubewright import Invalid, ObjectMeta
+from kubewright.client import Unstructured
+from kubewright.machinery.errors import BadRequest
 
 from myweb_operator.api.v1.myweb import MyWeb
 from mywebs import MyWebs

@@ -3,8 +3,9 @@
 import logging
 
 import pytest
-from kubewright import Config, Manager, MergePatch, ObjectMeta
+from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
+from kubewright.client import MergePatch
 from kubewright.testing import Faults, eventually, running
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from kubewright import Condition, Config, Manager, MergePatch, ObjectMeta
+from kubewright import Condition, Config, Manager, ObjectMeta
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec
 from kubewright.apis.events.v1 import Event
+from kubewright.client import MergePatch
 from kubewright.controllers._outcome import Outcome
 from kubewright.testing import Cluster, Faults, eventually
 

@@ -1,7 +1,8 @@
 """Which Pods get a tool, and when."""
 
-from kubewright import Manager, MergePatch, StrategicPatch
+from kubewright import Manager
 from kubewright.apis.core.v1 import Container, Node, Pod, PodSpec
+from kubewright.client import MergePatch, StrategicPatch
 from kubewright.testing import Cluster, eventually
 
 from podbuggertools import Podbuggertools

@@ -2,8 +2,9 @@
 
 import random
 
-from kubewright import Config, MergePatch
+from kubewright import Config
 from kubewright.apis.core.v1 import Pod
+from kubewright.client import MergePatch
 from kubewright.http.message import Request, Response
 from kubewright.testing import Faults, eventually, failure, gone, killed_after_each_write, running
 

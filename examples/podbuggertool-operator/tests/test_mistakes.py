@@ -1,7 +1,8 @@
 """What somebody writes wrong in a Podbuggertool is told at once, with the field and what is expected."""
 
 import pytest
-from kubewright import Invalid, Unstructured
+from kubewright import Invalid
+from kubewright.client import Unstructured
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertools import Podbuggertools

@@ -1,6 +1,7 @@
 """What a Podbuggertool says of itself, and how little is written for it."""
 
-from kubewright import Config, Manager, MergePatch
+from kubewright import Config, Manager
+from kubewright.client import MergePatch
 from kubewright.testing import Cluster, Faults, eventually, running
 
 from podbuggertool_operator.main import manager

@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from kubewright import Manager, MergePatch
+from kubewright import Manager
+from kubewright.client import MergePatch
 from kubewright.machinery.time import format
 from kubewright.testing import eventually, running
 

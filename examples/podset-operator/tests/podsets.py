@@ -1,8 +1,9 @@
 """What the tests do with PodSets, and what they look at."""
 
-from kubewright import Condition, MergePatch, ObjectMeta
+from kubewright import Condition, ObjectMeta
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Pod
+from kubewright.client import MergePatch
 from kubewright.controllers._ownership import is_controlled_by
 from kubewright.testing import Cluster, eventually
 

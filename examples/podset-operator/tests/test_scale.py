@@ -7,9 +7,10 @@ from itertools import count
 from typing import ParamSpec
 
 import pytest
-from kubewright import Config, Manager, MergePatch, ObjectMeta
+from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.apis.events.v1 import Event
+from kubewright.client import MergePatch
 from kubewright.client._transport import Transport
 from kubewright.controllers._outcome import Outcome
 from kubewright.controllers._ownership import is_controlled_by

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from kubewright import Config, Invalid, Manager, MergePatch, ObjectMeta, Unstructured
+from kubewright import Config, Invalid, Manager, ObjectMeta
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.autoscaling.v2 import (
     CrossVersionObjectReference,
@@ -13,6 +13,7 @@ from kubewright.apis.autoscaling.v2 import (
     HorizontalPodAutoscalerSpec,
 )
 from kubewright.apis.events.v1 import Event
+from kubewright.client import MergePatch, Unstructured
 from kubewright.client._transport import Transport
 from kubewright.testing import Faults, eventually, running
 

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from kubewright import Client, Condition, Config, LabelSelector, ObjectMeta, PolicyRule
+from kubewright import Client, Condition, Config, ObjectMeta, PolicyRule
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
 from kubewright.apis.events.v1 import Event
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.client import MergePatch
 from kubewright.client._transport import HTTPTransport, Transport

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from kubewright import Client, Config, Request
+from kubewright import Client, Config
 from kubewright.cache import Event
-from kubewright.controllers import WorkQueue
+from kubewright.controllers import Request, WorkQueue
 from kubewright.testing import eventually
 
 from foos import Foos

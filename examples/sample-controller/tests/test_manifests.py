@@ -5,7 +5,8 @@ import sys
 
 import msgspec
 import pytest
-from kubewright import ObjectMeta, RESTMapper
+from kubewright import ObjectMeta
+from kubewright.client import RESTMapper
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster

@@ -1,7 +1,8 @@
 """What somebody writes wrong in a Foo is told at once, with the field."""
 
 import pytest
-from kubewright import Invalid, ObjectMeta, Unstructured
+from kubewright import Invalid, ObjectMeta
+from kubewright.client import Unstructured
 
 from foos import Foos
 from sample_controller.api.v1alpha1.foo import Foo

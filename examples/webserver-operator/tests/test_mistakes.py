@@ -1,7 +1,8 @@
 """What somebody writes wrong in a WebServer is told at once, with the field."""
 
 import pytest
-from kubewright import Invalid, ObjectMeta, Unstructured
+from kubewright import Invalid, ObjectMeta
+from kubewright.client import Unstructured
 from kubewright.machinery.errors import BadRequest
 
 from webserver_operator.api.v1.webserver import WebServer

@@ -7,12 +7,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-from kubewright import Object
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
 from kubewright.client._client import Propagation
 from kubewright.machinery import yaml
-from kubewright.models import codec
+from kubewright.models import Object, codec
 from kubewright.testing import Cluster, eventually, gone
 from kubewright_controlplane import STAND_INS
 

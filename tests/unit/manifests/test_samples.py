@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from kubewright import CustomResource, Example, Minimum, MinItems, MinLength, Model, MultipleOf, field
+from kubewright import CustomResource, Model, field
+from kubewright import markers as m
 from kubewright.apis.meta.v1 import IntOrString
 from kubewright_cli.manifests.samples import missing, sample
 
 
 class Crew(Model):
-    size: Annotated[int, Minimum(1, exclusive=True), MultipleOf(5)]
+    size: Annotated[int, m.Minimum(1, exclusive=True), m.MultipleOf(5)]
     nickname: str | None = None
 
 
 class Spec(Model):
     port: IntOrString
-    home: Annotated[str, MinLength(9)]
-    flag: Annotated[str, Example("jolly roger")]
+    home: Annotated[str, m.MinLength(9)]
+    flag: Annotated[str, m.Example("jolly roger")]
     crew: Crew
-    decks: Annotated[list[str], MinItems(2)]
+    decks: Annotated[list[str], m.MinItems(2)]
     afloat: bool
     sails: int = 3
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import pytest
 
-from kubewright.machinery.errors import ConfigError, ModelError
+from kubewright.machinery.errors import ModelError
 from kubewright.markers import Immutable, Maximum, Pattern, XValidation
 from kubewright.models import CustomResource, Model
 from kubewright.models._crd import custom_resource_definition
@@ -50,16 +49,6 @@ def test_with_the_object_before_a_change_is_judged() -> None:
     old = Gauge(range=Range(high=200))
     assert faults(Gauge(range=Range(high=200)), old) == []
     assert faults(Gauge(range=Range(), unit="ft"), old) == ['unit: Invalid value: "ft": a gauge keeps its unit']
-
-
-def test_a_pattern_without_re2_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Named(CustomResource, group="example.com", version="v1"):
-        name: Annotated[str, Pattern("^without-re2$")]
-
-    monkeypatch.setitem(sys.modules, "re2", None)
-    assert custom_resource_definition(Named)
-    with pytest.raises(ConfigError, match=r"pip install 'kubewright\[server\]'"):
-        Named.validate({"name": "x"})
 
 
 class Costly(Model):

@@ -7,19 +7,10 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from kubewright import (
-    AlreadyExists,
-    Context,
-    Forbidden,
-    Invalid,
-    MergePatch,
-    Request,
-    Result,
-    Watch,
-    controller,
-    set_condition,
-)
+from kubewright import AlreadyExists, Context, Forbidden, Invalid, Result, Watch, controller, set_condition
 from kubewright.apis.core.v1 import PersistentVolumeClaim
+from kubewright.client import MergePatch
+from kubewright.controllers import Request
 
 from demovolume_operator.api.v1.demovolume import READY, DemoVolume
 from demovolume_operator.controller.claims import (

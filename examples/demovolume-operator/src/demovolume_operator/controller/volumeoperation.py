@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
-from kubewright import Context, Lister, Object, PolicyRule, Request, Result, Watch, controller, set_condition
+from kubewright import Context, PolicyRule, Result, Watch, controller, set_condition
 from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
+from kubewright.cache import Lister
+from kubewright.controllers import Request
 from kubewright.machinery.time import truncate
+from kubewright.models import Object
 
 from demovolume_operator.api.v1.demovolume import DemoVolume
 from demovolume_operator.api.v1.volumeoperation import SUCCEEDED, Phase, VolumeOperation

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from kubewright import LabelSelector, ObjectMeta
+from kubewright import ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import (
     ConfigMap,
@@ -24,6 +24,7 @@ from kubewright.apis.core.v1 import (
     Volume,
     VolumeMount,
 )
+from kubewright.apis.meta.v1 import LabelSelector
 
 from myweb_operator.api.v1.myweb import MyWeb
 

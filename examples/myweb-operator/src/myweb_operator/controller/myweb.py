@@ -4,21 +4,11 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from kubewright import (
-    APIError,
-    Context,
-    Forbidden,
-    Invalid,
-    MergePatch,
-    Object,
-    Result,
-    Watch,
-    controller,
-    set_condition,
-)
+from kubewright import APIError, Context, Forbidden, Invalid, Result, Watch, controller, set_condition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
-from kubewright.models import codec
+from kubewright.client import MergePatch
+from kubewright.models import Object, codec
 
 from myweb_operator.api.v1.myweb import MyWeb
 from myweb_operator.controller.children import (

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
-from kubewright import APIError, Lister, Request
+from kubewright import APIError
 from kubewright.apis.core.v1 import Service
+from kubewright.cache import Lister
+from kubewright.controllers import Request
 
 from myweb_operator.api.v1.myweb import MyWeb
 

@@ -17,12 +17,12 @@ from kubewright import (
     NotFound,
     PolicyRule,
     Result,
-    StrategicPatch,
     Watch,
     controller,
 )
 from kubewright.apis.core.v1 import Pod
 from kubewright.cache import Entry
+from kubewright.client import StrategicPatch
 from kubewright.controllers.predicates import changed
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import EARLIER, PendingPod, Podbuggertool

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kubewright import LabelSelector, ObjectMeta, Request, owner_reference
+from kubewright import ObjectMeta, owner_reference
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import Container, PodSpec, PodTemplateSpec
+from kubewright.apis.meta.v1 import LabelSelector
+from kubewright.controllers import Request
 
 from sample_controller.api.v1alpha1.foo import Foo
 

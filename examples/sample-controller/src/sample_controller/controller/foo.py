@@ -10,22 +10,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final, Literal
 
-from kubewright import (
-    AlreadyExists,
-    Backoff,
-    Client,
-    Conflict,
-    Informer,
-    KubewrightError,
-    NotFound,
-    RateLimit,
-    Request,
-    set_condition,
-)
+from kubewright import AlreadyExists, Backoff, Client, Conflict, KubewrightError, NotFound, set_condition
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.cache import Event
-from kubewright.controllers import QueueClosed, WorkQueue, is_controlled_by
+from kubewright.cache import Event, Informer
+from kubewright.controllers import QueueClosed, RateLimit, Request, WorkQueue, is_controlled_by
 from kubewright.manager._events import EventWriter
 
 from sample_controller.api.v1alpha1.foo import Foo

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kubewright import LabelSelector, ObjectMeta
+from kubewright import ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.core.v1 import (
     Container,
@@ -13,6 +13,7 @@ from kubewright.apis.core.v1 import (
     ServicePort,
     ServiceSpec,
 )
+from kubewright.apis.meta.v1 import LabelSelector
 
 from webserver_operator.api.v1.webserver import WebServer
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeVar
 
-from kubewright import Context, Object, set_condition
+from kubewright import Context, set_condition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
+from kubewright.models import Object
 
 from webserver_operator.api.v1.webserver import WebServer
 

@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from kubewright import Context, Forbidden, Invalid, Lister, Object, Request, Result, Watch, controller
+from kubewright import Context, Forbidden, Invalid, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
+from kubewright.cache import Lister
 from kubewright.client import MergePatch
+from kubewright.controllers import Request
 from kubewright.controllers._ownership import is_controlled_by
-from kubewright.models import codec
+from kubewright.models import Object, codec
 
 from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.children import NODE_PORT, deployment_for, service_for

@@ -31,8 +31,6 @@ HEADER: Final = "# Made by `kubewright generate models`, which writes it anew: c
 _APPROVED: Final = "api-approved.kubernetes.io"
 _MODULES: Final = {
     "typing": ("Annotated", "Any", "Literal"),
-    "kubewright.models": ("UNSET", "CustomResource", "Model", "PrintColumn", "Scale", "UnsetType", "field"),
-    "kubewright.markers": tuple(name for name, each in vars(markers).items() if inspect.isfunction(each)),
     "kubewright.apis.meta.v1": (
         "JSON",
         "Condition",
@@ -44,6 +42,8 @@ _MODULES: Final = {
         "RawExtension",
         "Time",
     ),
+    "kubewright.markers": tuple(name for name, each in vars(markers).items() if inspect.isfunction(each)),
+    "kubewright.models": ("UNSET", "CustomResource", "Model", "PrintColumn", "Scale", "UnsetType", "field"),
 }
 """What the classes of a module may need, and where it is from."""
 
@@ -249,9 +249,9 @@ def _imports(body: str) -> list[str]:
     out: list[str] = []
     for module, offered in _MODULES.items():
         used = sorted(words & set(offered), key=lambda name: (not name.isupper(), name[0].islower(), name.lower()))
-        if used and module in ("typing", "kubewright.models"):
-            out.append("")
         if used:
+            if not out or out[-1].startswith("from typing"):
+                out.append("")
             line = f"from {module} import {', '.join(used)}"
             out += [line] if len(line) <= 88 else [f"from {module} import (", *(f"    {each}," for each in used), ")"]
     return out

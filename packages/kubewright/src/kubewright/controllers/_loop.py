@@ -80,7 +80,7 @@ class ControlLoop(Generic[T]):
         self._events = events or NoEvents()
         self._observer = observer or ControllerObserver()
         self._clock: Clock = clock or SystemClock()
-        self._log = get_logger(f"kubewright.controllers.{controller.name}").bind(controller=controller.name)
+        self._log = get_logger(f"kubewright.controller.{controller.name}").bind(controller=controller.name)
         self._owns = frozenset(controller.owns)
         self._timeout = controller.timeout.total_seconds() if controller.timeout else None
         self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None

@@ -93,7 +93,7 @@ class Tracing:
     def _attributes(self, attempt: Attempt) -> dict[str, str | int]:
         request = attempt.request
         attributes: dict[str, str | int] = {
-            "kubewright.controllers": self._controller,
+            "kubewright.controller": self._controller,
             "kubewright.object": request.name,
             "kubewright.attempt": attempt.number,
         }

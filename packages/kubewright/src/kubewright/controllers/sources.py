@@ -111,7 +111,7 @@ class Polling(Source):
     def __init__(self, interval: timedelta, fetch: Fetch) -> None:
         self._interval = _seconds("Polling", interval)
         self._fetch = fetch
-        self._log = get_logger("kubewright.controllers.sources")
+        self._log = get_logger("kubewright.controller.sources")
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         task = asyncio.create_task(self._poll(subscriber), name="polling")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 from kubewright.machinery.errors import ModelError
@@ -14,9 +15,9 @@ from kubewright.models._schema import root_schema
 def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
     """The CRD of one kind; `classes` are its versions.
 
-    Raises ModelError when they are not versions of one kind, when not exactly one of them is the storage version, and
-    for what an API server would refuse in their schemas (a rule that does not compile or costs too much, a faulty
-    pattern), where RE2 is installed to judge it.
+    Raises ModelError if they are not versions of one kind, or if not exactly one of them is the storage version. With
+    kubewright-controlplane installed, it also raises ModelError for what an API server would reject in their schemas: a
+    rule that does not compile or costs too much, an invalid pattern.
     """
     _check(classes)
     api = classes[0].__api__
@@ -86,10 +87,11 @@ def _check(classes: tuple[type[CustomResource], ...]) -> None:
 
 
 def _version(cls: type[CustomResource]) -> JSONObject:
-    from kubewright.models._validation import refuse_faulty  # an operator that makes no CRD has no use for it
-
     served, schema = cls.__served_as__, root_schema(cls)
-    refuse_faulty(cls, schema)
+    if find_spec("kubewright_controlplane") is not None:  # an operator's image does not contain it
+        from kubewright.models._validation import refuse_faulty
+
+        refuse_faulty(cls, schema)
     out: JSONObject = {
         "name": cls.__api__.version,
         "schema": {"openAPIV3Schema": schema},

@@ -204,9 +204,9 @@ class CustomResource(Object, metaclass=CustomResourceType):
         changed are not told. `obj` is judged with the defaults of its type, its status too; of its metadata only
         what an API server finds when it reads it. `obj` and `old` stay as they are.
 
-        Raises DecodeError for metadata that is none, and ConfigError where a pattern is in the type and RE2 is not
-        installed: `pip install 'kubewright[server]'`.
+        Raises DecodeError if `metadata` is not an object, and ConfigError if kubewright-controlplane is not installed,
+        which has the rules: `pip install 'kubewright[dev]'`.
         """
-        from kubewright.models._validation import validate  # and with it what an operator has no use for
+        from kubewright.models._validation import validate  # imported lazily: loads the schema package
 
         return validate(cls, obj, old)

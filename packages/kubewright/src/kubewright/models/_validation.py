@@ -1,25 +1,30 @@
-"""Kinds and their objects judged here by the rules of an API server, and in its words, without one.
+"""Validation of kinds and their objects by the rules of an API server, in its words, without one.
 
-What judges is the package `schema`, which an operator that does not ask loads nothing of. Patterns mean what RE2 says,
-and are judged where it is installed (the extra `server`).
+The rules are in `kubewright_controlplane.schema`. An operator that does not validate loads none of it, and its image
+does not contain it.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from kubewright.machinery.errors import ModelError
+from kubewright.machinery.errors import ConfigError, ModelError
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import codec
 from kubewright.models._resource import Object
 from kubewright.models._schema import root_schema
-from kubewright_controlplane.schema.check import check
-from kubewright_controlplane.schema.default import copied
-from kubewright_controlplane.schema.structural import Schema
+
+try:
+    from kubewright_controlplane.schema.check import check
+    from kubewright_controlplane.schema.default import copied
+    from kubewright_controlplane.schema.structural import Schema
+except ModuleNotFoundError as error:
+    raise ConfigError(
+        "validation needs the schema rules of an API server: pip install kubewright-controlplane (in tests and tools)"
+    ) from error
 
 T = TypeVar("T", bound=Object)
 
@@ -31,12 +36,7 @@ def validate(cls: type[T], obj: T | JSONObject, old: T | JSONObject | None) -> l
 
 
 def refuse_faulty(cls: type[Object], schema: JSONObject) -> None:
-    """Raise ModelError for a kind whose schema an API server would refuse, with the field and what is wrong with it.
-
-    A schema can have patterns: nothing is judged where RE2 is not installed.
-    """
-    if find_spec("kubewright_controlplane") is None:
-        return
+    """Raise ModelError for a kind whose schema an API server would reject, with the field and what is wrong with it."""
     if faults := check(schema, cls.__name__):
         listed = "; ".join(f"{_as_field(fault.field)}: {fault.body}" for fault in faults)
         raise ModelError(f"an API server would refuse the CRD: {listed}")

@@ -2,22 +2,9 @@
 
 from typing import Annotated
 
-from kubewright import (
-    Condition,
-    CustomResource,
-    Int64,
-    ListMapKey,
-    ListType,
-    Maximum,
-    MaxLength,
-    Minimum,
-    MinLength,
-    Model,
-    PrintColumn,
-    Quantity,
-    XValidation,
-    field,
-)
+from kubewright import Condition, CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
+from kubewright.apis.meta.v1 import Int64, Quantity
 
 READY = "Ready"
 
@@ -25,7 +12,7 @@ READY = "Ready"
 class DemoVolumeSpec(
     Model,
     markers=[
-        XValidation(
+        m.XValidation(
             "has(self.storageClassName) == has(oldSelf.storageClassName) && "
             "(!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
             message="a volume stays in its storage class: make another volume",
@@ -35,20 +22,20 @@ class DemoVolumeSpec(
 ):
     """What a DemoVolume should be."""
 
-    name: Annotated[str, MinLength(1)]
+    name: Annotated[str, m.MinLength(1)]
     """What people call the volume."""
     size: Annotated[
         int,
-        Minimum(1),
-        Maximum(1024 * 1024),
-        XValidation(
+        m.Minimum(1),
+        m.Maximum(1024 * 1024),
+        m.XValidation(
             "self >= oldSelf",
             message="a volume cannot shrink: make a smaller one, and copy what is in this one",
             reason="FieldValueForbidden",
         ),
     ]
     """How large it is, in GiB. It can grow, where its storage class allows that, and cannot shrink."""
-    storage_class_name: Annotated[str, MinLength(1), MaxLength(253)] | None = None
+    storage_class_name: Annotated[str, m.MinLength(1), m.MaxLength(253)] | None = None
     """The StorageClass of the volume; the cluster's default one when it is not given."""
 
 
@@ -63,7 +50,7 @@ class DemoVolumeStatus(Model):
     """Of the PersistentVolumeClaim: Pending, Bound or Lost; Terminating while it is being deleted."""
     capacity: Quantity | None = None
     """How large the storage behind the claim is."""
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """Ready says whether there is storage of the size that the spec asks for, and why not."""
 
 

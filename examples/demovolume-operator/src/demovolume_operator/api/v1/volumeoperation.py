@@ -2,22 +2,9 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-from kubewright import (
-    Condition,
-    CustomResource,
-    Int32,
-    Int64,
-    ListMapKey,
-    ListType,
-    MaxLength,
-    Minimum,
-    MinLength,
-    Model,
-    PrintColumn,
-    Time,
-    XValidation,
-    field,
-)
+from kubewright import Condition, CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
+from kubewright.apis.meta.v1 import Int32, Int64, Time
 
 SUCCEEDED = "Succeeded"
 
@@ -27,11 +14,11 @@ Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
 class VolumeOperationSpec(Model):
     """What is to be done, once."""
 
-    volume: Annotated[str, MinLength(1), MaxLength(253)]
+    volume: Annotated[str, m.MinLength(1), m.MaxLength(253)]
     """The name of a DemoVolume in the same namespace."""
     type: Literal["Rebuild"]
     """Rebuild puts an empty volume in the place of the present one. What is in it is lost."""
-    starting_deadline_seconds: Annotated[Int32, Minimum(1)] = 300
+    starting_deadline_seconds: Annotated[Int32, m.Minimum(1)] = 300
     """How long the operation may wait for its volume and its turn. One that did not begin in this time has failed: it
     would come when nobody expects it any more."""
 
@@ -51,7 +38,7 @@ class VolumeOperationStatus(Model):
     """The one in its place."""
     start_time: Time | None = None
     completion_time: Time | None = None
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """Succeeded is True or False when it is over, Unknown before, and says why or what is waited for."""
 
 
@@ -72,6 +59,6 @@ class VolumeOperation(
 
     spec: Annotated[
         VolumeOperationSpec,
-        XValidation("self == oldSelf", message="an operation is carried out once, as it was made: make another one"),
+        m.XValidation("self == oldSelf", message="an operation is carried out once, as it was made: make another one"),
     ]
     status: VolumeOperationStatus = field(default_factory=VolumeOperationStatus)

@@ -2,31 +2,19 @@
 
 from typing import Annotated
 
-from kubewright import (
-    Condition,
-    CustomResource,
-    Int64,
-    ListMapKey,
-    ListType,
-    Maximum,
-    MaxLength,
-    Minimum,
-    Model,
-    Pattern,
-    PrintColumn,
-    XValidation,
-    field,
-)
+from kubewright import Condition, CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
+from kubewright.apis.meta.v1 import Int64
 
 
 class MyWebSpec(Model):
     """What a MyWeb should be."""
 
-    image: Annotated[str, Pattern(r"^\S+$")]
+    image: Annotated[str, m.Pattern(r"^\S+$")]
     """The container image of the web server, which serves /usr/share/nginx/html on port 80"""
-    node_port_number: Annotated[int, Minimum(30000), Maximum(32767)]
+    node_port_number: Annotated[int, m.Minimum(30000), m.Maximum(32767)]
     """The port of every node on which the page is reached"""
-    page_content_html: Annotated[str, MaxLength(262144)]
+    page_content_html: Annotated[str, m.MaxLength(262144)]
     """The page, as HTML. In any script it fits into a ConfigMap, which holds 1 MiB"""
 
 
@@ -37,7 +25,7 @@ class MyWebStatus(Model):
     """Whether the page of the spec, and no other, is served on the port of the spec"""
     observed_generation: Int64 = 0
     """The generation of the spec that the rest of the status is about"""
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """Ready says the same as completed, and why not"""
 
 
@@ -55,7 +43,7 @@ class MyWeb(
         PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
     ],
     markers=[
-        XValidation(
+        m.XValidation(
             "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
             message="metadata.name is the Service's too: at most 63 of a-z, 0-9 and -, a letter first, no - at the end",
         ),

@@ -2,20 +2,9 @@
 
 from typing import Annotated, Final, Literal
 
-from kubewright import (
-    Condition,
-    CustomResource,
-    Int32,
-    Int64,
-    ListMapKey,
-    ListType,
-    MaxItems,
-    MaxLength,
-    Model,
-    PrintColumn,
-    XValidation,
-    field,
-)
+from kubewright import Condition, CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
+from kubewright.apis.meta.v1 import Int32, Int64
 
 LISTED: Final = 100
 """Pods that a list of the status names at most: an object has to fit into etcd, however many Pods there are."""
@@ -34,14 +23,14 @@ class PodbuggertoolSpec(Model):
 
     label: Annotated[
         str,
-        MaxLength(381),
-        XValidation(f"self.matches('{LABEL}')", message="must be one label, key=value, as app=payment"),
+        m.MaxLength(381),
+        m.XValidation(f"self.matches('{LABEL}')", message="must be one label, key=value, as app=payment"),
     ]
     """The Pods of this namespace that get the tool: those with this label, `key=value`, as `app=payment`"""
     image: Annotated[
         str,
-        MaxLength(500),
-        XValidation(
+        m.MaxLength(500),
+        m.XValidation(
             f"self.matches('{IMAGE}')", message="must be an image, as busybox or registry.example.com/tool:1.2"
         ),
     ]
@@ -72,15 +61,15 @@ class PodbuggertoolStatus(Model):
     """How many Pods that match have the tool"""
     pending_pods: Int32 = 0
     """How many Pods that match have not"""
-    pods: Annotated[list[str], ListType("atomic"), MaxItems(LISTED)] = []
+    pods: Annotated[list[str], m.ListType("atomic"), m.MaxItems(LISTED)] = []
     """The Pods that have the tool; the first hundred by name"""
-    pending: Annotated[list[PendingPod], ListType("map"), ListMapKey("name"), MaxItems(LISTED)] = []
+    pending: Annotated[list[PendingPod], m.ListType("map"), m.ListMapKey("name"), m.MaxItems(LISTED)] = []
     """The Pods that have not, and why; the hundred with the most serious reasons"""
     spec: PodbuggertoolSpec | None = None
     """The spec that is at work. Written down before the first Pod is touched for it"""
-    earlier: Annotated[list[PodbuggertoolSpec], ListType("atomic"), MaxItems(EARLIER)] = []
+    earlier: Annotated[list[PodbuggertoolSpec], m.ListType("atomic"), m.MaxItems(EARLIER)] = []
     """Specs that were at work before; the last ten. What was added for them stays as long as its Pod"""
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """`Installed` says whether every Pod that matches has the tool, and why not"""
 
 

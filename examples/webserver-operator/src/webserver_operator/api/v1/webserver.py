@@ -2,28 +2,17 @@
 
 from typing import Annotated
 
-from kubewright import (
-    Condition,
-    CustomResource,
-    Int64,
-    ListMapKey,
-    ListType,
-    Minimum,
-    MinLength,
-    Model,
-    Pattern,
-    PrintColumn,
-    XValidation,
-    field,
-)
+from kubewright import Condition, CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
+from kubewright.apis.meta.v1 import Int64
 
 
 class WebServerSpec(Model):
     """What a WebServer should be."""
 
-    replicas: Annotated[int, Minimum(0)] = 1
+    replicas: Annotated[int, m.Minimum(0)] = 1
     """The number of replicas that the webserver should have"""
-    image: Annotated[str, MinLength(1), Pattern(r"^\S*$")]
+    image: Annotated[str, m.MinLength(1), m.Pattern(r"^\S*$")]
     """The container image of the webserver"""
 
 
@@ -34,7 +23,7 @@ class WebServerStatus(Model):
     """The generation of the spec that this status is about"""
     available_replicas: int = 0
     """How many replicas serve at present"""
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """Ready says whether it is as its spec asks for, and why not."""
 
 
@@ -49,7 +38,7 @@ class WebServer(
         PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
     ],
     markers=[
-        XValidation(
+        m.XValidation(
             "self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$') && size(self.metadata.name) <= 55",
             message="its Service is called <name>-service: the name has to be of lower-case letters, digits and '-', "
             "to begin with a letter, and to have at most 55 characters",

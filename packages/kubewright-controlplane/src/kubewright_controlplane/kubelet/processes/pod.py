@@ -23,7 +23,7 @@ from kubewright_controlplane.kubelet.processes.logs import ContainerLog
 from kubewright_controlplane.kubelet.processes.sources import Missing
 from kubewright_controlplane.kubelet.processes.surroundings import Happening, Surroundings, grace_of
 
-_log = get_logger("kubewright_controlplane.kubelet")
+_log = get_logger("kubewright.kubelet")
 
 
 class PodRunner:

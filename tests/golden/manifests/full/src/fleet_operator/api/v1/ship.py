@@ -2,17 +2,19 @@
 
 from typing import Annotated
 
-from kubewright import CustomResource, Enum, Minimum, MinLength, Model, PrintColumn, Scale, field
+from kubewright import CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
+from kubewright.models import Scale
 
 
 class ShipSpec(Model):
     """What a ship should be."""
 
-    crew: Annotated[int, Minimum(1)] = 1
+    crew: Annotated[int, m.Minimum(1)] = 1
     """How many sail her. `{{ .Values }}` is no template here."""
-    home: Annotated[str, MinLength(1)]
+    home: Annotated[str, m.MinLength(1)]
     """The name of her harbour."""
-    rig: Annotated[str, Enum("sloop", "brig")] = "sloop"
+    rig: Annotated[str, m.Enum("sloop", "brig")] = "sloop"
 
 
 class ShipStatus(Model):

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from kubewright import Condition, CustomResource, ListMapKey, ListType, Model, PrintColumn, field
+from kubewright import Condition, CustomResource, Model, PrintColumn, field
+from kubewright import markers as m
 
 
 class CruiserSpec(Model):
@@ -15,7 +16,7 @@ class CruiserSpec(Model):
 class CruiserStatus(Model):
     """What a Cruiser is."""
 
-    conditions: Annotated[list[Condition], ListType("map"), ListMapKey("type")] = []
+    conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """Ready says whether it is as its spec asks for, and why not."""
 
 
