@@ -7,6 +7,7 @@ golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright g
 golden modules          tests/golden/models, by `kubewright generate models`
 golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
 transcripts             tests/golden/transcripts, by the commands in them
+public API              tests/golden/api.txt, from the packages' exports
 reference               docs/cli.md, from what --help says
 """
 
@@ -45,6 +46,7 @@ def main() -> int:
     status |= _run("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
     transcripts = sorted((ROOT / "tests" / "golden" / "transcripts").glob("*.txt"))
     status |= _run("transcripts", [sys.executable, "-m", "tools.transcripts", *transcripts, *arguments], ROOT)
+    status |= _run("public API", [sys.executable, ROOT / "tools" / "api.py", *arguments], ROOT)
     status |= _run("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
     return status
 

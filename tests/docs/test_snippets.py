@@ -13,8 +13,7 @@ from types import ModuleType
 import pytest
 
 from docs.snippets import ROOT, Program, programs
-from kubewright.models._crd import custom_resource_definitions
-from kubewright.models._kinds import kinds_of
+from kubewright.models import custom_resource_definitions, kinds_of
 from kubewright.testing import Cluster
 
 PROGRAMS = programs()

@@ -12,8 +12,7 @@ from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
 from kubewright.cache import Cache, CachedClient, Event, Informer, ObjectKey, Scope
 from kubewright.client import Client, MergePatch, PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
-from kubewright.models import CustomResource
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import CustomResource, custom_resource_definition
 from kubewright.testing._cluster import Cluster
 from kubewright.testing._waiting import eventually
 

@@ -11,7 +11,7 @@ from integration.programs import SLEEP, Programs, ended, is_running
 from integration.programs import programs as programs
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._patch import MergePatch
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane.kubelet.processes.images import Image
 

@@ -4,8 +4,7 @@ import pytest
 
 from kubewright import CustomResource
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.models import codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster
 from markers_page import Row, kind_with_arguments, kind_with_field, kind_with_model, rows
 

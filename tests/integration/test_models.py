@@ -16,8 +16,7 @@ from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._crds import until_established
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import Invalid
-from kubewright.models import codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster, eventually
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "models"

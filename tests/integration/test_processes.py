@@ -19,8 +19,7 @@ from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
 from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
-from kubewright.models import codec
-from kubewright.models._rbac import PolicyRule, role
+from kubewright.models import PolicyRule, codec, role
 from kubewright.testing import gone
 from kubewright_controlplane.kubelet.processes.images import Image
 

@@ -28,8 +28,7 @@ from kubewright.markers import (
     Pattern,
     XValidation,
 )
-from kubewright.models import codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster
 
 

@@ -10,8 +10,7 @@ from integration.gizmo_operator import Gizmo, reconcile
 from kubewright import Context, ObjectMeta, controller
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap, Namespace
-from kubewright.models import codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster, gone
 from robustness.gizmos import Gizmos, operated
 

@@ -13,8 +13,7 @@ from integration.command import up
 from integration.gizmo_operator import Gizmo, reconcile
 from kubewright import Client, Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.models import codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane.ports import free_port
 from kubewright_controlplane.real import RealControlPlane

@@ -14,7 +14,7 @@ from kubewright.cache import Event, Informer
 from kubewright.client import MergePatch
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.http.message import Request, Response
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually, failure
 from robustness.faults import Gate, Line, between
 

@@ -20,7 +20,7 @@ importlib.util.find_spec = lambda name, package=None: None if name.startswith("k
 
 from typing import Annotated
 from kubewright import CustomResource, Manager, Model, controller, markers as m
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import custom_resource_definition
 
 class WidgetSpec(Model):
     size: Annotated[int, m.Minimum(0)] = 1

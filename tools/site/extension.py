@@ -11,8 +11,17 @@ from tools.site import docstrings, names, reference, signatures
 class Docstrings(griffe.Extension):
     """Rewrites the docstrings and completes the signatures of all that is in the reference."""
 
-    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
-        described = reference.Reference(pkg)
+    def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **kwargs: Any) -> None:
+        """With the first distribution, load the others: docstrings link from one to another."""
+        loaded = loader.modules_collection
+        if pkg.path != reference.DISTRIBUTIONS[0]:
+            if reference.DISTRIBUTIONS[0] not in loaded.members:
+                loader.load(reference.DISTRIBUTIONS[0], submodules=True)
+            return
+        for name in reference.DISTRIBUTIONS[1:]:
+            if name not in loaded.members:
+                loader.load(name, submodules=True)
+        described = reference.Reference(loaded)
         things = list({thing.path: thing for thing in described.described()}.values())
         texts = [_text(described, thing) for thing in things]  # before any is changed: links depend on them
         for thing, text in zip(things, texts, strict=True):

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import griffe
 
 
-def module(package: griffe.Module, name: str) -> griffe.Module:
-    """The module of that dotted name: `package` itself or one in it."""
-    found = package if name == package.path else package[name.removeprefix(f"{package.path}.")]
+def module(distributions: griffe.ModulesCollection, name: str) -> griffe.Module:
+    """The module of that dotted name."""
+    found = distributions[name]
     assert isinstance(found, griffe.Module)
     return found
 
 
-def defined(package: griffe.Module, path: str) -> griffe.Object | None:
+def defined(distributions: griffe.ModulesCollection, path: str) -> griffe.Object | None:
     """What is at that dotted path, modules that a function of the same name hides included."""
     try:
-        return _target(package[path.removeprefix(f"{package.path}.")])
+        return _target(distributions[path])
     except KeyError:
         return None
 
@@ -40,7 +40,7 @@ def is_shown(member: griffe.Object) -> bool:
 
 def public(module: griffe.Module) -> dict[str, griffe.Object]:
     """What a package or module exports, by the names that it has there, in the order of its source."""
-    imported = {name for name, path in module.imports.items() if path.startswith("kubewright.")}
+    imported = {name for name, path in module.imports.items() if path.startswith("kubewright")}
     own = {name for name, each in module.members.items() if not each.is_alias and not each.is_module}
     names = {str(each) for each in module.exports or ()} or (imported if module.is_init_module else own)
     found = {name: _target(module.members[name]) for name in module.members if name in names and name[0] != "_"}

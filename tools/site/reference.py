@@ -17,22 +17,22 @@ from typing import Final
 import griffe
 from tools.site import docstrings, names, signatures
 
+DISTRIBUTIONS: Final = ("kubewright", "kubewright_controlplane", "kubewright_cli")
+
 PACKAGES: Final = (
     "kubewright",
     "kubewright.models",
-    "kubewright.markers",
-    "kubewright.apis.meta.v1",
     "kubewright.models.codec",
-    "kubewright.models._crd",
-    "kubewright.models._rbac",
+    "kubewright.markers",
     "kubewright.apis",
+    "kubewright.apis.meta.v1",
     "kubewright.client",
     "kubewright.cache",
     "kubewright.controllers",
     "kubewright.controllers.predicates",
+    "kubewright.controllers.sources",
     "kubewright.manager",
     "kubewright.testing",
-    "kubewright_cli.manifests",
     "kubewright.machinery",
     "kubewright.machinery.errors",
     "kubewright.machinery.gvk",
@@ -40,9 +40,10 @@ PACKAGES: Final = (
     "kubewright.machinery.quantity",
     "kubewright.machinery.selectors",
     "kubewright.machinery.time",
-    "kubewright._runtime.clock",
     "kubewright.machinery.json",
     "kubewright.machinery.yaml",
+    "kubewright_controlplane",
+    "kubewright_cli.manifests",
 )
 """Those that have a page, in the order of the pages."""
 
@@ -52,14 +53,14 @@ _NAME: Final = re.compile(r"[A-Za-z_][\w.]*")
 class Reference:
     """The packages, read and not imported."""
 
-    def __init__(self, package: griffe.Module) -> None:
-        self.modules = {each: names.module(package, each) for each in PACKAGES}
+    def __init__(self, distributions: griffe.ModulesCollection) -> None:
+        self.modules = {each: names.module(distributions, each) for each in PACKAGES}
         self.pages = {name: names.public(module) for name, module in self.modules.items()}
         """The public names of each page."""
         self._paths = {
             thing.canonical_path: thing.path if self.modules[name].members[exported].is_module else f"{name}.{exported}"
             for name, things in self.pages.items()
-            if name != package.path
+            if name != "kubewright"
             for exported, thing in things.items()
         }
         """Where each public thing is in the reference, by the path of its definition.
@@ -67,7 +68,7 @@ class Reference:
         That is as users import it; but what hides a module of that name has its own path, for that one is the module's.
         """
         self._leading = _leading(self._paths)
-        self.types = {name: self._types(package, name) for name in self.modules}
+        self.types = {name: self._types(distributions, name) for name in self.modules}
         """What signatures name beyond these, on the page of the package that defines it."""
         self._paths |= {each.path: each.path for types in self.types.values() for each in types}
 
@@ -130,14 +131,14 @@ class Reference:
             return f"{self._paths[parent.canonical_path]}.{thing.name}"
         return ""
 
-    def _types(self, package: griffe.Module, page: str) -> list[griffe.Object]:
+    def _types(self, distributions: griffe.ModulesCollection, page: str) -> list[griffe.Object]:
         """The types that signatures of the public names have, and that are defined in the package of `page`."""
         named = {name for thing in self._exported() for name in signatures.named_types(thing)}
         found: list[griffe.Object] = []
         for name in sorted(named - self._paths.keys() - set(self._paths.values())):
             home = max((each for each in self.modules if name.startswith(f"{each}.")), key=len, default="")
-            if home == page not in (package.path, "kubewright.apis") and "._" not in name:
-                thing = names.defined(package, name)
+            if home == page not in ("kubewright", "kubewright.apis") and not name.rpartition(".")[2].startswith("_"):
+                thing = names.defined(distributions, name)
                 if thing is not None and not names.is_type_variable(thing):
                     found.append(thing)
         return found
@@ -169,11 +170,13 @@ class Reference:
 
 
 @cache
-def load(source: Path) -> Reference:
-    """The reference of the packages in `source`."""
-    package = griffe.load("kubewright", search_paths=[source], submodules=True)
-    assert isinstance(package, griffe.Module)
-    return Reference(package)
+def load(root: Path) -> Reference:
+    """The reference of the distributions in `root`."""
+    loader = griffe.GriffeLoader(search_paths=sorted(root.glob("packages/*/src")))
+    for name in DISTRIBUTIONS:
+        loader.load(name, submodules=True)
+    loader.resolve_aliases()
+    return Reference(loader.modules_collection)
 
 
 def _leading(paths: Iterable[str]) -> set[str]:

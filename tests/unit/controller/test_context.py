@@ -25,7 +25,7 @@ from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Response
 from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound, Status, StatusCause, StatusDetails
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 

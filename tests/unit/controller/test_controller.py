@@ -9,8 +9,7 @@ from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
 from kubewright.cache import Informer
 from kubewright.controllers import Context, QueueClosed, Request, Result, Watch, WorkQueue, controller
 from kubewright.machinery.errors import ConfigError
-from kubewright.models import CustomResource, Model, field
-from kubewright.models._rbac import PolicyRule, cluster_role
+from kubewright.models import CustomResource, Model, PolicyRule, cluster_role, field
 
 from .workshop import Workshop, config_map
 

@@ -24,8 +24,7 @@ from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, LeadershipLost
 from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
-from kubewright.models import CustomResource, Model
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import CustomResource, Model, PolicyRule
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))

@@ -22,8 +22,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, Gone
 from kubewright.manager import Manager
-from kubewright.models import CustomResource, Model, codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import CustomResource, Model, codec, custom_resource_definition
 from kubewright.testing import _waiting as waiting
 from kubewright.testing import running
 from kubewright_controlplane.apiserver.server import APIServer

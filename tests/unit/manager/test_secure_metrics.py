@@ -26,7 +26,7 @@ from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.manager import Certificate, Manager
 from kubewright.manager._gate import REFUSED_FOR
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 from kubewright.testing import running
 from kubewright_controlplane.apiserver.server import APIServer
 

@@ -13,8 +13,7 @@ import pytest
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.models import CustomResource, codec
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import CustomResource, codec, custom_resource_definition
 from kubewright_cli.codegen import modules
 
 ROOT = Path(__file__).parents[3]

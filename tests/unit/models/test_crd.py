@@ -14,8 +14,7 @@ from kubewright.apis.core.v1 import PodTemplateSpec
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
-from kubewright.models import CustomResource, Model, codec, field
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import CustomResource, Model, codec, custom_resource_definition, field
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "crd"
 

@@ -9,8 +9,7 @@ import pytest
 from kubewright import markers
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
-from kubewright.models import CustomResource, Model, PrintColumn, Scale, field
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import CustomResource, Model, PrintColumn, Scale, custom_resource_definition, field
 from markers_page import PAGE, Row, kind_with_arguments, kind_with_field, kind_with_model, rows
 
 CONTROLLER_GEN = [

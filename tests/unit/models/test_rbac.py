@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubewright.machinery import yaml
+from kubewright.models import PolicyRule
 from kubewright.models import _rbac as rbac
-from kubewright.models._rbac import PolicyRule
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "rbac" / "role.yaml"
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]

@@ -8,8 +8,7 @@ import pytest
 
 from kubewright.machinery.errors import ModelError
 from kubewright.markers import Immutable, Maximum, Pattern, XValidation
-from kubewright.models import CustomResource, Model
-from kubewright.models._crd import custom_resource_definition
+from kubewright.models import CustomResource, Model, custom_resource_definition
 
 
 class Range(Model, markers=[XValidation("self.low <= self.high", message="low is above high")]):

@@ -17,8 +17,7 @@ from types import ModuleType
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
-from kubewright.models import CustomResource
-from kubewright.models._kinds import kinds_of
+from kubewright.models import CustomResource, kinds_of
 from kubewright_cli.manifests import Manifests, Settings, render
 from kubewright_cli.manifests.settings import NO_MANAGER
 

@@ -20,8 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from kubewright._runtime.signals import on_stop_signal
 from kubewright.machinery.errors import KubewrightError
-from kubewright.models import CustomResource
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import CustomResource, PolicyRule
 from kubewright.testing._cluster import Cluster, connected
 from kubewright_controlplane.environment import Environment
 from kubewright_controlplane.kubelet.processes.images import Image

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from kubewright.manager import Manager as Manager
     from kubewright.models import CustomResource as CustomResource
     from kubewright.models import Model as Model
+    from kubewright.models import PolicyRule as PolicyRule
     from kubewright.models import PrintColumn as PrintColumn
     from kubewright.models import field as field
-    from kubewright.models._rbac import PolicyRule as PolicyRule
 
 _HOMES: Final[dict[str, str]] = {
     "APIError": "kubewright.machinery.errors",
@@ -78,7 +78,7 @@ _HOMES: Final[dict[str, str]] = {
     "ModelError": "kubewright.machinery.errors",
     "NotFound": "kubewright.machinery.errors",
     "ObjectMeta": "kubewright.apis.meta.v1",
-    "PolicyRule": "kubewright.models._rbac",
+    "PolicyRule": "kubewright.models",
     "PrintColumn": "kubewright.models",
     "Result": "kubewright.controllers",
     "TerminalError": "kubewright.machinery.errors",

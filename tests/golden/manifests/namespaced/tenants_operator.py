@@ -2,7 +2,7 @@
 
 from kubewright import Context, CustomResource, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap, Node
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 
 
 class Tenant(CustomResource, group="tenants.example.com", version="v1"):

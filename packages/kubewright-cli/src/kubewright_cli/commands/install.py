@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kubewright.client._config import Config
-from kubewright.models._crd import custom_resource_definitions
+from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import client_of
 from kubewright_cli.deployment import crds

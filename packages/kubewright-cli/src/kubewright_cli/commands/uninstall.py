@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kubewright.client._config import Config
-from kubewright.models._crd import custom_resource_definitions
+from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import agreed, client_of, timeout_option, yes_option
 from kubewright_cli.deployment import crds

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kubewright.apis.authorization.v1 import SubjectAccessReview, SubjectAccessReviewSpec
 from kubewright.client._client import Client
 from kubewright.manager._preflight import Permission, permissions_of
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.rbac import watched_namespaces

@@ -13,9 +13,7 @@ from kubewright.cache._namespaces import each_of
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
 from kubewright.manager._leader import LeaderElection
-from kubewright.models import APIResource, CustomResource
-from kubewright.models._crd import custom_resource_definitions
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions
 from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 
 _TO_SHUT_DOWN: Final = 10

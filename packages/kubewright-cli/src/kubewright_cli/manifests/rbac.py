@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright.models import APIResource
-from kubewright.models._rbac import PolicyRule, cluster_role, role
+from kubewright.models import APIResource, PolicyRule, cluster_role, role
 from kubewright_cli.manifests.names import Names
 from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import Settings

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubewright.controllers import Controller
-from kubewright.models._rbac import PolicyRule
+from kubewright.models import PolicyRule
 
 _ANYTHING: Final = PolicyRule(api_groups=["*"], resources=["*"], verbs=["*"])
 

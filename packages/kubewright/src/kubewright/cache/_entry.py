@@ -1,6 +1,6 @@
 """One object as the cache holds it: the bytes that arrived, and beside them what is asked for without decoding.
 
-An object costs its bytes and half a kilobyte; of a kind with many objects the bytes are packed (`cache.packing`), most
+An object costs its bytes and half a kilobyte; of a kind with many objects the bytes are packed (`_packing`), most
 of them to next to nothing. Most events are about objects whose spec nobody looks at: a key, a version, the labels and
 the owners decide whether there is work. Those are read in one pass over the metadata; the rest is decoded by whoever
 needs it, into an object of their own.

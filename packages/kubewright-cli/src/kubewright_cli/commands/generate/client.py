@@ -12,7 +12,7 @@ import click
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright.models._crd import custom_resource_definitions
+from kubewright.models import custom_resource_definitions
 from kubewright_cli.codegen.package import Package, package
 from kubewright_cli.commands.generate.crds import crd_sources, given
 from kubewright_cli.commands.generate.writing import check_options, folder_option, write

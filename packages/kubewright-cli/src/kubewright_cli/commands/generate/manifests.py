@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubewright.models._crd import custom_resource_definitions
+from kubewright.models import custom_resource_definitions
 from kubewright_cli.commands.generate.writing import options as options
 from kubewright_cli.commands.generate.writing import write
 from kubewright_cli.manifests import kustomize, samples

@@ -7,7 +7,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright.models._rbac import cluster_role, role
+from kubewright.models import cluster_role, role
 from kubewright_cli.manifests import rbac
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests

@@ -25,3 +25,26 @@ from kubewright.models._meta import RawExtension as RawExtension
 from kubewright.models._meta import Time as Time
 from kubewright.models._meta import owner_reference as owner_reference
 from kubewright.models._meta import set_condition as set_condition
+
+__all__ = [
+    "JSON",
+    "Condition",
+    "DeleteOptions",
+    "FieldSelectorRequirement",
+    "Int32",
+    "Int64",
+    "IntOrString",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "ListMeta",
+    "ManagedFieldsEntry",
+    "MicroTime",
+    "ObjectMeta",
+    "OwnerReference",
+    "Preconditions",
+    "Quantity",
+    "RawExtension",
+    "Time",
+    "owner_reference",
+    "set_condition",
+]
