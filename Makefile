@@ -77,6 +77,10 @@ check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import co
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check
 
+.PHONY: prose
+prose: .venv/.tools ## Find words that the prose of code and pages avoids: docs/style.md.
+	@$(BIN)/python tools/prose.py
+
 .PHONY: generate
 generate: .venv/.tools ## Generate everything that is generated: built-in kinds, the examples' manifests, golden files.
 	@$(BIN)/python tools/generate.py

@@ -64,7 +64,7 @@ def test_the_files_that_are_the_same_as_kubebuilders_are_there() -> None:
     written = {str(path.relative_to(FULL / "config")) for path in (FULL / "config").rglob("*")} | {
         str(path.relative_to(FULL)) for path in (FULL / "dist").rglob("*")
     }
-    for theirs, ours, *_ in rows("Beside kubebuilder's config/"):
+    for theirs, ours, *_ in rows("Compared with kubebuilder's config/"):
         folder = ""
         for path in re.findall("`([^`]+)`", theirs if ours == "the same" else ours):
             if "/" in path:
