@@ -34,6 +34,7 @@ def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
         ('<a href="other.html#gone">x</a>', "index.html links to other.html#gone: there is no such anchor"),
         ('<a href="#gone">x</a>', "index.html links to #gone: there is no such anchor"),
         ('<img src="gone.png">', "index.html links to gone.png: there is no such file"),
+        ('<source srcset="gone.svg">', "index.html links to gone.svg: there is no such file"),
         (
             '<script src="https://cdn.example.com/x.js"></script>',
             "index.html loads https://cdn.example.com/x.js: the site has to work offline",
@@ -83,6 +84,25 @@ def test_a_program_and_a_folder_that_a_page_links_to_are_on_the_site(tmp_path: P
     assert "- [inner/role.yaml](inner/role.yaml.md)\n- [main.py](main.py.md)" in made["src/README.md"]
     assert "```python\n# src/main.py\n```" in made["src/main.py.md"]
     assert sorted(made) == ["README.md", "map.svg", "src/README.md", "src/inner/role.yaml.md", "src/main.py.md"]
+
+
+def test_pictures_for_light_and_dark_are_on_the_site(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "pictures").mkdir(parents=True)
+    for name in ("map.svg", "map-dark.svg"):
+        (project / "pictures" / name).touch()
+    picture = (
+        '<source media="(prefers-color-scheme: dark)" srcset="pictures/map-dark.svg">\n<img src="pictures/map.svg">'
+    )
+    (project / "README.md").write_text(f"<picture>\n{picture}\n</picture>\n")
+    site = tmp_path / "site"
+    pages.write(project, site, reference.load(ROOT / "src"))
+    assert sorted(each.name for each in (site / "pictures").iterdir()) == ["map-dark.svg", "map.svg"]
+
+
+def test_a_picture_that_does_not_exist_is_found_before_the_site_is_built(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text('<source srcset="gone-dark.svg"><img src="https://example.com/a.svg">')
+    assert pages.problems(tmp_path) == ["README.md: the link to gone-dark.svg leads nowhere"]
 
 
 def paths(entries: list[navigation.Entry]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 import kubewright
 from docs.snippets import ROOT
 from kubewright import CustomResource, Invalid, Model, ObjectMeta, field
+from kubewright import markers as m
 from kubewright.client import RESTMapper
 from kubewright.models import UNSET, UnsetType, codec
 from kubewright.testing import Cluster
@@ -28,6 +29,7 @@ class Row(NamedTuple):
 
 NAMES: dict[str, Any] = {
     **{each: getattr(kubewright, each) for each in kubewright.__all__},
+    "m": m,
     "field": field,
     "UNSET": UNSET,
     "UnsetType": UnsetType,

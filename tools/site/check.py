@@ -35,6 +35,8 @@ class _Page(HTMLParser):
             self.loaded.append(given.get("href", ""))
         if tag in _LOADED and _LOADED[tag] in given:
             self.loaded.append(given[_LOADED[tag]])
+        if tag == "source" and "srcset" in given:
+            self.loaded.append(given["srcset"])
         if "autoref" in tag:
             self.links.append(f"missing:{given.get('identifier', '')}")
 

@@ -15,6 +15,8 @@ from tools.site.reference import Reference
 
 PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/**/README.md")
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
+_PICTURE: Final = re.compile(r"""<(?:img|source)\b[^>]*?\s(?:src|srcset)=["']([^"'\s]+)["']""")
+"""A picture that a page shows by an HTML element, for light or dark."""
 _NAME_OR_LINK: Final = re.compile(r"\[[^\]]*\]\([^)]*\)|``.*?``|`([^`]+)`")
 """A name in backticks, which is the group, or what has to be left as it is."""
 _FENCE: Final = re.compile(r"^ *(```|~~~)")
@@ -39,10 +41,12 @@ def pages(root: Path) -> list[Path]:
 
 
 def links(page: Path) -> Iterator[Link]:
-    """The links of `page` to what is in the repository. Those to anchors and to elsewhere are left out."""
-    for found in _LINK.finditer(_prose(page.read_text())):
-        if "://" not in found[2] and not found[2].startswith("mailto:"):
-            yield Link(page, found[2])
+    """Yield the links of `page` to files of the repository, pictures included."""
+    prose = _prose(page.read_text())
+    targets = [found[2] for found in _LINK.finditer(prose)] + _PICTURE.findall(prose)
+    for target in targets:
+        if "://" not in target and not target.startswith("mailto:"):
+            yield Link(page, target)
 
 
 def problems(root: Path) -> list[str]:
