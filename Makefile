@@ -16,12 +16,22 @@ TESTS ?= tests $(if $(filter embedded,$(TARGET)),,examples)
 HOURS ?= 3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+# A file of exact versions that pip installs: CI uses requirements-dev.lock, which `make lock` writes.
+CONSTRAINTS ?=
+ifneq ($(CONSTRAINTS),)
+export PIP_CONSTRAINT := $(abspath $(CONSTRAINTS))
+endif
+VERSION ?=
+RELEASE_ARGS ?=
+LOCK_ARGS ?=
+MUTANTS_ARGS ?=
+COVERAGE_TESTS ?= tests/unit
 
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n\n"} \
 		/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance; demo: the first two), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak), PYTHON=<python>.\n'
+	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance; demo: the first two), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak), PYTHON=<python>, CONSTRAINTS=<file> (setup).\n'
 
 # ---- environment -------------------------------------------------------------------------------------------------
 
@@ -42,6 +52,11 @@ help: ## Show this help.
 .PHONY: setup
 setup: .venv/.tools ## Make .venv with Kubewright and all development tools in it.
 
+.PHONY: lock
+lock: .venv/.installed ## Write requirements-dev.lock, the exact versions that CI installs. LOCK_ARGS=--upgrade takes the newest.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@$(BIN)/python tools/lock.py $(LOCK_ARGS)
+
 .PHONY: clean
 clean: ## Remove .venv and all caches of this checkout.
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
@@ -59,6 +74,18 @@ demo: .venv/.installed ## Run an example operator through its whole walk-through
 .PHONY: test
 test: .venv/.tools ## Run all tests: unit, integration, conformance, examples. TARGET=real runs them on a real control plane.
 	@$(BIN)/python -m pytest $(TESTS) --target=$(TARGET) -q -n 2 --dist=loadgroup $(PYTEST_ARGS)
+
+.PHONY: coverage
+coverage: .venv/.tools ## Run the unit tests and print which lines they reach, as information: build/coverage/index.html.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'coverage>=7.10'
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest $(COVERAGE_TESTS) -q -n 2 --dist=loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage html --quiet && $(BIN)/python -m coverage report
+
+.PHONY: mutants
+mutants: .venv/.tools ## Change the code at random places and see whether the unit tests notice. MUTANTS_ARGS='--count 40 --seed 7'
+	@$(BIN)/python -m tools.mutants $(MUTANTS_ARGS)
 
 .PHONY: conformance
 conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
@@ -85,6 +112,10 @@ prose: .venv/.tools ## Find words that the prose of code and pages avoids: docs/
 generate: .venv/.tools ## Generate everything that is generated: built-in kinds, the examples' manifests, golden files.
 	@$(BIN)/python tools/generate.py
 
+.PHONY: pictures
+pictures: .venv/.tools ## Draw the pictures of the documentation, light and dark: docs/pictures. `make bench` draws its charts.
+	@$(BIN)/python -m tools.pictures
+
 .PHONY: transcripts
 transcripts: .venv/.tools ## Run the commands in the tutorial and the examples' READMEs, and write down what they say now.
 	@$(BIN)/python -m tools.transcripts docs/tutorial.md $(wildcard examples/*/README.md)
@@ -94,9 +125,14 @@ controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kw
 	@[ -n "$(PYTHON)" ] || { echo 'No Python 3.11 or newer was found. Name one: make PYTHON=/path/to/python controlplane'; exit 1; }
 	@$(PYTHON) tools/controlplane/build.py
 
+.PHONY: release
+release: .venv/.tools ## Check, build and tag a release, all but the upload: make release VERSION=0.2.0 RELEASE_ARGS=--dry-run
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.3' 'twine>=6.1'
+	@$(BIN)/python tools/release.py '$(VERSION)' $(RELEASE_ARGS)
+
 .PHONY: bench
 bench: .venv/.tools ## Measure Kubewright beside controller-runtime, kube-rs and Kopf, and the embedded server beside the real one. BENCH_ARGS=--quick
-	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+	@status=0; $(BIN)/python -m benchmarks $(BENCH_ARGS) || status=$$?; $(BIN)/python -m tools.pictures; exit $$status
 
 .venv/.docs: .venv/.installed
 	@echo 'Installing what builds the site of the documentation (once)'

@@ -9,6 +9,8 @@ golden projects         tests/golden/projects, by `kubewright init`, `create` an
 transcripts             tests/golden/transcripts, by the commands in them
 public API              tests/golden/api.txt, from the packages' exports
 reference               docs/cli.md, from what --help says
+lock                    requirements-dev.lock: checked, and written by `make lock` alone
+pictures                docs/pictures, from tools/pictures and the benchmarks' latest results
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ def main() -> int:
     status |= _run("transcripts", [sys.executable, "-m", "tools.transcripts", *transcripts, *arguments], ROOT)
     status |= _run("public API", [sys.executable, ROOT / "tools" / "api.py", *arguments], ROOT)
     status |= _run("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
+    status |= _run("requirements-dev.lock", [sys.executable, ROOT / "tools" / "lock.py", "--check"], ROOT)
+    status |= _run("pictures", [sys.executable, "-m", "tools.pictures", *arguments], ROOT)
     return status
 
 
