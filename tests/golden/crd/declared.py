@@ -114,7 +114,7 @@ class Sample(
         PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
         PrintColumn("Mail", ".spec.mail", priority=1),
     ],
-    scale=Scale(selector=".status.selector"),
+    scale=Scale(".spec.fixed", ".status.conditions", ".status.conditions"),
     deprecated="use v2",
     selectable_fields=[".spec.size"],
 ):

@@ -89,11 +89,14 @@ def test_versions_that_do_not_make_one_crd_are_refused() -> None:
         size: int = 1
 
     for classes, message in (
-        ((), "give the class of a custom resource"),
-        ((Second, Other), "Other is no version of Second: kind is 'Other' and not 'Thing'"),
-        ((Second, Stored), "one version is the one that is stored, and v1, v2 would be"),
-        ((First,), "one version is the one that is stored, and none would be"),
-        ((Second, Second), "two classes are the same version"),
+        ((), "pass the class of a custom resource"),
+        (
+            (Second, Other),
+            r"Other \(v2\) and .*Second \(v1\) are versions of one kind but differ: kind is 'Other'",
+        ),
+        ((Second, Stored), "exactly one version must be the storage version, but v1, v2 is"),
+        ((First,), "exactly one version must be the storage version, but none is"),
+        ((Second, Second), "two classes define the same version"),
         ((Unserved,), "no version is served"),
     ):
         with pytest.raises(ModelError, match=message):

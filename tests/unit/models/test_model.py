@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+import types
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
+import annotated_types
 import msgspec
 import pytest
 
+from kubewright import markers
 from kubewright.apis.core.v1 import Pod
 from kubewright.apis.meta.v1 import Condition, IntOrString
 from kubewright.machinery.errors import ModelError
@@ -24,7 +27,8 @@ from kubewright.markers import (
     PreserveUnknownFields,
     XValidation,
 )
-from kubewright.models import UNSET, CustomResource, Model, Scale, UnsetType, field
+from kubewright.models import UNSET, CustomResource, Model, PrintColumn, Scale, UnsetType, field
+from kubewright.models._schema import struct_schema
 
 
 class Nothing(Model):
@@ -148,27 +152,27 @@ def make(annotation: Any, **default: Any) -> type[Model]:
     [
         (str | int, 'Spec.x: a CRD field has one type; "str | int" is several. Use IntOrString'),
         (float, 'Spec.x: "float" cannot be in a CRD; .* use int in a smaller unit, or Quantity, or, .*Type'),
-        (set[str], r'Spec.x: "set\[str\]" cannot be in a CRD; use list with ListType'),
+        (set[str], r'Spec.x: "set\[str\]" cannot be in a CRD; use list with m.ListType'),
         (tuple[int, str], "use list, or a Model with a field for each part"),
-        (timedelta, "use str and say its form"),
-        (list, r"say what is in it, like list\[str\]"),
-        (dict[int, str], r"Spec.x: the keys of a map are strings; .* Use dict\[str, ...\]"),
-        (Any, "Spec.x: the API server drops what the schema does not name.*PreserveUnknownFields"),
-        (dict[str, Any], r"Annotated\[dict\[str, Any\], PreserveUnknownFields\(\)\]"),
+        (timedelta, "use str in the form"),
+        (list, r"add the type of its items, like list\[str\]"),
+        (dict[int, str], r"Spec.x: the keys of a map must be strings, got .* Use dict\[str, ...\]"),
+        (Any, "Spec.x: the API server drops fields that the schema does not name.*PreserveUnknownFields"),
+        (dict[str, Any], r"Annotated\[dict\[str, Any\], m.PreserveUnknownFields\(\)\]"),
         (list[float], r'Spec.x\[\]: "float"'),
-        (object, "use Any with PreserveUnknownFields"),
-        (Pod, "Spec.x: Pod is a kind, and an object does not hold another whole"),
+        (object, "use Any with m.PreserveUnknownFields"),
+        (Pod, "Spec.x: Pod is a kind, and an object cannot contain another"),
         (complex, 'Spec.x: "complex" cannot be in a CRD; make it a Model'),
-        (Literal["a", 1], "all of one type"),
-        ("Missing", 'Spec.x: "Missing" is not known here. Define it above the class'),
-        ("list[Spec]", "Spec.x: a type that contains itself cannot be in a CRD"),
-        (Annotated[str, Minimum(0)], "Spec.x: Minimum is for type integer or number, and this is string"),
-        (Annotated[int, Pattern("a")], "Spec.x: Pattern is for type string, and this is integer"),
-        (Annotated[list[Condition], ListType("map")], r'add ListMapKey\("name"\)'),
-        (Annotated[list[Condition], ListMapKey("type")], r'ListMapKey goes with ListType\("map"\)'),
-        (Annotated[list[Condition], ListType("map"), ListMapKey("id")], 'ListMapKey "id" is no field of Condition'),
+        (Literal["a", 1], "or all must be integers"),
+        ("Missing", 'Spec.x: "Missing" is not defined here. Define it above the class'),
+        ("list[Spec]", "Spec.x: a CRD cannot express a type that contains itself"),
+        (Annotated[str, Minimum(0)], "Spec.x: Minimum is for type integer or number, not string"),
+        (Annotated[int, Pattern("a")], "Spec.x: Pattern is for type string, not integer"),
+        (Annotated[list[Condition], ListType("map")], r'add m.ListMapKey\("name"\)'),
+        (Annotated[list[Condition], ListMapKey("type")], r'ListMapKey requires ListType\("map"\)'),
+        (Annotated[list[Condition], ListType("map"), ListMapKey("id")], 'ListMapKey "id" is not a field of Condition'),
         (Annotated[list[Condition], ListType("map"), ListMapKey("observedGeneration")], "may be absent from Condition"),
-        (Annotated[list[str], ListType("map"), ListMapKey("id")], r'for scalars use ListType\("set"\)'),
+        (Annotated[list[str], ListType("map"), ListMapKey("id")], r'for scalars use m.ListType\("set"\)'),
     ],
 )
 def test_a_type_that_cannot_be_in_a_crd_is_refused_with_what_to_write_instead(annotation: Any, message: str) -> None:
@@ -182,7 +186,7 @@ def test_a_type_that_cannot_be_in_a_crd_is_refused_with_what_to_write_instead(an
         (
             Annotated[int, Minimum(0)],
             -1,
-            "Spec.x: the default -1 is against the field's own limits: it must be at least 0",
+            "Spec.x: the default -1 violates the field's own limits: it must be at least 0",
         ),
         (Annotated[int, Maximum(5, exclusive=True)], 5, "must be below 5"),
         (Annotated[str, Pattern("^a+$")], "b", 'must match "\\^a\\+\\$"'),
@@ -227,7 +231,10 @@ def test_a_default_of_another_type_is_refused() -> None:
 
 
 def test_a_value_without_a_type_is_refused_since_it_would_be_no_field() -> None:
-    with pytest.raises(ModelError, match=r"Spec\.size: a value without a type .* `size: int = 1`, or `size: ClassVar"):
+    with pytest.raises(
+        ModelError,
+        match=r"Spec\.size: a field needs a type, as in `size: int = 1`; for a constant write `size: ClassVar",
+    ):
 
         class Spec(Model):
             size = 5
@@ -244,7 +251,7 @@ def test_a_value_without_a_type_is_refused_since_it_would_be_no_field() -> None:
 
 
 def test_a_struct_as_a_default_is_refused_since_all_would_share_it() -> None:
-    with pytest.raises(ModelError, match=r"Spec.x: one Nothing would be shared by all; use field\(default_factory"):
+    with pytest.raises(ModelError, match=r"Spec.x: all objects would share one Nothing; use field\(default_factory"):
         make(Nothing, x=Nothing())
 
 
@@ -252,7 +259,7 @@ def test_a_default_that_lacks_what_it_needs_is_refused() -> None:
     class Part(Model):
         size: int
 
-    with pytest.raises(ModelError, match=r"Whole\.part: its default cannot be made: Missing required argument 'size'"):
+    with pytest.raises(ModelError, match=r"Whole\.part: cannot create the default: Missing required argument 'size'"):
 
         class Whole(Model):
             part: Part = field(default_factory=Part)
@@ -274,12 +281,15 @@ def test_a_version_can_take_over_the_fields_of_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"version": "v1"}, r"Web: a kind has a group and a version; write class Web\(CustomResource"),
-        ({"group": "example.com"}, "a kind has a group and a version"),
+        ({"version": "v1"}, r"Web: a kind needs a group and a version; write class Web\(CustomResource"),
+        ({"group": "example.com"}, "a kind needs a group and a version"),
         ({"group": "example", "version": "v1"}, 'group "example" is not a domain of at least two parts'),
-        ({"group": "apps.k8s.io", "version": "v1"}, "is Kubernetes' own"),
-        ({"group": "example.com", "version": "1"}, 'version "1" is not of lower-case letters'),
-        ({"group": "example.com", "version": "v1", "kind": "web"}, 'kind "web" is not in CamelCase'),
+        ({"group": "apps.k8s.io", "version": "v1"}, "is reserved for Kubernetes"),
+        (
+            {"group": "example.com", "version": "1"},
+            'version "1" must start with a letter',
+        ),
+        ({"group": "example.com", "version": "v1", "kind": "web"}, 'kind "web" must be CamelCase'),
         ({"group": "example.com", "version": "v1", "plural": "Webs"}, 'plural "Webs"'),
         ({"group": "example.com", "version": "v1", "short_names": ["W"]}, 'short name "W"'),
     ],
@@ -289,11 +299,15 @@ def test_a_kind_with_a_bad_name_is_refused(arguments: dict[str, Any], message: s
         type(CustomResource)("Web", (CustomResource,), {"__module__": __name__}, **arguments)
 
 
-def test_a_kind_does_not_declare_what_every_kind_has() -> None:
-    with pytest.raises(ModelError, match=r"Web\.metadata: every kind has it already"):
+def test_a_kind_does_not_define_a_field_that_every_kind_has() -> None:
+    with pytest.raises(ModelError, match=r"Web\.metadata: every kind has this field"):
 
         class Web(CustomResource, group="example.com", version="v1"):
             metadata: Nothing
+
+
+class Replicas(Model):
+    replicas: int = 1
 
 
 def test_names_of_a_kind_are_guessed_and_can_be_given() -> None:
@@ -301,7 +315,8 @@ def test_names_of_a_kind_are_guessed_and_can_be_given() -> None:
         spec: Nothing
 
     class NetworkPolicy(CustomResource, group="example.com", version="v1", namespaced=False, scale=Scale()):
-        status: Nothing = field(default_factory=Nothing)
+        spec: Replicas
+        status: Replicas = field(default_factory=Replicas)
 
     guessed, other = Podbuggertool.__api__, NetworkPolicy.__api__
     assert (guessed.kind, guessed.plural, guessed.singular) == ("Podbuggertool", "podbuggertools", "podbuggertool")
@@ -316,3 +331,88 @@ def test_names_of_a_kind_are_guessed_and_can_be_given() -> None:
 def test_plurals_follow_the_usual_rules(kind: str, plural: str) -> None:
     cls = type(CustomResource)(kind, (CustomResource,), {"__module__": __name__}, group="example.com", version="v1")
     assert cls.__api__.plural == plural
+
+
+def test_a_class_argument_that_does_not_exist_names_the_one_that_was_probably_meant() -> None:
+    with pytest.raises(ModelError, match=r"Web: a kind has no class argument 'shortnames'; did you mean 'short_names'"):
+        types.new_class("Web", (CustomResource,), {"group": "example.com", "version": "v1", "shortnames": ["w"]})
+
+
+def test_a_field_by_its_name_on_the_wire_names_the_field_that_was_probably_meant() -> None:
+    class Sized(Model):
+        max_size: int = 1
+
+    with pytest.raises(TypeError, match=r"Sized has no field 'maxSize'; did you mean 'max_size'\?"):
+        Sized(maxSize=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Missing required argument"):
+        Condition(type="Ready")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scale": Scale()}, r'Scale\.replicas is "\.spec\.replicas"; Spec has no field "replicas"'),
+        ({"columns": [PrintColumn("Size", ".spec.sise")]}, r"has no field \"sise\"; did you mean 'size'"),
+        ({"columns": [PrintColumn("Size", ".spek.size")]}, r'Thing has no field "spek"'),
+        ({"selectable_fields": [".spec.colour"]}, r'Spec has no field "colour"'),
+    ],
+)
+def test_a_path_to_a_field_that_does_not_exist_is_rejected(arguments: dict[str, Any], message: str) -> None:
+    class Spec(Model):
+        size: int = 1
+        labels: dict[str, str] = field(default_factory=dict)
+
+    with pytest.raises(ModelError, match=message):
+
+        class Thing(CustomResource, group="example.com", version="v1", **arguments):
+            spec: Spec
+            status: Replicas = field(default_factory=Replicas)
+
+
+def test_paths_into_metadata_maps_lists_and_filters_are_accepted() -> None:
+    class Spec(Model):
+        labels: dict[str, str] = field(default_factory=dict)
+
+    class Status(Model):
+        conditions: Annotated[list[Condition], markers.ListType("map"), markers.ListMapKey("type")] = field(
+            default_factory=list
+        )
+
+    columns = [
+        PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
+        PrintColumn("App", ".spec.labels.app"),
+        PrintColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+    ]
+
+    class Thing(CustomResource, group="example.com", version="v1", columns=columns):
+        spec: Spec
+        status: Status = field(default_factory=Status)
+
+    assert [each.name for each in Thing.__served_as__.columns] == ["Age", "App", "Ready"]
+
+
+def test_constraints_of_annotated_types_and_msgspec_are_markers_too() -> None:
+    class Spec(Model):
+        size: Annotated[int, annotated_types.Ge(1), annotated_types.Lt(9)]
+        names: Annotated[list[Annotated[str, annotated_types.MinLen(2)]], annotated_types.Len(1, 3)]
+        ratio: Annotated[int, msgspec.Meta(ge=0, multiple_of=5, description="In percent")] = 5
+        labels: Annotated[dict[str, str], annotated_types.MaxLen(4)] = field(default_factory=dict)
+
+    properties = struct_schema(Spec)["properties"]
+    assert properties["size"] == {"type": "integer", "minimum": 1, "maximum": 9, "exclusiveMaximum": True}
+    assert properties["names"] == {
+        "type": "array",
+        "items": {"type": "string", "minLength": 2},
+        "minItems": 1,
+        "maxItems": 3,
+    }
+    ratio = {"type": "integer", "minimum": 0, "multipleOf": 5, "description": "In percent", "default": 5}
+    assert properties["ratio"] == ratio
+    assert properties["labels"]["maxProperties"] == 4
+
+
+def test_what_other_libraries_put_into_annotated_is_ignored() -> None:
+    class Spec(Model):
+        size: Annotated[int, "a note"]
+
+    assert struct_schema(Spec)["properties"]["size"] == {"type": "integer"}

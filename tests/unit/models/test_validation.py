@@ -83,8 +83,8 @@ def test_a_kind_that_an_api_server_would_refuse_is_refused_with_the_field(spec: 
 
 
 def test_a_selectable_field_is_one_of_the_kind_and_a_scalar() -> None:
-    class Thing(CustomResource, group="example.com", version="v1", selectable_fields=[".spec.size"]):
-        name: str
+    class Thing(CustomResource, group="example.com", version="v1", selectable_fields=[".name"]):
+        name: list[str]
 
-    with pytest.raises(ModelError, match=r'Thing: the selectable field ".spec.size" is no field of type str'):
+    with pytest.raises(ModelError, match=r'Thing: the selectable field ".name" is not a field of type str'):
         custom_resource_definition(Thing)

@@ -1,8 +1,13 @@
-"""What a type says of its values beyond their Python type, for `typing.Annotated`.
+"""Markers of fields: constraints, defaults and other properties of a type, for `typing.Annotated`.
 
-A marker is a keyword of the CRD's schema, under the name that controller-gen gives it: `Annotated[int, Minimum(0)]`.
-The API server enforces it; Python does not check it again. A marker on a type that it cannot stand on (`Minimum` on a
-string) is a ModelError when the class is made.
+    from kubewright import markers as m
+
+    class WebServerSpec(Model):
+        replicas: Annotated[int, m.Minimum(0)] = 1
+
+A marker is a keyword of the CRD's schema, under its name in controller-gen. The API server enforces it; Python checks
+only defaults. A marker on a type that it does not apply to (`Minimum` on a string) raises ModelError when the class is
+defined. Constraints of annotated-types (`Ge(0)`, `MinLen(1)`) and `msgspec.Meta` mean the same.
 
 Follows controller-gen's validation markers and the structural schemas of apiextensions.k8s.io/v1.
 """
@@ -17,27 +22,27 @@ import msgspec
 from kubewright.machinery.json import JSONObject
 
 JSONValue: TypeAlias = "str | int | float | bool | list[JSONValue] | Mapping[str, JSONValue] | None"
-"""A value as JSON has it."""
+"""A JSON value."""
 Reason: TypeAlias = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
-"""Why a rule refuses a value, as a Status names it (`causes`)."""
+"""Why a rule rejects a value: the reason in the `causes` of a Status."""
 
 ANY: Final[frozenset[str]] = frozenset()
-"""A marker with these `types` stands on any JSON type."""
+"""The `types` of a marker that applies to any JSON type."""
 NUMBERS: Final = frozenset({"integer", "number"})
-"""It stands on numbers."""
+"""The `types` of a marker that applies to numbers."""
 STRINGS: Final = frozenset({"string"})
-"""It stands on strings."""
+"""The `types` of a marker that applies to strings."""
 ARRAYS: Final = frozenset({"array"})
-"""It stands on lists."""
+"""The `types` of a marker that applies to lists."""
 OBJECTS: Final = frozenset({"object"})
-"""It stands on Models and maps."""
+"""The `types` of a marker that applies to Models and maps."""
 
 
 class Marker(msgspec.Struct, frozen=True, eq=False):
-    """A keyword of a schema; made by the functions of this module.
+    """Keywords of a schema; created by the functions of this module.
 
-    `types` are the JSON types that it may stand on, all of them when it is empty. One that is a `shape` decides the
-    whole schema in place of the Python type. `fields` are those that it names, which a class that it stands on has.
+    `types` are the JSON types it applies to; empty means all. A marker that is a `shape` replaces the schema of the
+    Python type. `fields` are the fields it refers to, which the class must have.
     """
 
     name: str
@@ -48,32 +53,32 @@ class Marker(msgspec.Struct, frozen=True, eq=False):
 
 
 def Minimum(value: float, *, exclusive: bool = False) -> Marker:
-    """The least value; with `exclusive`, the value has to be above it."""
+    """The minimum; with `exclusive`, the value must be greater."""
     return Marker("Minimum", {"minimum": value, **({"exclusiveMinimum": True} if exclusive else {})}, NUMBERS)
 
 
 def Maximum(value: float, *, exclusive: bool = False) -> Marker:
-    """The greatest value; with `exclusive`, the value has to be below it."""
+    """The maximum; with `exclusive`, the value must be less."""
     return Marker("Maximum", {"maximum": value, **({"exclusiveMaximum": True} if exclusive else {})}, NUMBERS)
 
 
 def MultipleOf(value: float) -> Marker:
-    """A number that is this one times a whole number."""
+    """The value must be a multiple of this number."""
     return Marker("MultipleOf", {"multipleOf": value}, NUMBERS)
 
 
 def MinLength(value: int) -> Marker:
-    """The least number of characters of a string."""
+    """The minimum number of characters of a string."""
     return Marker("MinLength", {"minLength": value}, STRINGS)
 
 
 def MaxLength(value: int) -> Marker:
-    """The greatest number of characters of a string. It also bounds what CEL rules on it may cost."""
+    """The maximum number of characters of a string. It also bounds the estimated cost of CEL rules."""
     return Marker("MaxLength", {"maxLength": value}, STRINGS)
 
 
 def Pattern(value: str) -> Marker:
-    """A regular expression in RE2's syntax that is found in the value; anchor it with `^` and `$`."""
+    """A regular expression in the syntax of RE2. It may match anywhere in the value; anchor it with `^` and `$`."""
     return Marker("Pattern", {"pattern": value}, STRINGS)
 
 
@@ -83,40 +88,40 @@ def Format(value: str) -> Marker:
 
 
 def MinItems(value: int) -> Marker:
-    """The least number of items of a list."""
+    """The minimum number of items of a list."""
     return Marker("MinItems", {"minItems": value}, ARRAYS)
 
 
 def MaxItems(value: int) -> Marker:
-    """The greatest number of items of a list. It also bounds what CEL rules on it may cost."""
+    """The maximum number of items of a list. It also bounds the estimated cost of CEL rules."""
     return Marker("MaxItems", {"maxItems": value}, ARRAYS)
 
 
 def MinProperties(value: int) -> Marker:
-    """The least number of keys of a map, or of fields that an object has set."""
+    """The minimum number of keys of a map, or of set fields of an object."""
     return Marker("MinProperties", {"minProperties": value}, OBJECTS)
 
 
 def MaxProperties(value: int) -> Marker:
-    """The greatest number of keys of a map, or of fields that an object has set."""
+    """The maximum number of keys of a map, or of set fields of an object."""
     return Marker("MaxProperties", {"maxProperties": value}, OBJECTS)
 
 
 def Enum(*values: JSONValue) -> Marker:
-    """The values that are allowed. A `Literal` or an `enum.Enum` says the same in the type itself."""
+    """The allowed values. A `Literal` or an `enum.Enum` expresses the same in the type itself."""
     return Marker("Enum", {"enum": list(values)})
 
 
 def ListType(value: Literal["atomic", "set", "map"]) -> Marker:
     """How server-side apply merges a list: as one value (`atomic`), as a set of scalars, or by its items' keys (`map`).
 
-    An item of a `set`, or the keys of an item of a `map`, may be in the list once. A `map` needs `ListMapKey`.
+    Items of a `set` are unique, and so are the keys of the items of a `map`. A `map` requires `ListMapKey`.
     """
     return Marker("ListType", {"x-kubernetes-list-type": value}, ARRAYS)
 
 
 def ListMapKey(*names: str) -> Marker:
-    """The fields, by their names on the wire, that tell the items of a `ListType("map")` apart."""
+    """The fields, by their names on the wire, that identify the items of a `ListType("map")`."""
     return Marker("ListMapKey", {"x-kubernetes-list-map-keys": list(names)}, ARRAYS)
 
 
@@ -126,32 +131,32 @@ def MapType(value: Literal["granular", "atomic"]) -> Marker:
 
 
 def Default(value: JSONValue) -> Marker:
-    """The value that the API server fills in, where it is not the default of the Python field."""
+    """The default that the API server sets, if it is not the default of the Python field."""
     return Marker("Default", {"default": value})
 
 
 def Required() -> Marker:
-    """The field must be there, although it is empty by default in Python: an empty list of it is no valid object."""
+    """The field is required, although it is empty by default in Python."""
     return REQUIRED
 
 
 def Example(value: JSONValue) -> Marker:
-    """A value for readers of the schema; the API server makes nothing of it."""
+    """An example for readers of the schema; the API server ignores it."""
     return Marker("Example", {"example": value})
 
 
 def Title(value: str) -> Marker:
-    """A short name for readers of the schema; the API server makes nothing of it."""
+    """A short name for readers of the schema; the API server ignores it."""
     return Marker("Title", {"title": value})
 
 
 def Description(value: str) -> Marker:
-    """What the value means, where no docstring can stand: for the items of a list or the values of a map."""
+    """A description where no docstring is possible: of the items of a list or the values of a map."""
     return Marker("Description", {"description": value})
 
 
 def ExternalDocs(url: str, description: str | None = None) -> Marker:
-    """Where more is written about the field."""
+    """A link to more documentation of the field."""
     docs = {"url": url} if description is None else {"description": description, "url": url}
     return Marker("ExternalDocs", {"externalDocs": docs})
 
@@ -165,10 +170,10 @@ def XValidation(
     field_path: str | None = None,
     optional_old_self: bool | None = None,
 ) -> Marker:
-    """A rule in CEL that the value (`self`) has to meet; `oldSelf`, where the rule names it, is the value before.
+    """A CEL rule for the value (`self`); `oldSelf` is the value before an update.
 
-    `message`, or the text that `message_expression` evaluates to, is what a user reads when it does not hold.
-    `optional_old_self` lets a rule with `oldSelf` run on a create too.
+    If the rule is violated, users read `message`, or the result of `message_expression`. Fields have their names on the
+    wire: `self.maxSize`, not `self.max_size`. With `optional_old_self`, a rule with `oldSelf` also runs on a create.
     """
     pairs = {
         "fieldPath": field_path,
@@ -183,27 +188,27 @@ def XValidation(
 
 
 def Immutable(message: str = "field is immutable") -> Marker:
-    """A value that cannot be changed once it is set."""
+    """The value must not change once it is set."""
     return XValidation("self == oldSelf", message=message)
 
 
 def AtMostOneOf(*names: str) -> Marker:
-    """Of the fields `names`, by their names on the wire, one may be set and no more. For a Model's `markers`."""
+    """At most one of the fields, by their names on the wire, may be set. For the `markers` of a Model."""
     return _union("AtMostOneOf", names, "<= 1", "at most one of the fields in [{}] may be set")
 
 
 def ExactlyOneOf(*names: str) -> Marker:
-    """Of the fields `names`, by their names on the wire, one is set and no more. For a Model's `markers`."""
+    """Exactly one of the fields, by their names on the wire, must be set. For the `markers` of a Model."""
     return _union("ExactlyOneOf", names, "== 1", "exactly one of the fields in [{}] must be set")
 
 
 def AtLeastOneOf(*names: str) -> Marker:
-    """Of the fields `names`, by their names on the wire, one is set or more. For a Model's `markers`."""
+    """At least one of the fields, by their names on the wire, must be set. For the `markers` of a Model."""
     return _union("AtLeastOneOf", names, ">= 1", "at least one of the fields in [{}] must be set")
 
 
 def _union(name: str, fields: tuple[str, ...], count: str, message: str) -> Marker:
-    from kubewright.machinery.cel_names import escape  # loaded by those who declare a union, as few do
+    from kubewright.machinery.cel_names import escape  # imported lazily: few models need it
 
     listed = ",".join(f"has(self.{escape(field) or field})" for field in fields)
     rule = XValidation(f"[{listed}].filter(x,x==true).size() {count}", message=message.format(" ".join(fields)))
@@ -211,7 +216,7 @@ def _union(name: str, fields: tuple[str, ...], count: str, message: str) -> Mark
 
 
 def PreserveUnknownFields() -> Marker:
-    """Any fields are kept, not only those that the type has. With `Any`, any value at all."""
+    """Unknown fields are preserved. With `Any`, any value is allowed."""
     return Marker("PreserveUnknownFields", {"x-kubernetes-preserve-unknown-fields": True})
 
 
@@ -222,17 +227,17 @@ def EmbeddedResource() -> Marker:
 
 
 def Type(value: Literal["string", "integer", "number", "boolean", "object"]) -> Marker:
-    """The JSON type, whatever the Python type is: `Annotated[float, Type("number")]`."""
+    """The JSON type, regardless of the Python type: `Annotated[float, m.Type("number")]`."""
     return Marker("Type", {"type": value}, shape=True)
 
 
 def Keywords(keywords: JSONObject) -> Marker:
-    """Keywords of the schema that no marker stands for (`oneOf`, `not`, ...), as they are to be in the CRD."""
+    """Keywords of the schema that have no marker (`oneOf`, `not`, ...), as in the CRD."""
     return Marker("Keywords", keywords)
 
 
 def Schemaless() -> Marker:
-    """The schema says nothing of the Python type, only what other markers say; PreserveUnknownFields goes with it."""
+    """The schema ignores the Python type and contains only other markers; combine it with PreserveUnknownFields."""
     return Marker("Schemaless", {}, shape=True)
 
 
@@ -246,8 +251,8 @@ _QUANTITY_PATTERN: Final = (
 )
 
 REQUIRED: Final = Marker("Required", {})
-"""What `Required()` gives."""
+"""The marker that `Required()` returns."""
 INT_OR_STRING: Final = Marker("IntOrString", _INT_OR_STRING, shape=True)
-"""Makes `meta.IntOrString` what it is."""
+"""The marker of `IntOrString`."""
 QUANTITY: Final = Marker("Quantity", {**_INT_OR_STRING, "pattern": _QUANTITY_PATTERN}, shape=True)
-"""Makes `meta.Quantity` what it is."""
+"""The marker of `Quantity`."""

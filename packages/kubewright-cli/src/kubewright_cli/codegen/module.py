@@ -18,7 +18,7 @@ from kubewright import markers
 from kubewright.apis.meta import v1 as meta
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.models._plural import plural_of
+from kubewright.models._custom import plural_of
 from kubewright.models._schema import struct_schema
 from kubewright_cli.codegen import names
 from kubewright_cli.codegen.fields import field_lines

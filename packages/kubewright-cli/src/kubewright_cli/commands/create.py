@@ -9,7 +9,7 @@ import click
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
-from kubewright.models._plural import plural_of
+from kubewright.models._custom import plural_of
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
 from kubewright_cli.scaffold import plan

@@ -14,7 +14,7 @@ from typing import Final
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject
-from kubewright.models._plural import plural_of
+from kubewright.models._custom import plural_of
 from kubewright_cli.scaffold.names import module_name, qualified_group
 
 FILE: Final = "PROJECT"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
-from kubewright.models._meta import owner_reference
+from kubewright.models._resource import owner_reference
 
 
 def set_controller_reference(owner: Object, child: Object) -> None:

@@ -1,16 +1,22 @@
-"""The annotations of a model, as types.
+"""What a class statement says: the types of its annotations, and the documentation of its fields.
 
-A model's annotations are evaluated when its class is made, also where they are text (`from __future__ import
-annotations`) and the class stands in a function: the names around the class statement are known then, and not later.
+A model's annotations are evaluated when its class is created, also if they are strings (`from __future__ import
+annotations`) and if the class is defined inside a function: the names around the class statement are known only then.
+
+Python does not keep the strings below attributes. They are read from the source, once per module, when a CRD is made.
+Without source (an interactive session, a frozen program) they are missing, and the CRD has no descriptions of fields.
+Generate CRDs where the source is, and ship the files.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, Final
 
 from kubewright.machinery.errors import ModelError
@@ -19,7 +25,7 @@ _METACLASSES: Final = frozenset({__name__, "kubewright.models._model", "kubewrig
 
 
 def annotations_of(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The annotations in the namespace of a class that is being made, not evaluated where that can be helped."""
+    """The annotations in the namespace of a class that is being created; unevaluated if possible."""
     if sys.version_info >= (3, 14):
         import annotationlib
 
@@ -36,15 +42,15 @@ def is_class_variable(annotation: Any) -> bool:
 
 
 def evaluated(cls: type, annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """The types that the annotations of `cls` mean. Raises ModelError for one that names what is not there.
+    """The types that the annotations of `cls` mean. Raises ModelError if one names something undefined.
 
-    `cls` is being made: what called this function, but for metaclasses, is where its class statement stands.
+    `cls` is being created: apart from metaclasses, the caller of this function is the code around its class statement.
     """
-    names = _surroundings() | {name: value for name, value in vars(cls).items() if isinstance(value, type)}
+    names = _enclosing_names() | {name: value for name, value in vars(cls).items() if isinstance(value, type)}
     return {field: _evaluated(cls, field, annotation, names) for field, annotation in annotations.items()}
 
 
-def _surroundings() -> dict[str, Any]:
+def _enclosing_names() -> dict[str, Any]:
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals["__name__"] in _METACLASSES:
         frame = frame.f_back
@@ -55,13 +61,64 @@ def _evaluated(cls: type, field: str, annotation: Any, names: dict[str, Any]) ->
     holder = type(cls.__name__, (), {"__annotations__": {field: annotation}, "__module__": cls.__module__})
     try:
         return typing.get_type_hints(holder, localns=names, include_extras=True)[field]
-    except NameError as fault:
-        if fault.name == cls.__name__:
+    except NameError as error:
+        if error.name == cls.__name__:
             raise ModelError(
-                f"{cls.__name__}.{field}: a type that contains itself cannot be in a CRD. Give each level a Model of "
-                "its own, or keep the rest as Annotated[dict[str, Any], PreserveUnknownFields()]"
-            ) from fault
+                f"{cls.__name__}.{field}: a CRD cannot express a type that contains itself. Define a Model for each "
+                "level, or keep the rest as Annotated[dict[str, Any], m.PreserveUnknownFields()]"
+            ) from error
         raise ModelError(
-            f'{cls.__name__}.{field}: "{fault.name}" is not known here. Define it above the class, and import it at '
+            f'{cls.__name__}.{field}: "{error.name}" is not defined here. Define it above the class, and import it at '
             "run time (not under TYPE_CHECKING)"
-        ) from fault
+        ) from error
+
+
+def class_doc(cls: type) -> str:
+    """The docstring of the class itself, not of a base class; "" if there is none."""
+    text = vars(cls).get("__doc__")
+    return inspect.cleandoc(text) if text else ""
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """The strings below the attributes of a class and of its base classes, by attribute."""
+    docs: dict[str, str] = {}
+    for each in reversed(cls.__mro__):
+        docs |= _documented(each.__module__).get(each.__qualname__, {})
+    return docs
+
+
+@cache
+def _documented(module: str) -> dict[str, dict[str, str]]:
+    """The documented attributes of each class of a module, by the class's qualified name."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError, KeyError):
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    _collect(tree, "", found)
+    return found
+
+
+def _collect(node: ast.AST, prefix: str, found: dict[str, dict[str, str]]) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            found[prefix + child.name] = _attributes(child)
+            _collect(child, f"{prefix}{child.name}.", found)
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            _collect(child, f"{prefix}{child.name}.<locals>.", found)
+        else:
+            _collect(child, prefix, found)
+
+
+def _attributes(node: ast.ClassDef) -> dict[str, str]:
+    docs: dict[str, str] = {}
+    for statement, following in zip(node.body, node.body[1:], strict=False):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[name] = inspect.cleandoc(text)
+            case _:
+                pass
+    return docs

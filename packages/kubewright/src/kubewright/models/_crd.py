@@ -45,7 +45,7 @@ def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
 
 
 def custom_resource_definitions(classes: Iterable[type[CustomResource]]) -> list[JSONObject]:
-    """A CRD for each kind among `classes`, of all its versions, in the order of their names. Raises ModelError."""
+    """Return one CRD for each kind in `classes`, with all its versions, ordered by name. Raises ModelError."""
     kinds: dict[tuple[str, str], list[type[CustomResource]]] = {}
     for cls in classes:
         kinds.setdefault((cls.__api__.group, cls.__api__.kind), []).append(cls)
@@ -63,35 +63,39 @@ def _metadata(name: str, classes: tuple[type[CustomResource], ...]) -> JSONObjec
 
 def _check(classes: tuple[type[CustomResource], ...]) -> None:
     if not classes:
-        raise ModelError("a CRD has at least one version: give the class of a custom resource")
+        raise ModelError("a CRD needs at least one version: pass the class of a custom resource")
     first = classes[0]
     for cls in classes[1:]:
         for what in ("group", "kind", "plural", "singular", "namespaced", "short_names", "categories"):
             ours, theirs = getattr(first.__api__, what), getattr(cls.__api__, what)
             if ours != theirs:
                 raise ModelError(
-                    f"{cls.__name__} is no version of {first.__name__}: {what} is {theirs!r} and not {ours!r}; "
-                    "all versions of a kind say the same"
+                    f"{_class(cls)} and {_class(first)} are versions of one kind but differ: "
+                    f"{what} is {theirs!r} in the one and {ours!r} in the other; make them equal"
                 )
     versions = [cls.__api__.version for cls in classes]
     if len(set(versions)) < len(versions):
-        raise ModelError(f"{first.__name__}: two classes are the same version ({', '.join(versions)})")
+        raise ModelError(f"{first.__name__}: two classes define the same version ({', '.join(versions)})")
     stored = [cls.__api__.version for cls in classes if cls.__served_as__.storage]
     if len(stored) != 1:
         raise ModelError(
-            f"{first.__name__}: one version is the one that is stored, and {', '.join(stored) or 'none'} would be; "
-            "write storage=False in the class arguments of the others"
+            f"{first.__name__}: exactly one version must be the storage version, but {', '.join(stored) or 'none'} is; "
+            "set storage=False in the class arguments of all others"
         )
     if not any(cls.__served_as__.served for cls in classes):
-        raise ModelError(f"{first.__name__}: no version is served; leave out served=False for one of them")
+        raise ModelError(f"{first.__name__}: no version is served; remove served=False from one of them")
+
+
+def _class(cls: type[CustomResource]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__} ({cls.__api__.version})"
 
 
 def _version(cls: type[CustomResource]) -> JSONObject:
     served, schema = cls.__served_as__, root_schema(cls)
     if find_spec("kubewright_controlplane") is not None:  # an operator's image does not contain it
-        from kubewright.models._validation import refuse_faulty
+        from kubewright.models._validation import check_schema
 
-        refuse_faulty(cls, schema)
+        check_schema(cls, schema)
     out: JSONObject = {
         "name": cls.__api__.version,
         "schema": {"openAPIV3Schema": schema},
@@ -121,7 +125,7 @@ def _selectable(schema: JSONObject, path: str, where: str) -> JSONObject:
     for step in path.removeprefix(".").split("."):
         found = found.get("properties", {}).get(step, {})
     if found.get("type") not in ("string", "boolean", "integer"):
-        raise ModelError(f'{where}: the selectable field "{path}" is no field of type str, bool or int')
+        raise ModelError(f'{where}: the selectable field "{path}" is not a field of type str, bool or int')
     return {"jsonPath": path}
 
 

@@ -1,4 +1,4 @@
-"""The kinds that a package declares."""
+"""Finds the kinds that a package defines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kubewright.models._custom import CustomResource
 
 
 def kinds_of(package: ModuleType) -> list[type[CustomResource]]:
-    """Every custom resource whose class is declared in `package` or in a module below it, in each of its versions.
+    """Return every custom resource whose class is defined in `package` or in a module below it, in each version.
 
-    Imports all modules of the package, and raises what they raise. In the order of kinds, groups and versions. As
-    controller-gen does with `paths=./...`, a kind is found by being there: nothing has to list it.
+    Imports all modules of the package, and raises what they raise. The result is ordered by kind, group and version. A
+    kind needs no registration, as for controller-gen with `paths=./...`.
     """
     modules = [package]
     for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):

@@ -1,8 +1,7 @@
-"""Changing a document as a struct that was read from it was changed, and keeping what the struct does not know.
+"""Applies the changes of a struct to the document it was read from, and keeps its unknown fields.
 
-Only what differs is touched. A list's items are paired by what they are: first those that are equal, then those with
-the same name, key, type, ... where they have one, and else those at the same place in a list that kept its length. An
-item without a partner is new.
+Only differences are applied. Items of a list are paired: first equal ones, then those with the same name, key, type, or
+other identity, then those at the same index of a list whose length did not change. An item without a partner is new.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _IDENTITIES: Final = ("name", "key", "type", "uid", "mount_path", "container_por
 
 
 def changed(document: JSONObject, before: Struct, after: Struct) -> JSONObject:
-    """`document`, from which `before` was read, with what is different in `after` changed. Changes no input."""
+    """Return `document`, from which `before` was read, with the differences of `after` applied. Changes no input."""
     out = dict(document)
     for name, wire, default in _fields(type(after)):
         was, now = getattr(before, name), getattr(after, name)
@@ -35,7 +34,7 @@ def changed(document: JSONObject, before: Struct, after: Struct) -> JSONObject:
 
 @cache
 def _fields(cls: type[Struct]) -> list[tuple[str, str, Any]]:
-    """Attribute, name on the wire, and the value that is not sent, of each field."""
+    """Attribute, name on the wire, and omitted value of each field."""
     return [(each.name, each.encode_name, _not_sent(each)) for each in msgspec.structs.fields(cls)]
 
 
@@ -76,7 +75,7 @@ def _changed_item(document: Any, was: Any, now: Any) -> Any:
 
 
 def _partners(was: list[Any], now: list[Any]) -> list[int | None]:
-    """For each item of `now`, the place in `was` of the item that it was."""
+    """For each item of `now`, the index in `was` of the item it was before."""
     free = list(range(len(was)))
     partners: list[int | None] = [None] * len(now)
 

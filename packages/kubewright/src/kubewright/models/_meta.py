@@ -1,7 +1,7 @@
-"""The structures of meta/v1, which every kind shares.
+"""The structures of meta/v1, which all kinds share.
 
-Names are "" and lists and maps empty where nothing is set, as in Go; none of those is sent. A `Time` is an aware
-`datetime`; the API server keeps whole seconds of it.
+Unset names are "" and unset lists and maps are empty, as in Go; none of these is sent. A `Time` is an aware `datetime`,
+of which the API server stores whole seconds.
 
 Follows k8s.io/apimachinery/pkg/apis/meta/v1.
 """
@@ -11,7 +11,7 @@ Follows k8s.io/apimachinery/pkg/apis/meta/v1.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -30,116 +30,113 @@ from kubewright.markers import (
 )
 from kubewright.models._struct import Struct, field
 
-if TYPE_CHECKING:
-    from kubewright.models._resource import Object
-
 Time: TypeAlias = datetime
-"""A moment to the second (metav1.Time). Aware; `machinery.time.truncate` gives it as the server keeps it."""
+"""A time with a precision of seconds (metav1.Time). Aware; `machinery.time.truncate` rounds as the server does."""
 
 Quantity: TypeAlias = Annotated[str, QUANTITY]
-"""An amount with a suffix: `500m`, `1.5Gi`. `machinery.quantity.Quantity` reads, compares and adds them."""
+"""An amount with a suffix: `500m`, `1.5Gi`. `machinery.quantity.Quantity` parses, compares and adds them."""
 
 IntOrString: TypeAlias = Annotated[int | str, INT_OR_STRING]
 """A number, or a name or percentage: `8080`, `http`, `25%`."""
 
 Int32: TypeAlias = Annotated[int, Format("int32")]
-"""A whole number that has to fit into 32 bits."""
+"""An integer of 32 bits."""
 
 Int64: TypeAlias = Annotated[int, Format("int64")]
-"""A whole number that has to fit into 64 bits."""
+"""An integer of 64 bits."""
 
 RawExtension: TypeAlias = Annotated[dict[str, Any], PreserveUnknownFields()]
-"""An object of any shape, kept as it is (runtime.RawExtension)."""
+"""An object of any shape, stored unchanged (runtime.RawExtension)."""
 
 JSON: TypeAlias = Annotated[Any, PreserveUnknownFields()]
-"""Any value at all, kept as it is (apiextensions JSON)."""
+"""Any value, stored unchanged (apiextensions JSON)."""
 
 
 class MicroTime(datetime):
-    """A moment to the microsecond (metav1.MicroTime), written with all six digits as the API server demands."""
+    """A time with a precision of microseconds (metav1.MicroTime), written with six digits as the API server requires."""
 
     @classmethod
     def of(cls, moment: datetime) -> MicroTime:
-        """`moment`, which is aware, as a MicroTime."""
+        """Convert `moment`, which must be aware."""
         utc = moment.astimezone(UTC)
         return cls.combine(utc.date(), utc.timetz())
 
 
 class OwnerReference(Struct):
-    """The object that this one belongs to, and with which it is deleted; it is in the same namespace or in none."""
+    """An owner of the object, in the same namespace or cluster-scoped. The object is deleted with its last owner."""
 
     api_version: str
     kind: str
     name: str
     uid: str
-    """A namesake that was made later is another owner."""
+    """A later object of the same name is another owner."""
     controller: bool | None = None
-    """The owner that is responsible: at most one is, and its controller hears of changes."""
+    """Whether this owner controls the object. At most one does, and its controller receives events of the object."""
     block_owner_deletion: bool | None = None
-    """With a foreground deletion the owner waits until this object is gone."""
+    """Whether a foreground deletion of the owner waits until this object is deleted."""
 
 
 class ManagedFieldsEntry(Struct):
-    """The fields of an object that one manager owns, kept as JSON (`fields_v1`): they are many, and rarely read."""
+    """The fields of an object that one manager owns. `fields_v1` stays encoded: it is large and rarely read."""
 
     manager: str = ""
-    """Who wrote them: `kubectl`, an operator's name."""
+    """The name of the client that wrote them: `kubectl`, the name of an operator."""
     operation: str = ""
     """`Apply`, or `Update` for every other write."""
     api_version: str = ""
     time: Time | None = None
     """When they last changed."""
     fields_type: str = ""
-    """`FieldsV1`, so far."""
+    """Always `FieldsV1`."""
     fields_v1: msgspec.Raw = field(default=msgspec.Raw(), name="fieldsV1")
     subresource: str = ""
-    """Through which they were written: `status`, or none."""
+    """The subresource through which they were written: `status`, or ""."""
 
 
 class ObjectMeta(Struct):
-    """What every object has: its name, its labels, its owners, and what the system keeps about it."""
+    """The metadata of every object: name, labels, owners, and what the system records about it."""
 
     name: str = ""
-    """Unique among objects of the kind, in the namespace; never changes."""
+    """Unique among objects of the kind in the namespace. Never changes."""
     generate_name: str = ""
-    """In a create without a name: the server appends five characters that make it one."""
+    """For a create without a name: the server appends five characters to make one."""
     namespace: str = ""
-    """None for cluster-scoped kinds."""
+    """Empty for cluster-scoped kinds."""
     uid: str = ""
-    """One life of an object: a namesake that is made later has another."""
+    """Identifies one object in time: a later object of the same name has another uid."""
     resource_version: str = ""
-    """Changes with every write. To be compared for equality alone; an update that carries an old one is a Conflict."""
+    """Changes with every write. An update with an old one raises Conflict."""
     generation: int | None = None
-    """Counts changes of the desired state, which a status says it has observed."""
+    """Increases with every change of the desired state; a status reports which one was observed."""
     creation_timestamp: Time | None = None
     """By the server's clock."""
     deletion_timestamp: Time | None = None
-    """Deletion was asked for; the object goes when no finalizer is left, and a Pod after its grace period."""
+    """When deletion was requested. The object is removed once it has no finalizers, a Pod after its grace period."""
     deletion_grace_period_seconds: int | None = None
-    """What a Pod is given to end in good order."""
+    """How long a Pod may take to shut down."""
     labels: dict[str, str] = {}
-    """To select by; a value has at most 63 characters."""
+    """Used by selectors; values have at most 63 characters."""
     annotations: dict[str, str] = {}
-    """For tools and people; nothing selects by them."""
+    """For tools and people; selectors do not see them."""
     owner_references: list[OwnerReference] = []
-    """With whom it goes."""
+    """The owners, with which the object is deleted."""
     finalizers: list[str] = []
-    """Who has something to do before it goes."""
+    """Keep the object until their controllers have cleaned up and removed them."""
     managed_fields: list[ManagedFieldsEntry] = []
-    """Which fields are whose, for server-side apply. Left out of caches where nothing looks at it."""
+    """Which manager owns which fields, for server-side apply. Caches omit it unless it is used."""
     self_link: str = ""
-    """Not set any more."""
+    """Deprecated; no longer set."""
 
 
 class ListMeta(Struct):
-    """What every list has: the version it was read at, and where it goes on."""
+    """The metadata of every list: the version it was read at, and where the next page starts."""
 
     resource_version: str = ""
-    """Where a watch goes on from."""
+    """The version from which a watch continues."""
     continue_: str = ""
-    """Where the next page begins; none when this is the last one."""
+    """Where the next page starts; empty on the last page."""
     remaining_item_count: int | None = None
-    """How many are still to come, where the server counted."""
+    """How many items follow, if the server counted."""
     self_link: str = ""
 
 
@@ -160,7 +157,7 @@ class LabelSelectorRequirement(Struct):
 
 
 class FieldSelectorRequirement(Struct):
-    """One condition on a field, as authorization sees it; `values` for `In` and `NotIn` only."""
+    """A requirement on a field, as authorization uses it; `values` only for `In` and `NotIn`."""
 
     key: str
     operator: str
@@ -215,40 +212,24 @@ class Condition(Struct):
 
 
 class Preconditions(Struct):
-    """What has to be true of an object for it to be deleted."""
+    """Conditions that an object must meet to be deleted."""
 
     uid: str | None = None
-    """Only this life of it."""
+    """The uid it must have."""
     resource_version: str | None = None
-    """Only this state of it; else Conflict."""
+    """The resource version it must have; otherwise Conflict."""
 
 
 class DeleteOptions(Struct):
-    """How an object is deleted."""
+    """Options of a delete."""
 
     grace_period_seconds: int | None = None
-    """Of a Pod; 0 is at once."""
+    """Of a Pod; 0 deletes it at once."""
     preconditions: Preconditions | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
-    """What becomes of what it owns: `Background`, `Foreground`, `Orphan`."""
+    """How objects that it owns are deleted: `Background`, `Foreground`, `Orphan`."""
     dry_run: list[str] = []
-    """`All`: check, and delete nothing."""
-
-
-def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference:
-    """The reference that makes `owner` the owner of an object, and with `controller` the one that manages it.
-
-    `owner` has been read from the server: it has a uid. It blocks `owner`'s deletion in the foreground, as
-    controller-runtime's SetControllerReference does.
-    """
-    return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=controller or None,
-        block_owner_deletion=controller or None,
-    )
+    """`All`: validate only, delete nothing."""
 
 
 def set_condition(
@@ -261,10 +242,10 @@ def set_condition(
     observed_generation: int | None = None,
     now: datetime | None = None,
 ) -> bool:
-    """Set the condition of that type, and tell whether anything changed.
+    """Set the condition of that type, and return whether anything changed.
 
-    The time of transition moves only when the status does (k8s.io/apimachinery/pkg/api/meta.SetStatusCondition), so
-    that setting what is there already makes no new object to write.
+    The transition time changes only with the status (k8s.io/apimachinery/pkg/api/meta.SetStatusCondition). Setting an
+    equal condition again changes nothing, so there is nothing to write.
     """
     held = next((each for each in conditions if each.type == type), None)
     moment = held.last_transition_time if held and held.status == status else truncate(now or datetime.now(UTC))

@@ -14,7 +14,7 @@ from kubewright.models._values import plain
 
 
 class PolicyRule(Struct):
-    """What may be done to which resources, or URLs, of the API (rbac.authorization.k8s.io/v1)."""
+    """Verbs that are allowed on resources or URLs of the API (rbac.authorization.k8s.io/v1)."""
 
     api_groups: list[str] = []
     non_resource_urls: list[str] = field(default=[], name="nonResourceURLs")
@@ -24,10 +24,10 @@ class PolicyRule(Struct):
 
 
 def merged(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The same rules in as few as controller-gen makes of them, in its order.
+    """Merge rules into as few as controller-gen does, in its order.
 
-    Verbs on the same resource come together first, then resources, groups and URLs that have all else in common.
-    A verb `*` takes the place of the others.
+    First the verbs on the same resource are merged, then resources, groups and URLs of rules that are otherwise equal.
+    The verb `*` replaces all others.
     """
     found = [
         msgspec.structs.replace(rule, resources=resources)
@@ -43,7 +43,7 @@ def merged(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 
 
 def _joined(rules: list[PolicyRule], attribute: str) -> list[PolicyRule]:
-    """One rule for all that differ in nothing but `attribute`."""
+    """Merge rules that differ in `attribute` only."""
     others = [each for each in PolicyRule.__struct_fields__ if each != attribute]
     joined: dict[tuple[tuple[str, ...], ...], set[str]] = {}
     for rule in rules:
@@ -61,12 +61,12 @@ def _place(rule: PolicyRule) -> str:
 
 
 def role(name: str, namespace: str, rules: Iterable[PolicyRule]) -> JSONObject:
-    """A Role of `rules`, merged."""
+    """Return a Role with `rules`, merged."""
     return _document("Role", {"name": name, "namespace": namespace}, rules)
 
 
 def cluster_role(name: str, rules: Iterable[PolicyRule]) -> JSONObject:
-    """A ClusterRole of `rules`, merged."""
+    """Return a ClusterRole with `rules`, merged."""
     return _document("ClusterRole", {"name": name}, rules)
 
 

@@ -1,67 +1,46 @@
-"""Objects: what stands at the top of a document, and where the API serves it."""
+"""Objects: the top level of a document, with `metadata`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
-from kubewright.models import _struct as struct
-from kubewright.models._meta import ObjectMeta
-from kubewright.models._struct import Struct
-
-
-@dataclass(frozen=True, slots=True)
-class APIResource:
-    """A kind and how it is served, as discovery tells it (metav1.APIResource)."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    singular: str = ""
-    namespaced: bool = True
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
-    api_version: str = field(init=False, repr=False, compare=False)
-    """`v1`, `apps/v1`: what a document's apiVersion says."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "api_version", str(self.group_version))
-
-    @property
-    def group_version(self) -> GroupVersion:
-        """The API that serves it."""
-        return GroupVersion(self.group, self.version)
-
-    @property
-    def gvk(self) -> GroupVersionKind:
-        """What its objects are: group, version and kind."""
-        return GroupVersionKind(self.group, self.version, self.kind)
-
-    @property
-    def gvr(self) -> GroupVersionResource:
-        """Where it is served: group, version and plural."""
-        return GroupVersionResource(self.group, self.version, self.plural)
+from kubewright.models._apiresource import APIResource as APIResource
+from kubewright.models._meta import ObjectMeta, OwnerReference
+from kubewright.models._struct import Struct, field
 
 
 class Object(Struct, gc=True, dict=True):
-    """An object of some kind: what a Kubernetes API stores, with `metadata`.
+    """An object of some kind, as a Kubernetes API stores it.
 
-    Its `apiVersion` and `kind` belong to the class (`__api__`), not to the object.
+    `apiVersion` and `kind` belong to the class (`__api__`), not to the object.
     """
 
     __api__: ClassVar[APIResource]
 
-    metadata: ObjectMeta = struct.field(default_factory=ObjectMeta)
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
     @property
     def api_version(self) -> str:
-        """The class's: `v1`, `apps/v1`."""
+        """The class's `apiVersion`: `v1`, `apps/v1`."""
         return self.__api__.api_version
 
     @property
     def kind(self) -> str:
-        """The class's: `Pod`, `Deployment`."""
+        """The class's kind: `Pod`, `Deployment`."""
         return self.__api__.kind
+
+
+def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference:
+    """Return the reference that makes `owner` the owner of an object, and by default its controlling owner.
+
+    `owner` must have been read from the server, because the reference contains its uid. A controlling reference blocks
+    the deletion of `owner` in the foreground, as controller-runtime's SetControllerReference does.
+    """
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=controller or None,
+        block_owner_deletion=controller or None,
+    )

@@ -1,4 +1,4 @@
-"""The schema of a whole kind or struct, with descriptions, as it stands in a CRD."""
+"""The schema of a whole kind or struct, with descriptions, as in a CRD."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
 from kubewright.markers import REQUIRED
-from kubewright.models._docs import class_doc, field_docs
+from kubewright.models._annotations import class_doc, field_docs
 from kubewright.models._model import field_schema
 from kubewright.models._resource import Object
 from kubewright.models._struct import Struct
@@ -32,13 +32,13 @@ More info: {_CONVENTIONS}#types-kinds"""
 
 
 def root_schema(cls: type[Object]) -> JSONObject:
-    """The `openAPIV3Schema` of a kind. Raises ModelError for what cannot be in a CRD."""
+    """Return the `openAPIV3Schema` of a kind. Raises ModelError for types that a CRD cannot express."""
     schema = struct_schema(cls)
     properties: JSONObject = schema["properties"]
     properties["metadata"] = {"type": "object"}
     for field in msgspec.structs.fields(cls):
-        said = any(each.name == "Default" for each in unwrap(field.type, cls.__name__).markers)
-        if field.name == "status" and not said:  # a status says what was observed, and by default nothing was
+        explicit = any(each.name == "Default" for each in unwrap(field.type, cls.__name__).markers)
+        if field.name == "status" and not explicit:  # a status contains observations, and there are none yet
             properties["status"].pop("default", None)
     schema["properties"] = {
         "apiVersion": {"type": "string", "description": _API_VERSION},
@@ -49,12 +49,12 @@ def root_schema(cls: type[Object]) -> JSONObject:
 
 
 def struct_schema(cls: type[Struct], where: str = "", enclosing: tuple[type[Struct], ...] = ()) -> JSONObject:
-    """The schema of `cls` and all that it holds. Raises ModelError for what cannot be in a CRD.
+    """Return the schema of `cls` and everything in it. Raises ModelError for types that a CRD cannot express.
 
-    A field's description is the string under it, or else the docstring of its type.
+    The description of a field is the string below it, or else the docstring of its type.
     """
     if cls in enclosing:
-        raise ModelError(f"{where}: {cls.__name__} contains itself, which a CRD cannot say; leave the field out")
+        raise ModelError(f"{where}: {cls.__name__} contains itself, which a CRD cannot express; remove the field")
     docs = field_docs(cls)
     schema: JSONObject = {"type": "object"}
     if description := class_doc(cls):

@@ -1,11 +1,11 @@
-"""Structures of Kubernetes' APIs as Python classes, decoded and encoded by msgspec.
+"""Structures of Kubernetes APIs as Python classes, decoded and encoded by msgspec.
 
-`Struct` is any of them, built in or declared by a user (who derives from `Model`, which is checked). Its attributes
-are snake_case in Python and camelCase on the wire; it is made from keyword arguments only. What equals its default is
-not sent, so a default here is what the API takes an absent field for: None, an empty list or map, an empty name.
+`Struct` is the base of them all, built in or defined by a user (who derives from `Model`, which is checked). Attributes
+are snake_case in Python and camelCase on the wire. Structs take keyword arguments only. A value that equals its default
+is not sent, so each default is what the API understands by an absent field: None, an empty list or map, an empty name.
 
-Structs other than `Object` are not tracked by the garbage collector: they are trees, as JSON is. A struct that is put
-into its own tree is never freed.
+The garbage collector does not track structs other than `Object`, because they are trees, like JSON. A struct that
+contains itself is never freed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, o
 
 import msgspec
 
-if TYPE_CHECKING:
-    from kubewright.models._resource import APIResource
+from kubewright.machinery.errors import did_you_mean
+from kubewright.models._apiresource import APIResource
 
 T = TypeVar("T")
 
@@ -28,22 +28,35 @@ def field(*, default_factory: Callable[[], T], name: str | None = None) -> T: ..
 @overload
 def field(*, name: str | None = None) -> Any: ...
 def field(**options: Any) -> Any:
-    """Say more about a field than its type does.
+    """Configure a field of a struct.
 
-    `name` is its name on the wire, where camelCase of the Python name is not right (`podIPs`). `default` or
-    `default_factory` is its value when none is given; a field with neither must be given.
+    `name` is its name on the wire, if that is not the Python name in camelCase (`podIPs`). `default` or
+    `default_factory` is its value if none is given. A field with neither is required.
     """
     return msgspec.field(**options)
 
 
 class StructType(msgspec.StructMeta):
-    """The class of struct classes: keyword arguments only, and the kind checked and written where there is one."""
+    """The metaclass of structs: keyword arguments only; the kind of an object is checked and written."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any) -> StructType:
         api: APIResource | None = namespace.get("__api__")
         if api is not None:
             options.update(tag_field="kind", tag=api.kind)
         return super().__new__(mcls, name, bases, namespace, kw_only=True, **options)
+
+    if not TYPE_CHECKING:  # type checkers derive the signature from the fields
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            """Create a struct. A TypeError for an unknown field names the one that was probably meant."""
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError as error:
+                unknown = [name for name in kwargs if name not in cls.__struct_fields__]
+                if not unknown:
+                    raise
+                hint = did_you_mean(unknown[0], cls.__struct_fields__)
+                raise TypeError(f"{cls.__name__} has no field {unknown[0]!r}{hint}") from error
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))

@@ -1,7 +1,7 @@
-"""What Go writes and a strict decoder refuses, put right: the slow path of decoding, for documents that need it.
+"""Normalizes values that Go writes and a strict decoder rejects: the slow path of decoding.
 
-`null` for a list or map is an empty one; for anything else that cannot be null it is the same as absent. A quantity
-that is a number is the string of it.
+`null` for a list or map becomes an empty one. `null` for anything else that must not be null counts as absent. A number
+in place of a quantity becomes a string.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from kubewright.markers import QUANTITY
 from kubewright.models._struct import Struct
 
 
-def mended(value: Any, annotation: Any) -> Any:
-    """`value`, which should be of the type `annotation`, with what Go writes otherwise put right. Changes no input."""
+def normalized(value: Any, annotation: Any) -> Any:
+    """Return `value`, which should be of the type `annotation`, in the form that msgspec expects. Changes no input."""
     if value is None or isinstance(value, (str, bool)):
         return value
     annotation = _without_none(annotation)
     if get_origin(annotation) is Annotated:
         if isinstance(value, (int, float)) and QUANTITY in annotation.__metadata__:
             return str(value)
-        return mended(value, annotation.__origin__)
+        return normalized(value, annotation.__origin__)
     if is_array(value) and get_origin(annotation) is list:
         (item,) = get_args(annotation)
-        return [mended(each, item) for each in value]
+        return [normalized(each, item) for each in value]
     if is_object(value) and get_origin(annotation) is dict:
         _, item = get_args(annotation)
-        return {key: mended(each, item) for key, each in value.items()}
+        return {key: normalized(each, item) for key, each in value.items()}
     if is_object(value) and isinstance(annotation, type) and issubclass(annotation, Struct):
-        return _mended_struct(value, annotation)
+        return _normalized_struct(value, annotation)
     return value
 
 
-def _mended_struct(value: JSONObject, cls: type[Struct]) -> JSONObject:
+def _normalized_struct(value: JSONObject, cls: type[Struct]) -> JSONObject:
     fields = _fields(cls)
     out: JSONObject = {}
     for key, each in value.items():
         annotation = fields.get(key, Any)
         if each is not None or _admits_none(annotation):
-            out[key] = mended(each, annotation)
+            out[key] = normalized(each, annotation)
         elif (container := _container(annotation)) is not None:
             out[key] = container()
     return out

@@ -1,7 +1,7 @@
-"""Python types as schemas of a CRD, and why some types cannot be one.
+"""Translates Python types to schemas of a CRD, and explains why some types have none.
 
-A schema of Kubernetes is "structural": each value has one type, objects have their fields listed, nothing is recursive.
-What does not fit is a ModelError that names the field and says what to write instead.
+Schemas of Kubernetes are structural: each value has one type, objects list their fields, and nothing is recursive. A
+type that does not fit raises ModelError, which names the field and says what to write instead.
 
 Follows apiextensions.k8s.io/v1 and controller-gen's translation of Go types.
 """
@@ -17,15 +17,16 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, g
 
 import msgspec
 
-from kubewright.machinery.errors import ModelError
+from kubewright import markers as m
+from kubewright.machinery.errors import ModelError, did_you_mean
 from kubewright.machinery.json import JSONObject
 from kubewright.markers import Marker
-from kubewright.models._docs import class_doc
+from kubewright.models._annotations import class_doc
 from kubewright.models._meta import MicroTime, ObjectMeta
 from kubewright.models._struct import Struct
 
 Nested: TypeAlias = Callable[[type[Struct], str], JSONObject]
-"""Gives the schema of a struct that a field at the given place holds."""
+"""Returns the schema of a struct that the field at the given place holds."""
 
 _SCALARS: Final[dict[Any, JSONObject]] = {
     str: {"type": "string"},
@@ -46,29 +47,37 @@ _SCALARS: Final[dict[Any, JSONObject]] = {
     },
     Any: {},
 }
-"""The metadata is that of a template inside a kind, as controller-gen says it with generateEmbeddedObjectMeta; an API
-server drops what a schema does not name, and a Pod template without its labels is of no use."""
+"""Metadata is that of a template inside a kind, as controller-gen writes it with generateEmbeddedObjectMeta. An API
+server drops fields that a schema does not name, and a Pod template without its labels is useless."""
 
 _INSTEAD: Final = {
     "float": "floating-point numbers differ between languages; use int in a smaller unit, or Quantity, "
-    'or, if it has to be one, Annotated[float, Type("number")]',
+    'or, if it must be one, Annotated[float, m.Type("number")]',
     "Decimal": "use Quantity, or str",
-    "timedelta": 'use str and say its form, like "1h30m" (machinery.time.parse_duration reads it), or int seconds',
-    "date": "use datetime, or str with Format('date')",
-    "time": "use str and say its form",
-    "set": "use list with ListType('set')",
-    "frozenset": "use list with ListType('set')",
+    "timedelta": 'use str in the form "1h30m" (machinery.time.parse_duration reads it), or int seconds',
+    "date": "use datetime, or str with m.Format('date')",
+    "time": "use str, and document its form",
+    "set": "use list with m.ListType('set')",
+    "frozenset": "use list with m.ListType('set')",
     "tuple": "use list, or a Model with a field for each part",
-    "list": "say what is in it, like list[str]",
-    "dict": "say what is in it, like dict[str, str]",
-    "object": "use Any with PreserveUnknownFields()",
+    "list": "add the type of its items, like list[str]",
+    "dict": "add the types of its keys and values, like dict[str, str]",
+    "object": "use Any with m.PreserveUnknownFields()",
     "UUID": "use str",
-    "NoneType": "a value that is always null says nothing; use bool",
+    "NoneType": "a field that is always null has no use; use bool",
 }
 
 
+_LENGTHS: Final[dict[Any, tuple[Callable[[int], Marker], Callable[[int], Marker]]]] = {
+    str: (m.MinLength, m.MaxLength),
+    list: (m.MinItems, m.MaxItems),
+    dict: (m.MinProperties, m.MaxProperties),
+}
+"""How the least and the greatest length of a type are expressed."""
+
+
 class Unwrapped(msgspec.Struct, frozen=True):
-    """A type without what `Annotated` and `| None` put around it."""
+    """A type without `Annotated` and `| None`."""
 
     type: Any
     markers: tuple[Marker, ...]
@@ -76,14 +85,15 @@ class Unwrapped(msgspec.Struct, frozen=True):
 
 
 def unwrap(annotation: Any, where: str) -> Unwrapped:
-    """Take a type out of Annotated, aliases and unions with None. Raises ModelError for any other union."""
+    """Unwrap a type from Annotated, aliases and unions with None. Raises ModelError for any other union."""
     markers: tuple[Marker, ...] = ()
     admits_none = False
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:
-            markers = (*(each for each in annotation.__metadata__ if isinstance(each, Marker)), *markers)
-            annotation = annotation.__origin__
+            annotation, metadata = annotation.__origin__, annotation.__metadata__
+            own = (marker for each in metadata for marker in _markers(each, annotation, where))
+            markers = (*own, *markers)
         elif any(each.shape for each in markers):
             return Unwrapped(annotation, markers, admits_none)
         elif origin in (Union, types.UnionType):
@@ -93,8 +103,8 @@ def unwrap(annotation: Any, where: str) -> Unwrapped:
             if len(kinds) != 1:
                 names = " | ".join(_name(each) for each in kinds)
                 raise ModelError(
-                    f'{where}: a CRD field has one type; "{names}" is several. '
-                    "Use IntOrString for ports and percentages, or a field for each"
+                    f'{where}: a CRD field has one type, but "{names}" is several. '
+                    "Use IntOrString for ports and percentages, or one field for each"
                 )
             annotation = kinds[0]
         elif hasattr(annotation, "__supertype__"):  # typing.NewType
@@ -105,8 +115,40 @@ def unwrap(annotation: Any, where: str) -> Unwrapped:
             return Unwrapped(annotation, markers, admits_none)
 
 
+def _markers(metadata: Any, annotation: Any, where: str) -> list[Marker]:
+    """The markers that one item of `Annotated` stands for: ours, or constraints of annotated-types or msgspec.Meta.
+
+    Anything else in `Annotated` belongs to other libraries and is ignored.
+    """
+    if isinstance(metadata, Marker):
+        return [metadata]
+    if type(metadata).__module__.partition(".")[0] not in ("annotated_types", "msgspec"):
+        return []
+    bounds: dict[str, Callable[[Any], Marker]] = {
+        "ge": m.Minimum,
+        "gt": lambda value: m.Minimum(value, exclusive=True),
+        "le": m.Maximum,
+        "lt": lambda value: m.Maximum(value, exclusive=True),
+        "multiple_of": m.MultipleOf,
+        "min_length": _LENGTHS[_container(annotation, where)][0],
+        "max_length": _LENGTHS[_container(annotation, where)][1],
+        "pattern": m.Pattern,
+        "title": m.Title,
+        "description": m.Description,
+    }
+    values = {name: getattr(metadata, name, None) for name in bounds}
+    if values["min_length"] == 0:  # the default of annotated_types.Len
+        del values["min_length"]
+    return [bounds[name](value) for name, value in values.items() if value is not None]
+
+
+def _container(annotation: Any, where: str) -> Any:
+    origin = get_origin(unwrap(annotation, where).type)
+    return origin if origin in _LENGTHS else str
+
+
 def schema_of(annotation: Any, where: str, nested: Nested, *, null_is_absent: bool = False) -> JSONObject:
-    """The schema of a type. `where` names the field in errors; with `null_is_absent` None is not a value."""
+    """Return the schema of a type. `where` names the field in errors; with `null_is_absent` None is not a value."""
     found = unwrap(annotation, where)
     shape = next((each for each in found.markers if each.shape), None)
     schema = dict(shape.keywords) if shape else _plain(found.type, where, nested)
@@ -128,7 +170,7 @@ def _plain(kind: Any, where: str, nested: Nested) -> JSONObject:
         return {"type": "array", "items": schema_of(args[0], f"{where}[]", nested)}
     if origin is dict:
         if unwrap(args[0], where).type is not str:
-            raise ModelError(f'{where}: the keys of a map are strings; "{_name(kind)}" has others. Use dict[str, ...]')
+            raise ModelError(f'{where}: the keys of a map must be strings, got "{_name(kind)}". Use dict[str, ...]')
         if args[1] is Any:
             return {"type": "object"}
         return {"type": "object", "additionalProperties": schema_of(args[1], f"{where}[]", nested)}
@@ -140,8 +182,8 @@ def _plain(kind: Any, where: str, nested: Nested) -> JSONObject:
     if isinstance(kind, type) and issubclass(kind, Struct):
         if hasattr(kind, "__api__"):
             raise ModelError(
-                f"{where}: {kind.__name__} is a kind, and an object does not hold another whole. Use a Model of what "
-                "you need of it, a reference to it by name, or dict[str, Any] with EmbeddedResource()"
+                f"{where}: {kind.__name__} is a kind, and an object cannot contain another. Use a Model of the fields "
+                "you need, a reference by name, or dict[str, Any] with m.EmbeddedResource()"
             )
         return nested(kind, where)
     raise ModelError(f'{where}: "{_name(kind)}" cannot be in a CRD; {_instead(kind)}')
@@ -152,18 +194,18 @@ def _choice(values: tuple[Any, ...], where: str) -> JSONObject:
         return {"type": "string", "enum": list(values)}
     if all(isinstance(each, int) and not isinstance(each, bool) for each in values):
         return {"type": "integer", "enum": list(values)}
-    raise ModelError(f"{where}: the values to choose from are strings, or integers, all of one type")
+    raise ModelError(f"{where}: all values of an enum must be strings, or all must be integers")
 
 
 def apply(marker: Marker, schema: JSONObject, where: str) -> None:
-    """Put what `marker` says into a schema. Raises ModelError when it says nothing of that type."""
+    """Add the keywords of `marker` to a schema. Raises ModelError if it does not apply to that type."""
     is_mixed = (
         "x-kubernetes-int-or-string" in schema
-    )  # what is said of strings holds where it is one, as in controller-gen
+    )  # markers of strings apply if the value is one, as in controller-gen
     kind = "string" if is_mixed else schema.get("type", "value of any type")
     if marker.types and kind not in marker.types:
         wanted = " or ".join(sorted(marker.types))
-        raise ModelError(f"{where}: {marker.name} is for type {wanted}, and this is {kind}")
+        raise ModelError(f"{where}: {marker.name} is for type {wanted}, not {kind}")
     for key, value in marker.keywords.items():
         schema[key] = [*schema.get(key, ()), *value] if key == "x-kubernetes-validations" else value
 
@@ -173,8 +215,8 @@ def _check_open(found: Unwrapped, schema: JSONObject, where: str) -> None:
     untyped = "type" not in schema and "x-kubernetes-int-or-string" not in schema
     if (anything or untyped) and "x-kubernetes-preserve-unknown-fields" not in schema:
         raise ModelError(
-            f'{where}: the API server drops what the schema does not name, all of "{_name(found.type)}". Use a Model, '
-            f"or Annotated[{_name(found.type)}, PreserveUnknownFields()] to keep whatever is there"
+            f'{where}: the API server drops fields that the schema does not name, here all of "{_name(found.type)}". '
+            f"Use a Model, or Annotated[{_name(found.type)}, m.PreserveUnknownFields()] to keep any content"
         )
 
 
@@ -182,21 +224,22 @@ def _check_list(found: Unwrapped, schema: JSONObject, where: str) -> None:
     list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
     if list_type != "map":
         if keys:
-            raise ModelError(f'{where}: ListMapKey goes with ListType("map")')
+            raise ModelError(f'{where}: ListMapKey requires ListType("map")')
         return
     if not keys:
-        raise ModelError(f'{where}: ListType("map") needs the fields that tell its items apart: add ListMapKey("name")')
+        raise ModelError(f'{where}: ListType("map") needs the fields that identify an item: add m.ListMapKey("name")')
     item = unwrap(get_args(found.type)[0], where).type
     if not (isinstance(item, type) and issubclass(item, Struct)):
-        raise ModelError(f'{where}: ListType("map") is for a list of Models; for scalars use ListType("set")')
+        raise ModelError(f'{where}: ListType("map") is for a list of Models; for scalars use m.ListType("set")')
     fields = {field.encode_name: field for field in msgspec.structs.fields(item)}
     for key in keys:
         if key not in fields:
-            raise ModelError(f'{where}: ListMapKey "{key}" is no field of {item.__name__}; it has {", ".join(fields)}')
+            hint = did_you_mean(key, fields)
+            raise ModelError(f'{where}: ListMapKey "{key}" is not a field of {item.__name__}{hint}')
         if not _is_always_there(fields[key], where):
             raise ModelError(
-                f'{where}: ListMapKey "{key}" may be absent from {item.__name__}, and items are told apart by it; '
-                "make it a field without a default, or with one that is not None"
+                f'{where}: ListMapKey "{key}" may be absent from {item.__name__}, but it identifies items; '
+                "remove its default, or use one that is not None"
             )
 
 
@@ -208,7 +251,7 @@ def _is_always_there(field: msgspec.structs.FieldInfo, where: str) -> bool:
 
 def _instead(kind: Any) -> str:
     classes: tuple[type, ...] = getattr(get_origin(kind) or kind, "__mro__", ())
-    names = [each.__name__ for each in classes[:-1] or classes]  # the last is `object`, which every class is
+    names = [each.__name__ for each in classes[:-1] or classes]  # the last is `object`
     return next((_INSTEAD[name] for name in names if name in _INSTEAD), "make it a Model")
 
 

@@ -30,16 +30,16 @@ T = TypeVar("T", bound=Object)
 
 
 def validate(cls: type[T], obj: T | JSONObject, old: T | JSONObject | None) -> list[FieldError]:
-    """What `CustomResource.validate` says."""
+    """See `CustomResource.validate`."""
     schema = _compiled(cls)
     return schema.validate(_stored(schema, obj), None if old is None else _stored(schema, old))
 
 
-def refuse_faulty(cls: type[Object], schema: JSONObject) -> None:
+def check_schema(cls: type[Object], schema: JSONObject) -> None:
     """Raise ModelError for a kind whose schema an API server would reject, with the field and what is wrong with it."""
     if faults := check(schema, cls.__name__):
         listed = "; ".join(f"{_as_field(fault.field)}: {fault.body}" for fault in faults)
-        raise ModelError(f"an API server would refuse the CRD: {listed}")
+        raise ModelError(f"an API server would reject the CRD: {listed}")
 
 
 @cache
@@ -48,7 +48,7 @@ def _compiled(cls: type[Object]) -> Schema:
 
 
 def _stored(schema: Schema, obj: Object | JSONObject) -> JSONObject:
-    """`obj` as an API server would judge it: without unknown fields, with defaults."""
+    """Return `obj` as an API server would store it: without unknown fields, with defaults."""
     document: Any = codec.to_dict(obj) if isinstance(obj, Object) else copied(obj)
     schema.prune(document)
     schema.default(document)
@@ -57,6 +57,6 @@ def _stored(schema: Schema, obj: Object | JSONObject) -> JSONObject:
 
 
 def _as_field(path: str) -> str:
-    """A place in a schema as the field of the object that it is about: `Thing.spec.parts[].size.pattern`."""
+    """Convert a path in a schema to the field of the object: `Thing.spec.parts[].size.pattern`."""
     shorter = re.sub(r"\.properties\[([^\]]*)\]", r".\1", path)
     return shorter.replace(".items", "[]").replace(".additionalProperties", "[]")

@@ -1,4 +1,4 @@
-"""Values of structs as JSON has them: what msgspec has to be told of the types that only Kubernetes has."""
+"""Converts values of structs to and from JSON, including types that only Kubernetes has."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from kubewright.models._meta import MicroTime
 
 
 def plain(value: Any) -> Any:
-    """A struct, or anything that one holds, as plain data."""
+    """Convert a struct, or any value in one, to plain data."""
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
 def from_json(wanted: type[Any], value: Any) -> Any:
-    """For decoders: the value of a type that msgspec does not know."""
+    """A decoding hook: convert a value to a type that msgspec does not know."""
     if wanted is MicroTime:
         return MicroTime.of(time.parse(value))
-    raise NotImplementedError(f"{wanted!r} is not a type of the API")
+    raise NotImplementedError(f"{wanted!r} is not an API type")
 
 
 def _to_json(value: Any) -> Any:
     if isinstance(value, MicroTime):
         return time.format_micro(value)
-    raise NotImplementedError(f"{type(value)!r} is not a type of the API")
+    raise NotImplementedError(f"{type(value)!r} is not an API type")
 
 
 def _plain(value: Any) -> Any:
@@ -33,4 +33,4 @@ def _plain(value: Any) -> Any:
 
 
 encode: Final = msgspec.json.Encoder(enc_hook=_to_json).encode
-"""A value as JSON."""
+"""Encodes a value as JSON."""

@@ -1,7 +1,7 @@
-"""Objects from and to JSON.
+"""Converts objects from and to JSON.
 
-Decoding tolerates `null` where Go writes it for an empty list or map. An object that was decoded from bytes remembers
-them, so that `encode_update` keeps what its class does not know. Encoding puts `apiVersion` and `kind` first.
+Decoding accepts `null` for an empty list or map, as Go writes it. An object that was decoded from bytes keeps them, so
+`encode_update` preserves fields that its class does not know. Encoding writes `apiVersion` and `kind` first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SOURCE: Final = "decoded_from"
 
 
 def decode(cls: type[T], data: bytes) -> T:
-    """Read an object of kind `cls`; `data` is kept with it, not copied. Raises DecodeError."""
+    """Decode an object of kind `cls`. The object keeps a reference to `data`. Raises DecodeError."""
     try:
         obj: T = (_decoders.get(cls) or _decoder(cls)).decode(data)
     except msgspec.ValidationError:
@@ -39,26 +39,26 @@ def decode(cls: type[T], data: bytes) -> T:
 
 
 def from_dict(cls: type[T], document: JSONObject) -> T:
-    """Read an object of kind `cls` from a plain document. Raises DecodeError."""
+    """Convert a plain document to an object of kind `cls`. Raises DecodeError."""
     api_version = document.get("apiVersion", cls.__api__.api_version)
     if api_version != cls.__api__.api_version:
         raise DecodeError(f'{_name(cls, document)}: apiVersion is "{api_version}", not "{cls.__api__.api_version}"')
     try:
-        return _decoder(cls).decode(msgspec.json.encode(tolerance.mended(document, cls)))
+        return _decoder(cls).decode(msgspec.json.encode(tolerance.normalized(document, cls)))
     except msgspec.ValidationError as fault:
         raise DecodeError(f"{_name(cls, document)}: {_explained(str(fault))}") from fault
 
 
 def encode(obj: Object) -> bytes:
-    """Write what `obj` says, for a create or an apply."""
+    """Encode `obj`, for a create or an apply."""
     return _head(type(obj)) + values.encode(obj)[1:]
 
 
 def encode_update(obj: Object) -> bytes:
-    """Write `obj` for an update: the document it was decoded from, with what was changed since then changed in it.
+    """Encode `obj` for an update: the document it was decoded from, with the changes since then.
 
-    Fields that the class does not know stay, at every depth. An object that was not decoded from bytes is written as
-    `encode` does.
+    Fields that the class does not know are preserved at every depth. An object that was not decoded from bytes is
+    encoded as by `encode`.
     """
     source = decoded_from(obj)
     if not source:
@@ -68,19 +68,19 @@ def encode_update(obj: Object) -> bytes:
 
 
 def decoded_from(obj: Object) -> bytes:
-    """The bytes that `obj` was decoded from; none for one that was not."""
+    """Return the bytes that `obj` was decoded from; b"" if it was not."""
     source: bytes = vars(obj).get(_SOURCE, b"")
     return source
 
 
 def document(obj: Object) -> JSONObject:
-    """The document that `obj` was decoded from, with what its class does not know; what it says if it was not."""
+    """Return the document that `obj` was decoded from, unknown fields included; otherwise the same as `to_dict`."""
     source = decoded_from(obj)
     return _document(type(obj), source) if source else to_dict(obj)
 
 
 def to_dict(obj: Object) -> JSONObject:
-    """What `obj` says, as a plain document."""
+    """Convert `obj` to a plain document."""
     return {"apiVersion": obj.api_version, **plain(obj)}
 
 
@@ -94,7 +94,7 @@ def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
 
 @cache
 def _head(cls: type[Object]) -> bytes:
-    """The start of a document; the kind, which msgspec writes first, follows."""
+    """The start of a document; msgspec writes the kind next."""
     return b'{"apiVersion":"%s",' % cls.__api__.api_version.encode()
 
 
@@ -107,13 +107,13 @@ def _document(cls: type[Object], data: bytes) -> JSONObject:
 
 _decoders: Final[dict[type[Any], msgspec.json.Decoder[Any]]] = {}
 _one_at_a_time: Final = Lock()
-"""msgspec keeps what it learns of a class on the class while it still learns it: a second thread that builds a decoder
-for a class with the same parts gets one that is half made, and crashes the process."""
+"""msgspec stores information on a class while it still collects it. A second thread that builds a decoder for a class
+with the same parts would use incomplete information, and crash the process."""
 _FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 
 
 def _explained(fault: str) -> str:
-    """msgspec's message with the field first and in our spelling: `spec.replicas: expected int, got str`."""
+    """Rewrite a message of msgspec to start with the field: `spec.replicas: expected int, got str`."""
     found = _FAULT.fullmatch(fault)
     if found is None:
         return fault

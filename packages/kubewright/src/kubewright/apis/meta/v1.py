@@ -23,8 +23,8 @@ from kubewright.models._meta import Preconditions as Preconditions
 from kubewright.models._meta import Quantity as Quantity
 from kubewright.models._meta import RawExtension as RawExtension
 from kubewright.models._meta import Time as Time
-from kubewright.models._meta import owner_reference as owner_reference
 from kubewright.models._meta import set_condition as set_condition
+from kubewright.models._resource import owner_reference as owner_reference
 
 __all__ = [
     "JSON",
