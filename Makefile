@@ -13,6 +13,10 @@ TARGET ?= embedded
 EXAMPLE ?= webserver-operator
 # The tests of the examples are among those of `tests`, each example alone; on other control planes they run as they lie.
 TESTS ?= tests $(if $(filter embedded,$(TARGET)),,examples)
+# Long tests are `make test-long`'s. Other control planes get all tests at once.
+MARKERS ?= $(if $(filter embedded,$(TARGET)),not long)
+# Tests wait as long as they work, so each core has two of them. A real control plane keeps the other half busy itself.
+WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print(cores * $(if $(filter embedded,$(TARGET)),2,1))')
 HOURS ?= 3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -72,8 +76,12 @@ demo: .venv/.installed ## Run an example operator through its whole walk-through
 # ---- tests and checks ----------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv/.tools ## Run all tests: unit, integration, conformance, examples. TARGET=real runs them on a real control plane.
-	@$(BIN)/python -m pytest $(TESTS) --target=$(TARGET) -q -n 2 --dist=loadgroup $(PYTEST_ARGS)
+test: .venv/.tools ## Run the tests: unit, integration, conformance, examples. TARGET=real runs all of them on a real control plane.
+	@$(BIN)/python -m pytest $(TESTS) --target=$(TARGET) -m '$(MARKERS)' -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+
+.PHONY: test-long
+test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.
+	@$(BIN)/python -m pytest tests -m long -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 
 .PHONY: coverage
 coverage: .venv/.tools ## Run the unit tests and print which lines they reach, as information: build/coverage/index.html.

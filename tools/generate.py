@@ -19,48 +19,63 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parent.parent
+
+
+class Step(NamedTuple):
+    """A command that writes something generated, or checks it."""
+
+    what: str
+    command: list[str | Path]
+    folder: Path
 
 
 def main() -> int:
     arguments = sys.argv[1:]
     if arguments not in ([], ["--check"]):
         sys.exit("usage: generate.py [--check]")
-    status = _run("built-in kinds", [sys.executable, ROOT / "tools" / "generate_apis.py", *arguments], ROOT)
+    # What is written may need what was written before; checks need nothing from each other.
+    workers = os.cpu_count() if arguments else 1
+    with ThreadPoolExecutor(workers) as executor:
+        return max(executor.map(_run, _steps(arguments)))
+
+
+def _steps(arguments: list[str]) -> Iterator[Step]:
     kubewright = Path(sys.executable).with_name("kubewright")
+    yield Step("built-in kinds", [sys.executable, ROOT / "tools" / "generate_apis.py", *arguments], ROOT)
     golden = ROOT / "tests" / "golden" / "models"
     command = [kubewright, "generate", "models", golden / "crds.yaml", "--output", golden, *arguments]
-    status |= _run("golden modules", command, ROOT)
+    yield Step("golden modules", command, ROOT)
     for project in sorted(ROOT.glob("examples/*/pyproject.toml")):
         folder = project.parent
-        command = [kubewright, "generate", *arguments]
-        status |= _run(f"manifests of {folder.name}", command, folder)
+        yield Step(f"manifests of {folder.name}", [kubewright, "generate", *arguments], folder)
     for client in sorted(ROOT.glob("examples/*/client/pyproject.toml")):
         name = tomllib.loads(client.read_text())["project"]["name"]
         command = [kubewright, "generate", "client", "--output", "client", "--name", name, *arguments]
-        status |= _run(f"client of {client.parts[-3]}", command, client.parents[1])
+        yield Step(f"client of {client.parts[-3]}", command, client.parents[1])
     for project in sorted((ROOT / "tests" / "golden" / "manifests").glob("*/pyproject.toml")):
         for what in ("manifests", "installer", "chart"):
-            status |= _run(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
-    status |= _run("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
-    transcripts = sorted((ROOT / "tests" / "golden" / "transcripts").glob("*.txt"))
-    status |= _run("transcripts", [sys.executable, "-m", "tools.transcripts", *transcripts, *arguments], ROOT)
-    status |= _run("public API", [sys.executable, ROOT / "tools" / "api.py", *arguments], ROOT)
-    status |= _run("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
-    status |= _run("requirements-dev.lock", [sys.executable, ROOT / "tools" / "lock.py", "--check"], ROOT)
-    status |= _run("pictures", [sys.executable, "-m", "tools.pictures", *arguments], ROOT)
-    return status
+            yield Step(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
+    yield Step("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
+    for transcript in sorted((ROOT / "tests" / "golden" / "transcripts").glob("*.txt")):
+        command = [sys.executable, "-m", "tools.transcripts", transcript, *arguments]
+        yield Step(f"transcript {transcript.stem}", command, ROOT)
+    yield Step("public API", [sys.executable, ROOT / "tools" / "api.py", *arguments], ROOT)
+    yield Step("requirements-dev.lock", [sys.executable, ROOT / "tools" / "lock.py", "--check"], ROOT)
+    yield Step("pictures", [sys.executable, "-m", "tools.pictures", *arguments], ROOT)
+    yield Step("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
 
 
-def _run(what: str, command: list[str | Path], folder: Path) -> int:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=dict(os.environ))
-    print(f"{what}: {'up to date or written' if done.returncode == 0 else 'FAILED'}")
-    if done.returncode != 0:
-        print(done.stdout + done.stderr)
-    return done.returncode
+def _run(step: Step) -> int:
+    done = subprocess.run(step.command, cwd=step.folder, capture_output=True, text=True)
+    failure = f"FAILED\n{done.stdout}{done.stderr}"
+    print(f"{step.what}: {'up to date or written' if done.returncode == 0 else failure}")
+    return abs(done.returncode)
 
 
 if __name__ == "__main__":

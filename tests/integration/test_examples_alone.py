@@ -1,67 +1,95 @@
-"""Each example alone: its folder copied out of here and installed, as somebody would who starts from it.
+"""Each example alone: its folder is copied out of this repository and installed, as a user does who starts from it.
 
-Nothing but Kubewright's wheel and what its own pyproject.toml names is in its environment, and `make lint` and
-`make test` are its own. So this is where `make test` of this repository runs the examples' tests.
+Its environment has Kubewright's wheel and what its own pyproject.toml names, and nothing else. `make lint` and
+`make test` are its own, so this is where `make test` of this repository runs the examples' tests.
+
+What every example names is installed once. `make test-long` installs everything for each example, and runs its tests
+with a thousand objects, too.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from integration.installed import Installed, NoIndex
 from integration.making import files, make
 from integration.nodeports import on_its_node_port
+from once import made_once
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(project.parent for project in ROOT.glob("examples/*/pyproject.toml"))
-PYTHON = Path(sys.base_prefix, "bin", "python3")
-PIP = ("pip", "--quiet", "--disable-pip-version-check")
+FEWER = "-k 'not thousand'"
+"""Leaves out the tests with a thousand objects."""
+each_example = pytest.mark.parametrize(
+    "example", [pytest.param(each, id=each.name, marks=on_its_node_port(each / "README.md")) for each in EXAMPLES]
+)
 
 
-def run(*command: str | Path) -> None:
-    subprocess.run(command, check=True)
+def requirements(example: Path) -> set[str]:
+    """What an example and its tests need, as its pyproject.toml names it."""
+    project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+    return {*project["dependencies"], *project["optional-dependencies"]["dev"]}
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Kubewright as it is installed from an index, which the examples' other requirements come from, too."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", *PIP)
-    reached = subprocess.run([*pip, "download", "--no-deps", "--dest", folder, "hatchling"], check=False)
-    if reached.returncode != 0:
+def installed(target: str, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Kubewright, and what every example names. What only some name, they have to install themselves."""
+    if target != "embedded":
+        pytest.skip("the examples' tests run there as they are here; one control plane is enough for this test")
+    with made_once(tmp_path_factory, "installed") as (folder, is_made):
+        found = Installed(folder)
+        if not is_made:
+            install(found, set.intersection(*map(requirements, EXAMPLES)))
+    return found
+
+
+def install(into: Installed, wanted: set[str]) -> None:
+    try:
+        into.make(wanted)
+    except NoIndex:
         pytest.skip("needs a package index, to install what the examples need")
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT)
-    return next(folder.glob("kubewright-*.whl"))
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    "example", [pytest.param(each, id=each.name, marks=on_its_node_port(each / "README.md")) for each in EXAMPLES]
-)
+@each_example
 def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_tests(
-    example: Path, wheel: Path, tmp_path: Path, target: str
+    example: Path, installed: Installed, tmp_path: Path
 ) -> None:
-    if target != "embedded":
-        pytest.skip("its tests run there as they lie here; that it stands alone is seen on one control plane")
-    copy = tmp_path / example.name
-    shutil.copytree(example, copy, ignore=shutil.ignore_patterns(".*cache", "__pycache__", ".venv", ".kubewright"))
+    copy = copied(example, tmp_path)
     before = files(copy)
-    venv = copy / ".venv"
-    run(PYTHON, "-m", "venv", venv)
-    run(venv / "bin/python", "-m", *PIP, "install", "--no-compile", wheel)
+    installed.below(copy / ".venv")
     own = {"PATH": without_tools(os.environ["PATH"]), "PIP_NO_COMPILE": "1"}
     make("setup", copy, **own)
     assert "everything is up to date" in make("lint", copy, **own)
-    said = make("test", copy, **own)
+    said = make("test", copy, f"ARGS={FEWER}", **own)
     assert "0 errors" in said  # pyright's
     assert " passed" in said
-    shutil.rmtree(venv)
+    shutil.rmtree(copy / ".venv")
     assert files(copy) == before
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@each_example
+def test_an_example_needs_only_what_it_names(example: Path, target: str, tmp_path: Path) -> None:
+    if target != "embedded":
+        pytest.skip("this is seen on one control plane")
+    copy = copied(example, tmp_path)
+    install(Installed(copy / ".venv"), set())
+    own = {"PATH": without_tools(os.environ["PATH"]), "PIP_NO_COMPILE": "1"}
+    make("setup", copy, **own)
+    assert " passed" in make("test", copy, **own)
+
+
+def copied(example: Path, folder: Path) -> Path:
+    copy = folder / example.name
+    shutil.copytree(example, copy, ignore=shutil.ignore_patterns(".*cache", "__pycache__", ".venv", ".kubewright"))
+    return copy
 
 
 def without_tools(path: str) -> str:

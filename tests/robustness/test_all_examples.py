@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -29,13 +30,24 @@ from robustness.processes import QUIET, OperatorProcess
 
 pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1800)]
 
-OBJECTS = 100
-DELETED = 10
-"""Objects of each kind beyond these, which are deleted while things go wrong."""
-CHANGES = 100
-DAMAGES = 20
-"""Of five children each."""
-KILLS = 8
+
+class Storm(NamedTuple):
+    """How much happens."""
+
+    objects: int
+    """Of each kind."""
+    deleted: int
+    """Objects of each kind beyond these, which are deleted while things go wrong."""
+    changes: int
+    damages: int
+    """Of five children each."""
+    kills: int
+
+
+STORMS = [
+    pytest.param(Storm(objects=20, deleted=10, changes=40, damages=10, kills=4), id="small"),
+    pytest.param(Storm(objects=100, deleted=10, changes=100, damages=20, kills=8), id="large", marks=pytest.mark.long),
+]
 SHARE = 0.1
 """Of all requests fail so many, half of them after they have been carried out."""
 PATIENCE = 240.0
@@ -47,22 +59,23 @@ NOT_COUNTED = ("/events", "/selfsubjectaccessreviews")
 """An Event that has happened often is written once a minute."""
 
 
+@pytest.mark.parametrize("size", STORMS)
 async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_in_the_end(
-    cluster: Cluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path, size: Storm
 ) -> None:
     chance = random.Random(SEED)
-    crowd = Crowd(cluster.client, namespace, chance)
+    crowd = Crowd(cluster.client, namespace, size, chance)
     await cluster.install(*(kind for example in EXAMPLES for kind in example.kinds))
     try:
         async with at_work(cluster, namespace, tmp_path) as (operators, line, gate):
             storm(gate, chance)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(crowd.comes_and_suffers())
-                tasks.create_task(kill_at_random(operators, line, chance))
+                tasks.create_task(kill_at_random(operators, line, size.kills, chance))
             writes = calm(gate, line)
-            await until_right(cluster.client, namespace)
+            await until_right(cluster.client, namespace, size)
             await until_quiet(writes)
-            is_right(await World.of(cluster.client, namespace))
+            is_right(await World.of(cluster.client, namespace), size)
             for each in operators:
                 assert "Traceback" not in each.log, each.log
     finally:
@@ -72,16 +85,18 @@ async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_i
 class Crowd:
     """The objects of all examples, and what people do to them and to what belongs to them."""
 
-    def __init__(self, client: Client, namespace: str, chance: random.Random) -> None:
+    def __init__(self, client: Client, namespace: str, size: Storm, chance: random.Random) -> None:
         self._client = client
         self._namespace = namespace
+        self._size = size
         self._chance = chance
         self._deleted = 0
 
     async def comes_and_suffers(self) -> None:
-        for start in range(0, OBJECTS + DELETED, 10):
+        for start in range(0, self._size.objects + self._size.deleted, 10):
             await asyncio.gather(*(self._create(number) for number in range(start, start + 10)))
-        steps = [self._change] * CHANGES + [self._damage] * DAMAGES + [self._delete] * DELETED
+        size = self._size
+        steps = [self._change] * size.changes + [self._damage] * size.damages + [self._delete] * size.deleted
         self._chance.shuffle(steps)
         for step in steps:
             await step()
@@ -103,13 +118,13 @@ class Crowd:
     async def _change(self) -> None:
         example = self._chance.choice([each for each in EXAMPLES if each.change is not None])
         assert example.change is not None
-        kind, number = next(iter(example.kinds)), self._chance.randrange(OBJECTS)
+        kind, number = next(iter(example.kinds)), self._chance.randrange(self._size.objects)
         change = MergePatch({"spec": example.change(self._chance.randrange(100))})
         await self._client.patch(kind, change, name=name_of(kind, number), namespace=self._namespace)
 
     async def _delete(self) -> None:
         """One of each kind."""
-        number = OBJECTS + self._deleted
+        number = self._size.objects + self._deleted
         self._deleted += 1
         for example in EXAMPLES:
             for kind in example.kinds:
@@ -213,8 +228,8 @@ def storm(gate: Gate, chance: random.Random) -> None:
     gate.lag = 0.1
 
 
-async def kill_at_random(operators: list[Supervised], line: Line, chance: random.Random) -> None:
-    for _ in range(KILLS):
+async def kill_at_random(operators: list[Supervised], line: Line, kills: int, chance: random.Random) -> None:
+    for _ in range(kills):
         await asyncio.sleep(chance.uniform(0.5, 2))
         await chance.choice(operators).kill()
         if chance.random() < 0.5:
@@ -235,12 +250,12 @@ def calm(gate: Gate, line: Line) -> list[str]:
     return writes
 
 
-async def until_right(client: Client, namespace: str) -> None:
+async def until_right(client: Client, namespace: str, size: Storm) -> None:
     """Wait until everything is exactly as the specs say, and nothing is left of what went."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            is_right(await World.of(client, namespace))
+            is_right(await World.of(client, namespace), size)
         except AssertionError:
             if time.monotonic() > deadline:
                 raise
@@ -260,10 +275,10 @@ async def until_quiet(writes: list[str]) -> None:
         assert time.monotonic() < deadline, f"still written, within {SILENCE:g} s: {writes}"
 
 
-def is_right(world: World) -> None:
+def is_right(world: World, size: Storm) -> None:
     for example in EXAMPLES:
         for kind in example.kinds:
             names = {each.metadata.name for each in world.all(kind)}
-            assert names == {name_of(kind, number) for number in range(OBJECTS)}
+            assert names == {name_of(kind, number) for number in range(size.objects)}
         example.are_right(world)
     assert world.leaked() == []

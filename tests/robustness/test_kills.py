@@ -20,21 +20,20 @@ from webserver_operator.controller.webserver import reconcile
 
 pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1200)]
 
-OBJECTS = 100
-KILLS = 50
 SEED = 20261120
 
 
-async def test_what_an_operator_that_is_killed_50_times_leaves_converges(
-    cluster: Cluster, namespace: str, tmp_path: Path
+@pytest.mark.parametrize(("kills", "objects"), [(10, 30), pytest.param(50, 100, marks=pytest.mark.long)])
+async def test_what_an_operator_that_is_killed_many_times_leaves_converges(
+    cluster: Cluster, namespace: str, tmp_path: Path, kills: int, objects: int
 ) -> None:
     await cluster.install(WebServer)
     chance = random.Random(SEED)
-    churn = Churn(cluster.client, namespace, OBJECTS, chance)
+    churn = Churn(cluster.client, namespace, objects, chance)
     async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
         kubeconfig = cluster.kubeconfig(account)
         churning = asyncio.create_task(churn.run())
-        for number in range(KILLS):
+        for number in range(kills):
             await live_shortly(kubeconfig, tmp_path / f"{number}.log", chance)
         churning.cancel()
         await asyncio.wait([churning])

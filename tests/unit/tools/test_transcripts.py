@@ -26,6 +26,7 @@ def replayed(folder: Path, page: str) -> str:
     return replay(path)
 
 
+@pytest.mark.timeout(300)
 def test_commands_say_what_is_written_down() -> None:
     transcripts = sorted((ROOT / "tests/golden/transcripts").glob("*.txt"))
     command = [sys.executable, "-m", "tools.transcripts", "--check", *transcripts]
