@@ -17,7 +17,7 @@ class NoIndex(Exception):
 
 
 class Installed:
-    """A virtual environment with Kubewright's wheel and further requirements, below many others.
+    """A virtual environment with Kubewright's wheels and further requirements, below many others.
 
     Each of the others has programs and packages of its own, and finds the rest here.
     """
@@ -32,10 +32,11 @@ class Installed:
             _run(sys.executable, *PIP, "download", "--no-deps", "--dest", wheels, "hatchling")
         except subprocess.CalledProcessError as error:
             raise NoIndex from error
-        _run(sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", wheels, ROOT)
+        distributions = sorted(ROOT.glob("packages/*"))
+        _run(sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", wheels, *distributions)
         _run(base_python(), "-m", "venv", self._folder)
         pip = (self._folder / "bin/python", *PIP)
-        _run(*pip, "install", "--no-compile", "--find-links", wheels, next(wheels.glob("kubewright-*")), *requirements)
+        _run(*pip, "install", "--no-compile", "--find-links", wheels, *wheels.glob("kubewright*"), *requirements)
 
     def below(self, folder: Path) -> None:
         """Make a virtual environment in `folder` that has all that is installed here."""
