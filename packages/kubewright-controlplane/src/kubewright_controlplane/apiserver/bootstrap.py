@@ -32,20 +32,20 @@ def publish(resources: ResourceSet, address: str, port: int) -> None:
 
     A loopback address cannot be an endpoint: then there is no slice, and nothing but the port to tell.
     """
-
-    def set_port(service: JSONObject) -> None:
-        service["spec"]["ports"][0]["targetPort"] = port
-
-    resources.registry("services").modify(_NAME, set_port, _NAMESPACE)
+    services = resources.registry("services")
+    target = services.open(_NAME, _NAMESPACE)
+    service = target.draft()
+    service["spec"]["ports"][0]["targetPort"] = port
+    services.replace(target, service)
     if ipaddress.ip_address(address).is_loopback:
         return
     slices = resources.registry("endpointslices.discovery.k8s.io")
     wanted = _endpoint_slice(address, port)
-    if slices.read(_NAME, _NAMESPACE) is None:
+    if not slices.has(_NAME, _NAMESPACE):
         slices.create(wanted, _NAMESPACE)
-    else:
-        parts = {field: wanted[field] for field in ("endpoints", "ports")}
-        slices.modify(_NAME, lambda obj: obj.update(parts), _NAMESPACE)
+        return
+    target = slices.open(_NAME, _NAMESPACE)
+    slices.replace(target, {**target.draft(), "endpoints": wanted["endpoints"], "ports": wanted["ports"]})
 
 
 def _create_missing(resources: ResourceSet, qualified: str, obj: JSONObject) -> None:

@@ -11,7 +11,7 @@ What `APIServer` puts together, and where each part comes from:
     authentication  Authentication                 who is asking
     authorization   RBAC                           may they; observes roles and bindings
     kinds           builtin.install                the built-in kinds, from the catalog and `kinds/<group>.py`
-    admission       build_chain                    what may change or refuse a write
+    admission       Chain                          what may change or reject a write
     apiextensions   Definitions                    serves CustomResourceDefinitions; observes their commits
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubewright.http.message import Request, Response
-from kubewright_controlplane.apiserver.admission.chain import build_chain
+from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
@@ -29,11 +29,9 @@ from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.pipeline import Pipeline
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
-from kubewright_controlplane.apiserver.expiry import EventExpiry
 from kubewright_controlplane.apiserver.kinds import builtin
+from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import Log, Store
 
@@ -51,12 +49,12 @@ class APIServer:
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
         self._store = Store(history=self.options.history, log=_open_log(self.options.data))
-        self._admission: list[AdmissionPlugin] = []
-        self.resources = ResourceSet(self._store, self._admission, self.options.clock)
+        admission = Chain()
+        self.resources = ResourceSet(self._store, admission, self.options.clock)
         authentication = build_authentication(self.resources, self.options)
         authorizer = build_authorizer(self.resources)
-        builtin.install(ServerParts(self.options, self.resources, authentication, authorizer))
-        self._admission.extend(build_chain(self.resources, self.options.disabled_admission))
+        builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
+        admission.extend(default_plugins(self.resources, self.options.disabled_admission))
         self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class StorageObjectInUseProtection(Plugin):
         finalizer, metadata = _FINALIZERS[resource], obj["metadata"]
         if not metadata.get("deletionTimestamp") or finalizer not in (metadata.get("finalizers") or ()):
             return
-
-        def release(each: JSONObject) -> None:
-            each["metadata"]["finalizers"] = [kept for kept in each["metadata"]["finalizers"] if kept != finalizer]
-
-        self._resources.registry(resource).modify(metadata["name"], release, metadata.get("namespace", ""))
+        registry = self._resources.registry(resource)
+        target = registry.open(metadata["name"], metadata.get("namespace", ""))
+        released = target.draft()
+        released["metadata"]["finalizers"] = [kept for kept in metadata["finalizers"] if kept != finalizer]
+        registry.replace(target, released)
 
 
 def _claims_of(pod: JSONObject) -> list[str]:

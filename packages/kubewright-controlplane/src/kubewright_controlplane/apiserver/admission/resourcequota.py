@@ -8,7 +8,6 @@ Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and apiserve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
@@ -16,7 +15,7 @@ from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.limitranger import pod_total
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
 from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
@@ -113,12 +112,8 @@ class ResourceQuota(Plugin):
             used = {name: str(value) for name, value in self._used(quota, hard).items()}
             status = {"hard": hard, "used": used}
             if quota.get("status") != status and not quota["metadata"].get("deletionTimestamp"):
-                change = partial(_set_status, status)
-                registry.modify(quota["metadata"]["name"], change, quota["metadata"]["namespace"], "status")
-
-
-def _set_status(status: JSONObject, obj: JSONObject) -> None:
-    obj["status"] = status
+                target = registry.open(quota["metadata"]["name"], quota["metadata"]["namespace"], "status")
+                registry.replace(target, {**target.draft(), "status": status})
 
 
 def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:

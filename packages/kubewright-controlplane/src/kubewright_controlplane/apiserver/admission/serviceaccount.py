@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -49,7 +49,7 @@ class ServiceAccount(Plugin):
         registry = self._resources.registry("serviceaccounts")
         account = registry.read(name, attributes.namespace)
         if account is None and name == _DEFAULT and not attributes.dry_run:
-            account = registry.create({"metadata": {"name": name}}, attributes.namespace)
+            account = registry.create({"metadata": {"name": name}}, attributes.namespace).object
         if account is None:
             place = f"{attributes.namespace}/{name}"
             why = f'error looking up service account {place}: serviceaccount "{name}" not found'

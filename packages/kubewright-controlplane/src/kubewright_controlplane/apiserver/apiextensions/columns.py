@@ -17,7 +17,7 @@ from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.endpoints.table import CREATED_COLUMN, NAME_COLUMN
 from kubewright_controlplane.apiserver.jsonpath import JSONPath
 from kubewright_controlplane.apiserver.printers.ages import age
-from kubewright_controlplane.apiserver.registry.resource import Printer
+from kubewright_controlplane.apiserver.registry.model import Printer
 
 _AGE: Final[JSONObject] = {
     "name": "Age",

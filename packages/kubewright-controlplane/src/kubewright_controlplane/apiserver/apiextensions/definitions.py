@@ -66,7 +66,16 @@ class Definitions:
             return False
         others = (each for key, each in self._known.items() if key != name and each["spec"]["group"] == group)
         taken = Taken.of((each.get("status") or {}).get("acceptedNames") or {} for each in others)
-        return self._write_status(name, crd, partial(settle_names, taken=taken, now=self._now()))
+        registry = self._resources.registry(_RESOURCE)
+        if not registry.has(name):
+            return False
+        target = registry.open(name, subresource="status")
+        settled = target.draft()
+        settle_names(settled, taken=taken, now=self._now())
+        if settled.get("status") == target.old.get("status"):
+            return False
+        registry.replace(target, settled)
+        return True
 
     def _settle_group(self, group: str) -> None:
         """Names have become free: whoever waits for them may have them now."""
@@ -99,12 +108,18 @@ class Definitions:
         if name not in self._ending:
             self._ending.add(name)
             if name in self._served:
-                in_progress = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
-                change = partial(_end_in_progress, *in_progress, self._now())
-                self._resources.registry(_RESOURCE).modify(name, change, subresource="status")
+                self._begin_deletion(name)
                 self._resources.observe(name, partial(self._instance_changed, name))
                 self._delete_instances(name)
         self._finish(name)
+
+    def _begin_deletion(self, name: str) -> None:
+        registry = self._resources.registry(_RESOURCE)
+        target = registry.open(name, subresource="status")
+        crd = target.draft()
+        message = "CustomResource deletion is in progress"
+        set_terminating(crd, "InstanceDeletionInProgress", message, self._now(), holds=True)
+        registry.replace(target, crd)
 
     def _delete_instances(self, name: str) -> None:
         registry = self._resources.registry(name)
@@ -119,24 +134,20 @@ class Definitions:
         """Take the finalizer away, unless objects are left."""
         if name not in self._known or self._resources.store.count(name):
             return
-        served = name in self._served
-        completed = ("InstanceDeletionCompleted", "removed all instances")
-        never = ("NeverEstablished", "resource was never established")
         registry = self._resources.registry(_RESOURCE)
-        crd = registry.read(name)
-        if crd is None or CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
+        if not registry.has(name):
             return
-        change = partial(_release, *(completed if served else never), self._now())
-        registry.modify(name, change, subresource="status")  # so that no fault of the definition can keep it
-
-    def _write_status(self, name: str, crd: JSONObject, change: partial[None]) -> bool:
-        """Apply a change of status; False when it changes nothing."""
-        preview: JSONObject = {**crd, "status": dict(crd.get("status") or {})}
-        change(preview)
-        if preview["status"] == crd.get("status"):
-            return False
-        self._resources.registry(_RESOURCE).modify(name, change, subresource="status")
-        return True
+        target = registry.open(name, subresource="status")  # validation of the spec could reject the write
+        crd = target.draft()
+        finalizers: list[str] = crd["metadata"].get("finalizers") or []
+        if CLEANUP_FINALIZER not in finalizers:
+            return
+        reason, message = "InstanceDeletionCompleted", "removed all instances"
+        if name not in self._served:
+            reason, message = "NeverEstablished", "resource was never established"
+        set_terminating(crd, reason, message, self._now(), holds=False)
+        crd["metadata"]["finalizers"] = [each for each in finalizers if each != CLEANUP_FINALIZER]
+        registry.replace(target, crd)
 
     def _now(self) -> str:
         return time.format(self._clock.now())
@@ -147,13 +158,3 @@ def _serves_the_same(crd: JSONObject, before: JSONObject | None) -> bool:
         return False
     names = [(each.get("status") or {}).get("acceptedNames") for each in (crd, before)]
     return bool(crd["spec"] == before["spec"] and names[0] == names[1])
-
-
-def _end_in_progress(reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, reason, message, now, holds=True)
-
-
-def _release(reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, reason, message, now, holds=False)
-    metadata = crd["metadata"]
-    metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != CLEANUP_FINALIZER]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _MAX_INT32 = 2**31 - 1
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})

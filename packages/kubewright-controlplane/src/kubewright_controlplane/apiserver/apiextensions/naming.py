@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
+from kubewright_controlplane.apiserver.registry.objects import set_condition
 
 _SINGLE: Final = (("plural", "Plural"), ("singular", "Singular"))
 _KINDS: Final = (("kind", "Kind"), ("listKind", "ListKind"))

@@ -17,8 +17,7 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
-from kubewright_controlplane.apiserver.registry.resource import Convert, Resource
-from kubewright_controlplane.apiserver.registry.subresource import Subresource
+from kubewright_controlplane.apiserver.registry.model import Convert, Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.structural import Schema
 

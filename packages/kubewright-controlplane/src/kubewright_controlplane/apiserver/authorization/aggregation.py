@@ -45,12 +45,11 @@ class Aggregation:
         registry = self._resources.find("rbac.authorization.k8s.io", "v1", "clusterroles")
         if registry is None:  # roles kept from an earlier run come before the kind is served, and are complete
             return
-        role = registry.read(name)
-        if role is None:
+        if not registry.has(name):
             return
-        rules = self._rules(name)
-        if rules != (role.get("rules") or []):
-            registry.modify(name, lambda obj: obj.update(rules=rules))
+        target, rules = registry.open(name), self._rules(name)
+        if rules != (target.old.get("rules") or []):
+            registry.replace(target, {**target.draft(), "rules": rules})
 
     def _rules(self, name: str) -> list[JSONObject]:
         """The rules of all that the role's selectors choose, by name, each once."""

@@ -17,10 +17,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, negotiate, parse_accept
 from kubewright_controlplane.apiserver.registry.failures import not_served
+from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
 from kubewright_controlplane.apiserver.registry.objects import encode_json
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.registry.subresource import Subresource
 
 _AGGREGATED_VERSION = "v2"
 _KUBE_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")

@@ -21,8 +21,8 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.catalog.facts import OpenAPIDocument
 from kubewright_controlplane.apiserver.endpoints import answers
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _YEAR = 365 * 24 * 3600

@@ -31,7 +31,7 @@ _FIELD_MANAGER_LIMIT = 128
 
 
 class Query:
-    """The parameters of one request; the first of each name counts."""
+    """The query parameters of one request. Of several with the same name, the first one counts."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -109,7 +109,7 @@ def check_timeout(query: Query) -> None:
             raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
 
 
-def write_options(kind: str, query: Query, request: Request, user: UserInfo) -> WriteOptions:
+def write_options(kind: str, query: Query, request: Request, user: UserInfo, *, force: bool = False) -> WriteOptions:
     """The options of a create, update or patch; `kind` is what the faults name. Raises Invalid."""
     faults = _dry_run_faults(query)
     manager = query.text("fieldManager")
@@ -131,6 +131,7 @@ def write_options(kind: str, query: Query, request: Request, user: UserInfo) -> 
         field_manager=manager or agent.partition("/")[0][:_FIELD_MANAGER_LIMIT] or "unknown",
         dry_run=bool(query.dry_run),
         field_validation=cast("FieldValidation", validation or "Warn"),
+        force=force,
         raw=raw,
     )
 
@@ -140,9 +141,7 @@ def apply_options(query: Query, request: Request, user: UserInfo) -> WriteOption
     if not query.text("fieldManager"):
         fault = required("fieldManager", "is required for apply patch")
         raise Invalid.of("PatchOptions", _META, "", [fault])
-    options = write_options("PatchOptions", query, request, user)
-    options.force = query.flag("force")
-    return options
+    return write_options("PatchOptions", query, request, user, force=query.flag("force"))
 
 
 def refuse_force(query: Query) -> None:

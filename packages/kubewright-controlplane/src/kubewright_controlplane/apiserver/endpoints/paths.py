@@ -13,6 +13,7 @@ from kubewright_controlplane.apiserver.endpoints.discovery import Discovery
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.openapi import OpenAPI
 from kubewright_controlplane.apiserver.endpoints.parameters import Query
+from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -49,8 +50,8 @@ class PathEndpoints:
         self._issuer = issuer
         self._key_set = key_set
 
-    def serve(self, request: Request, path: str) -> Response:
-        parts = [part for part in path.split("/") if part]
+    def serve(self, request: Request, info: RequestInfo) -> Response:
+        parts = [part for part in info.path.split("/") if part]
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details=StatusDetails()
@@ -68,7 +69,7 @@ class PathEndpoints:
             case ["version"]:
                 return answers.json_document(200, catalog.version())
             case [("healthz" | "livez" | "readyz") as name, *rest]:
-                return _health(name, "/".join(rest), Query(request.query))
+                return _health(name, "/".join(rest), info.query)
             case ["metrics"]:
                 return self._metrics.answer()
             case [".well-known", "openid-configuration"]:

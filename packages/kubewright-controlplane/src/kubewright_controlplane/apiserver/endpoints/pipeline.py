@@ -16,7 +16,6 @@ from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright_controlplane.apiserver.endpoints import answers, requestinfo
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
-from kubewright_controlplane.apiserver.endpoints.parameters import Query
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
@@ -57,8 +56,7 @@ class Pipeline:
         self._metrics = metrics
 
     async def handle(self, request: Request) -> Response:
-        path, _, query = request.target.partition("?")
-        info = requestinfo.parse(request.method, path, watch="watch" in query and Query(query).flag("watch"))
+        info = requestinfo.parse(request.method, request.target)
         try:
             response = await self._answer(request, info)
         except APIError as error:
@@ -73,7 +71,7 @@ class Pipeline:
         return response
 
     async def _answer(self, request: Request, info: RequestInfo) -> Response:
-        access = _access(self._authentication.authenticate(request), request, info)
+        access = _access(self._authentication.authenticate(request), info)
         user = self._authentication.impersonate(request, access, self._authorizer)
         access = access if user is access.user else replace(access, user=user)
         self._authorize(access)
@@ -83,7 +81,7 @@ class Pipeline:
             raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
         if info.resource:
             return await self._resources.serve(request, info, user)
-        return self._paths.serve(request, info.path)
+        return self._paths.serve(request, info)
 
     def _authorize(self, access: AccessAttributes) -> None:
         decision = self._authorizer.authorize(access)
@@ -91,22 +89,23 @@ class Pipeline:
             raise forbidden(access, decision.reason)
 
 
-def _access(user: UserInfo, request: Request, info: RequestInfo) -> AccessAttributes:
+def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
     """What a request wants to do."""
     if not info.resource:
         return AccessAttributes(user, info.verb, path=info.path)
-    name = info.name or (_selected_name(request.query) if info.verb in ("list", "watch") else "")
+    name = info.name or (_selected_name(info) if info.verb in ("list", "watch") else "")
     return AccessAttributes(
         user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
     )
 
 
-def _selected_name(query: str) -> str:
-    """The one name that a field selector lets through: who may read that object may list or watch just it."""
-    if "metadata.name" not in query:
+def _selected_name(info: RequestInfo) -> str:
+    """Return the name that a field selector requires: permission for that object is enough to list or watch it."""
+    text = info.query.text("fieldSelector")
+    if "metadata.name" not in text:
         return ""
     try:
-        selector = FieldSelector.parse(Query(query).text("fieldSelector"))
+        selector = FieldSelector.parse(text)
     except ValueError:
-        return ""  # told of when the selector is read for good
+        return ""  # reported when the request is served
     return selector.exact("metadata.name") or ""

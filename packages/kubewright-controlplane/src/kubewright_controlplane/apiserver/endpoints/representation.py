@@ -18,8 +18,8 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import protobuf
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.listing import Page
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
-from kubewright_controlplane.apiserver.registry.resource import Resource
 
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
@@ -104,9 +104,8 @@ class Representation:
         self._form = form
         self._encode: Callable[[bytes], bytes] = _ENCODERS[encoding]
 
-    def one(self, obj: bytes | JSONObject) -> bytes:
-        """One object, as JSON or as a document."""
-        data = obj if isinstance(obj, bytes) else encode(self._resource, obj)
+    def one(self, data: bytes) -> bytes:
+        """Encode one object."""
         return self._encode(self._form.one(data))
 
     def page(self, page: Page) -> bytes:

@@ -12,8 +12,8 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.printers.cells import name_and_creation
+from kubewright_controlplane.apiserver.registry.model import Printer, Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
-from kubewright_controlplane.apiserver.registry.resource import Printer, Resource
 
 _NAME_TEXT = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "

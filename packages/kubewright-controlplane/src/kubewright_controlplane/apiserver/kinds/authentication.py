@@ -16,12 +16,11 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.authentication import Authentication
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken
 from kubewright_controlplane.apiserver.kinds.authorization import ReviewStrategy, answer
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Action
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.registry.model import Action, Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

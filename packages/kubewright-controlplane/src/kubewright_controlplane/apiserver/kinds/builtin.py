@@ -7,21 +7,28 @@ are their schema and nothing more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright_controlplane.apiserver import catalog, printers
+from kubewright_controlplane.apiserver.authentication.authentication import Authentication
+from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
 from kubewright_controlplane.apiserver.kinds.unsupported import Unsupported
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
-from kubewright_controlplane.apiserver.registry.resource import Resource
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Connection, Subresource
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.registry.model import (
+    Connection,
+    Conversion,
+    Resource,
+    Strategy,
+    Subresource,
+    VersionedPlural,
+)
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.node import Components
 from kubewright_controlplane.schema.structural import Schema
@@ -49,6 +56,16 @@ _MODULES = {
     "scheduling.k8s.io": "scheduling",
     "storage.k8s.io": "storage",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ServerParts:
+    """The parts of a server that the strategies of its kinds use."""
+
+    options: ServerOptions
+    resources: ResourceSet
+    authentication: Authentication
+    authorizer: RBAC
 
 
 def install(server: ServerParts) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 class PlainStrategy(Strategy):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from kubewright.machinery.errors import Forbidden, StatusDetails
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 class RefusedStrategy(Strategy):

@@ -7,8 +7,7 @@ from typing import Never
 
 from kubewright.http.message import Request
 from kubewright.machinery.errors import MethodNotAllowed
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
-from kubewright_controlplane.apiserver.registry.subresource import Connection
+from kubewright_controlplane.apiserver.registry.model import Attributes, Connection
 
 
 @dataclass(frozen=True)

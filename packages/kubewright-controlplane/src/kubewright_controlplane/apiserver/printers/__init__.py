@@ -14,7 +14,7 @@ from typing import Final
 from kubewright.machinery.gvk import GroupVersionResource
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.printers.cells import name_and_creation
-from kubewright_controlplane.apiserver.registry.resource import Cells, Printer
+from kubewright_controlplane.apiserver.registry.model import Cells, Printer
 
 _MODULES: Final = {
     "": "core",

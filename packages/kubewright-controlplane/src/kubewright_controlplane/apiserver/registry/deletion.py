@@ -11,8 +11,8 @@ from enum import Enum, auto
 from kubewright.machinery import time
 from kubewright.machinery.errors import Conflict, StatusDetails
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
 
 _BY_PROPAGATION = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"], "Background": list[str]()}
 _COLLECTOR = frozenset({"orphan", "foregroundDeletion"})
@@ -81,7 +81,7 @@ class Deletion:
     def _begin(self, grace: int) -> None:
         metadata = self._metadata
         metadata["deletionTimestamp"] = time.format(self._now + timedelta(seconds=grace))
-        if not self._resource.strategy.notes_grace:
+        if not self._resource.strategy.records_grace:
             return
         metadata["deletionGracePeriodSeconds"] = grace
         if metadata.get("generation"):

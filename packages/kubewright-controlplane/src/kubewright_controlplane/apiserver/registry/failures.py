@@ -18,7 +18,7 @@ from kubewright.machinery.errors import (
 )
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.registry.model import Resource
 
 
 def not_found(resource: Resource, name: str) -> NotFound:

@@ -15,8 +15,8 @@ import msgspec
 from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
 from kubewright_controlplane.apiserver.registry.failures import too_large_resource_version
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import ListOptions, Selection
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
 

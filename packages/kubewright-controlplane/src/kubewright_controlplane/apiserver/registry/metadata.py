@@ -13,7 +13,7 @@ from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.registry.model import Resource
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})

@@ -14,7 +14,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.storage.events import Entry
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resource import Resource
+    from kubewright_controlplane.apiserver.registry.model import Resource
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -61,3 +61,14 @@ def with_resource_version(data: bytes, revision: int) -> bytes:
     obj = _decoder.decode(data)
     obj["metadata"]["resourceVersion"] = str(revision)
     return _encoder.encode(obj)
+
+
+def set_condition(obj: JSONObject, condition: JSONObject, now: str) -> None:
+    """Set a condition in an object's status. Its lastTransitionTime changes only if its status does."""
+    conditions: list[JSONObject] = obj.setdefault("status", {}).setdefault("conditions", [])
+    for index, present in enumerate(conditions):
+        if present.get("type") == condition["type"]:
+            changed = now if present.get("status") != condition["status"] else present.get("lastTransitionTime", now)
+            conditions[index] = {**condition, "lastTransitionTime": changed}
+            return
+    conditions.append({**condition, "lastTransitionTime": now})

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.gvk import GroupVersionResource
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
+from kubewright_controlplane.apiserver.registry.model import Admission, Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, to_stored
 from kubewright_controlplane.apiserver.registry.registry import Registry
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Observer
 from kubewright_controlplane.apiserver.storage.store import Store
 
@@ -24,7 +23,7 @@ class ResourceSet:
     `admission` is every registry's chain; it may be filled after the first resources are installed.
     """
 
-    def __init__(self, store: Store, admission: list[AdmissionPlugin], clock: Clock) -> None:
+    def __init__(self, store: Store, admission: Admission, clock: Clock) -> None:
         self.generation = 0
         """Rises whenever a resource is installed or removed."""
         self.store = store

@@ -14,8 +14,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright.machinery.selectors import LabelSelector
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
-from kubewright_controlplane.apiserver.registry.subresource import View
+from kubewright_controlplane.apiserver.registry.model import Attributes, View
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 

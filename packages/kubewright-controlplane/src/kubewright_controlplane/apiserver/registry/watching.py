@@ -19,9 +19,9 @@ from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery.errors import APIError, Gone, Invalid
 from kubewright.machinery.fields import FieldError, forbidden, not_supported
 from kubewright_controlplane.apiserver.registry.listing import matcher, parse_revision
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import key_of, with_resource_version
 from kubewright_controlplane.apiserver.registry.options import WatchOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 from kubewright_controlplane.apiserver.storage.store import Store
 

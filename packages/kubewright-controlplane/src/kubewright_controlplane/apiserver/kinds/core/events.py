@@ -6,14 +6,18 @@ Follows k8s.io/kubernetes pkg/registry/core/event and pkg/apis/core/validation/e
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.storage.events import Event
 
 _RENAMED: Final = {
     "involvedObject": "regarding",
@@ -35,6 +39,12 @@ _FIXED: Final = (
     "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime",
     "action", "related", "reportingComponent", "reportingInstance",
 )  # fmt: skip
+_EVENTS: Final = "events"
+
+LIFETIME_SECONDS: Final = 3600.0
+"""How long an Event is kept after its last write: the default of kube-apiserver's --event-ttl."""
+_EXPIRY_INTERVAL_SECONDS: Final = 60.0
+
 _SHOWN: Final = {"reportingComponent": "reportingController"}
 
 
@@ -154,3 +164,36 @@ def _series_faults(event: JSONObject) -> list[FieldError]:
     if not series.get("lastObservedTime"):
         faults.append(required("series.lastObservedTime"))
     return faults
+
+
+class EventExpiry:
+    """Removes Events an hour after their last write. A restart of the server starts their hour again."""
+
+    def __init__(self, resources: ResourceSet, clock: Clock) -> None:
+        self._resources = resources
+        self._clock = clock
+        self._written: deque[tuple[float, str, int]] = deque()
+        """Time, key and revision of each write. An entry with a later revision was written again since."""
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._resources.observe(_EVENTS, self._on_commit)
+        self._remove_expired()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_commit(self, event: Event) -> None:
+        if event.type != "DELETED":
+            self._written.append((self._clock.monotonic(), event.entry.key, event.revision))
+
+    def _remove_expired(self) -> None:
+        registry = self._resources.registry(_EVENTS)
+        oldest = self._clock.monotonic() - LIFETIME_SECONDS
+        while self._written and self._written[0][0] <= oldest:
+            _, key, revision = self._written.popleft()
+            entry = self._resources.store.get(_EVENTS, key)
+            if entry is not None and entry.revision == revision:
+                registry.remove(self._resources.decode(entry.data))
+        self._timer = self._clock.call_later(_EXPIRY_INTERVAL_SECONDS, self._remove_expired)

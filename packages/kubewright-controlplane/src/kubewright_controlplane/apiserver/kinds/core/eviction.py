@@ -14,12 +14,12 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
 from kubewright_controlplane.apiserver.kinds.lookup import existing, success
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
-from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteOptions
-from kubewright_controlplane.apiserver.registry.subresource import Action
+from kubewright_controlplane.apiserver.registry.model import Action
+from kubewright_controlplane.apiserver.registry.objects import set_condition
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
@@ -62,14 +62,14 @@ class Eviction(Action):
         if status.get("disruptionsAllowed", 0) <= 0:
             needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
             raise _too_many(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
-
-        def disrupt(obj: JSONObject) -> None:
-            obj["status"]["disruptionsAllowed"] -= 1
-            disrupted = obj["status"].setdefault("disruptedPods", {})
-            disrupted[attributes.name] = time.format(registry.clock.now())
-
-        if not attributes.dry_run:
-            registry.modify(name, disrupt, attributes.namespace, "status")
+        if attributes.dry_run:
+            return
+        target = registry.open(name, attributes.namespace, "status")
+        disrupted = target.draft()
+        disrupted["status"]["disruptionsAllowed"] -= 1
+        disrupted_pods: JSONObject = disrupted["status"].setdefault("disruptedPods", {})
+        disrupted_pods[attributes.name] = time.format(registry.clock.now())
+        registry.replace(target, disrupted)
 
     def _delete(self, options: JSONObject, attributes: Attributes) -> None:
         registry = self.resources.registry("pods")
@@ -80,10 +80,10 @@ class Eviction(Action):
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         }
-        writer = WriteOptions(user=attributes.user, dry_run=attributes.dry_run)
-        registry.modify(
-            attributes.name, lambda pod: set_condition(pod, condition, now), attributes.namespace, "status", writer
-        )
+        target = registry.open(attributes.name, attributes.namespace, "status")
+        pod = target.draft()
+        set_condition(pod, condition, now)
+        registry.replace(target, pod, WriteCall(WriteOptions(user=attributes.user, dry_run=attributes.dry_run)))
         preconditions = options.get("preconditions") or {}
         delete = DeleteOptions(
             user=attributes.user,

@@ -13,7 +13,7 @@ from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy, UpsertS
 from kubewright_controlplane.apiserver.registry import checks
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 _SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})

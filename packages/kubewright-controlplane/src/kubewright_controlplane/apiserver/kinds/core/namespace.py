@@ -13,10 +13,10 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.registry.subresource import Subresource, View
+from kubewright_controlplane.apiserver.registry.model import Subresource, View
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _FINALIZER: Final = "kubernetes"
 _LABEL: Final = "kubernetes.io/metadata.name"
@@ -26,7 +26,7 @@ _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it full
 
 class NamespaceStrategy(PlainStrategy):
     delete_answers_object = True
-    notes_grace = False
+    records_grace = False
     selectable_fields = ("status.phase",)
 
     @property

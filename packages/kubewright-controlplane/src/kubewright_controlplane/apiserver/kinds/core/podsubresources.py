@@ -20,12 +20,11 @@ from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
 from kubewright_controlplane.apiserver.kinds.lookup import existing, success
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Action, Connection, View
+from kubewright_controlplane.apiserver.registry.model import Action, Connection, Strategy, View
+from kubewright_controlplane.apiserver.registry.objects import set_condition
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"

@@ -17,10 +17,10 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_faults, is_headless, validate
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _CLIENT_IP_SECONDS: Final = 10800

@@ -19,11 +19,11 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.serviceaccount import BoundObject, ServiceAccountTokens
 from kubewright_controlplane.apiserver.kinds.lookup import existing
 from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.registry.model import Action, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.registry.subresource import Action, Subresource
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _MIN_SECONDS: Final = 600
