@@ -115,6 +115,16 @@ def test_a_subresource_has_an_entry_of_its_own(server: Server) -> None:
     ]
 
 
+def test_a_write_through_a_subresource_does_not_set_managed_fields(server: Server) -> None:
+    created = server.write(thing_with({"replicas": 1}), "one")
+    (entry,) = created["metadata"]["managedFields"]
+    through_status: Any = {"subresource": "status", "ignored": FieldSet.of_paths("spec", "metadata")}
+    for sent in ([], [{}], [{**entry, "manager": "forged"}]):
+        obj = thing_with({"replicas": 1}, managedFields=sent)
+        written = server.write({**obj, "status": {"replicas": 1}}, "two", **through_status)
+        assert [each["manager"] for each in written["metadata"]["managedFields"]] == ["one", "two"]
+
+
 def test_fields_that_a_write_cannot_change_are_not_owned(server: Server) -> None:
     server.write({**thing_with({"replicas": 1}), "status": {"replicas": 1}}, "one", ignored=FieldSet.of_paths("status"))
     assert not any(path.startswith(".status") for path in server.owned_by("one", "Update"))
@@ -204,6 +214,13 @@ def test_what_is_no_longer_applied_goes(server: Server) -> None:
     after = server.apply(thing_with({"containers": [{"name": "b"}]}), "me")
     assert after["spec"] == {"containers": [{"name": "b"}]}
     assert "labels" not in after["metadata"]
+
+
+def test_an_apply_that_only_removes_a_field_updates_the_time(server: Server) -> None:
+    server.apply(thing_with({"replicas": 1, "paused": True}), "me", now=EARLIER)
+    after = server.apply(thing_with({"replicas": 1}), "me", now=NOW)
+    (entry,) = after["metadata"]["managedFields"]
+    assert entry["time"] == "2026-01-02T00:00:00Z"
 
 
 def test_a_map_that_an_apply_empties_is_not_left_behind(server: Server) -> None:

@@ -47,7 +47,7 @@ async def test_a_defect_is_an_answer_and_a_line_in_the_log(
     with caplog.at_level(logging.ERROR):
         status = await api.refused(500, "GET", CONFIG_MAPS)
     assert status["message"].startswith("This request caused apiserver to panic")
-    assert f"GET {CONFIG_MAPS} failed" in caplog.text
+    assert f"Request failed  method=GET target={CONFIG_MAPS}" in caplog.text
 
 
 async def test_nobody_may_do_nothing_and_is_told_who_they_are(api: API) -> None:

@@ -175,3 +175,75 @@ async def test_a_status_that_is_not_written_apart_counts_as_a_change(
     await api.ok("POST", foos, {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}})
     changed = await api.ok("PATCH", f"{foos}/f", {"status": {"ready": True}}, content_type=MERGE)
     assert changed["metadata"]["generation"] == generation
+
+
+async def test_true_and_one_are_different_values(api: API) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Foo", "plural": "foos"}
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await api.ok("POST", definitions, {"metadata": {"name": "foos.example.com"}, "spec": spec})
+    foos = "/apis/example.com/v1/foos"
+    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": {"any": True}}
+    await api.ok("POST", foos, foo)
+    await api.ok("PATCH", f"{foos}/f", {"spec": {"any": 1}}, content_type=MERGE)
+    stored = await api("GET", f"{foos}/f")
+    assert b'"spec":{"any":1}' in await stored.read()
+
+
+async def test_a_status_write_does_not_set_managed_fields(api: API) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = await api.ok("POST", f"{path}?fieldManager=creator", {"metadata": {"name": "d"}, "spec": spec})
+    forged = [{**made["metadata"]["managedFields"][0], "manager": "forged"}]
+    for sent in ([], [{}], forged):
+        patch = {"metadata": {"managedFields": sent}, "status": {"replicas": 1}}
+        patched = await api.ok("PATCH", f"{path}/d/status?fieldManager=kubelet", patch, content_type=MERGE)
+        assert [each["manager"] for each in patched["metadata"]["managedFields"]] == ["creator", "kubelet"]
+
+
+async def test_a_second_delete_shortens_the_grace_period_but_never_into_the_past(
+    api: API, clock: VirtualClock
+) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
+    await api.ok("POST", pods, pod)
+    first = await api.ok("DELETE", f"{pods}/p?gracePeriodSeconds=30")
+    assert first["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
+    shorter = await api.ok("DELETE", f"{pods}/p?gracePeriodSeconds=25")
+    assert shorter["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:25Z"
+    await clock.advance(20)
+    late = await api.ok("DELETE", f"{pods}/p?gracePeriodSeconds=5")
+    assert late["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:20Z"
+    assert late["metadata"]["deletionGracePeriodSeconds"] == 5
+
+
+async def test_deleting_a_collection_reports_the_warnings_of_its_objects(api: API) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    for name in ("a", "b"):
+        await api.ok("POST", jobs, {"metadata": {"name": name}, "spec": {"template": {"spec": pod}}})
+    deleted = await api("DELETE", jobs)
+    assert deleted.status == 200
+    assert deleted.headers["warning"].count("child pods are preserved by default") == 1
+
+
+async def test_a_write_answers_with_the_stored_bytes(api: API) -> None:
+    made = await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    changed = await api("PATCH", f"{CONFIG_MAPS}/a", {"data": {"k": "w"}}, content_type=MERGE)
+    entry = api.server.resources.registry("configmaps").entry("a", "default")
+    assert changed.body is entry.data
+    assert made.body != changed.body
+
+
+async def test_duplicate_fields_are_found_in_any_spelling(api: API) -> None:
+    for body in (
+        b'{"metadata":{"name":"a"},"data":{"k":"1","k":"2"}}',
+        b'{"metadata" : {"name" : "a"},"data" : {"k" : "1","k" : "2"}}',
+        b'{"metadata":{"name":"a","annotations":{"x":"\\u0022:"}},"data":{"k":"1","k":"2"}}',
+        b'{"metadata":{"name":"a","annotations":{"x":"\\":"}},"data":{"k":"1","k":"2"}}',
+    ):
+        answer = await api("POST", f"{CONFIG_MAPS}?dryRun=All", body)
+        assert answer.headers["warning"] == '299 - "duplicate field \\"data.k\\""'

@@ -204,6 +204,22 @@ async def test_what_an_observer_writes_is_told_after_what_it_was_told_of(store: 
     assert told == [("ADDED", "a"), ("ADDED", "reply")]
 
 
+async def test_an_observer_that_raises_fails_neither_the_writer_nor_other_observers(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def fail(event: Event) -> None:
+        raise RuntimeError("defect")
+
+    store.observe("pods", fail)
+    store.observe("pods", lambda event: told.append(event.entry.key))
+    put(store, "a")
+    put(store, "b")
+    assert told == ["a", "b"]
+    assert [record.msg for record in caplog.records] == ["Observer failed", "Observer failed"]
+
+
 async def test_rewritten_entries_keep_their_revisions_and_make_no_events(store: Store) -> None:
     put(store, "a", b"1")
     before = store.revision

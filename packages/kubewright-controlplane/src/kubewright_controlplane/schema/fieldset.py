@@ -25,10 +25,11 @@ _LEAF: Final[Tree] = {}
 class FieldSet:
     """An immutable set of fields. Compares by what is in it, and is false when empty."""
 
-    __slots__ = ("tree",)
+    __slots__ = ("_is_sorted", "tree")
 
-    def __init__(self, tree: Tree | None = None) -> None:
+    def __init__(self, tree: Tree | None = None, *, is_sorted: bool = False) -> None:
         self.tree: Tree = tree if tree is not None else {}
+        self._is_sorted = is_sorted
 
     @classmethod
     def of_paths(cls, *paths: str) -> FieldSet:
@@ -42,13 +43,13 @@ class FieldSet:
         return found
 
     @classmethod
-    def from_fields_v1(cls, fields: JSONObject) -> FieldSet:
-        """The set in an entry of `managedFields`. The object becomes the set's own."""
-        return cls(cast("Tree", fields))
+    def from_fields_v1(cls, fields: JSONObject, *, is_sorted: bool = False) -> FieldSet:
+        """Return the set in an entry of `managedFields`. The set keeps the object."""
+        return cls(cast("Tree", fields), is_sorted=is_sorted)
 
     def to_fields_v1(self) -> JSONObject:
-        """As `managedFields` has it, sorted. The object may be shared with the set."""
-        return cast("JSONObject", _sorted(self.tree))
+        """Return the set as `managedFields` holds it, sorted. The set may share the object."""
+        return cast("JSONObject", self.tree if self._is_sorted else _sorted(self.tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
         if not self.tree or not other.tree:

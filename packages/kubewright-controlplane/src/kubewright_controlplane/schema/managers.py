@@ -46,8 +46,11 @@ class Managers:
         self.entries: dict[Owner, Entry] = entries if entries is not None else {}
 
     @classmethod
-    def decode(cls, managed_fields: Any) -> Managers:
-        """Read `metadata.managedFields`. Raises ValueError when an entry is not a good one."""
+    def decode(cls, managed_fields: Any, *, is_stored: bool = False) -> Managers:
+        """Decode `metadata.managedFields`. Raises ValueError for an invalid entry.
+
+        Field sets that the server has stored (`is_stored`) are sorted, and are written again as they are.
+        """
         managers = cls()
         for each in managed_fields or ():
             operation = each.get("operation")
@@ -62,7 +65,7 @@ class Managers:
             owner = Owner(
                 each.get("manager", ""), operation, "" if operation == "Apply" else version, each.get("subresource", "")
             )
-            fieldset = FieldSet.from_fields_v1(fields if is_object(fields) else {})
+            fieldset = FieldSet.from_fields_v1(fields if is_object(fields) else {}, is_sorted=is_stored)
             managers.entries[owner] = Entry(fieldset, version, each.get("time"))
         return managers
 
@@ -79,7 +82,7 @@ class Managers:
         candidates = (stored,) if subresource else (given, stored)
         for candidate in candidates:
             try:
-                managers = cls.decode(candidate if is_array(candidate) else ())
+                managers = cls.decode(candidate if is_array(candidate) else (), is_stored=candidate is stored)
             except (ValueError, AttributeError):
                 continue
             if managers.entries:

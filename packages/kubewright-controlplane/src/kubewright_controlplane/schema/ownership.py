@@ -142,7 +142,7 @@ class _Apply:
         self._owner = owner
         self._api_version = api_version
         self._wanted = fields.without(ignored)
-        self.managers = Managers.decode(live["metadata"].get("managedFields") if live is not None else ())
+        self.managers = Managers.decode(live["metadata"].get("managedFields") if live is not None else (), is_stored=True)
         self._last = self.managers.entries.get(owner)
         self._before = _stripped(live) if live is not None else {}
         unset = FieldSet(single((fields - wanted(config, schema)).tree, node))

@@ -39,6 +39,9 @@ def _owned(value: Any, node: Node | None) -> Tree | None:
     out: Tree = {}
     if is_object(value):
         for key, item in value.items():
+            if item.__class__ is not dict and item.__class__ is not list:
+                out[f"f:{key}"] = _LEAF
+                continue
             child = node.child(key) if node is not None else None
             below = _owned(item, child) if item != {} else _LEAF
             if below is not None:
@@ -85,7 +88,10 @@ def whole(value: Any, node: Node | None) -> Tree:
     out: Tree = {SELF: _LEAF}
     if is_object(value):
         for key, item in value.items():
-            out[f"f:{key}"] = whole(item, node.child(key) if node is not None else None)
+            if item.__class__ is not dict and item.__class__ is not list:
+                out[f"f:{key}"] = _LEAF
+            else:
+                out[f"f:{key}"] = whole(item, node.child(key) if node is not None else None)
     else:
         items = node.items if node is not None else None
         for element, item in indexed(value, node).items():
@@ -203,7 +209,10 @@ def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:
     out = dict(old)
     for key, value in new.items():
         before = out.get(key, _ABSENT)
-        out[key] = value if before is _ABSENT else _merged(before, value, node.child(key) if node is not None else None)
+        if before is _ABSENT or (value.__class__ is not dict and value.__class__ is not list):
+            out[key] = value
+        else:
+            out[key] = _merged(before, value, node.child(key) if node is not None else None)
     return out
 
 

@@ -5,11 +5,11 @@ Follows apiserver's pkg/server/config.go (DefaultBuildHandlerChain).
 
 from __future__ import annotations
 
-import logging
 import uuid
 from dataclasses import replace
 from typing import Protocol
 
+from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector
@@ -27,7 +27,7 @@ BODY_LIMIT = 3 * 1024 * 1024
 _ENTRIES = frozenset({"attach", "exec", "portforward"})
 """What takes the right to create too, where a WebSocket's handshake can't but be a GET (KEP-4006, since 1.35)."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Authentication(Protocol):
@@ -62,7 +62,7 @@ class Pipeline:
         except APIError as error:
             response = answers.failure(error)
         except Exception:  # noqa: BLE001 -- a defect in one request must not end the others
-            _log.exception("%s %s failed", request.method, request.target)
+            _log.exception("Request failed", method=request.method, target=request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
             response = answers.failure(InternalError(text))
         response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds import jobupdate
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import podspec
-from kubewright_controlplane.apiserver.kinds.cron import schedule_fault
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy
 
@@ -104,8 +104,8 @@ class CronJobStrategy(Strategy):
         elif "TZ" in schedule:
             why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
             faults.append(invalid("spec.schedule", schedule, why))
-        elif schedule_fault(schedule):
-            faults.append(invalid("spec.schedule", schedule, schedule_fault(schedule)))
+        else:
+            faults += _schedule_faults(schedule)
         policies = ("Allow", "Forbid", "Replace")
         faults += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
         job = spec["jobTemplate"]["spec"]
@@ -170,3 +170,11 @@ def _job_spec_faults(path: str, spec: JSONObject) -> list[FieldError]:
     elif spec.get("podFailurePolicy") and policy != "Never":
         faults.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
     return faults
+
+
+def _schedule_faults(schedule: str) -> list[FieldError]:
+    try:
+        cron.parse(schedule)
+    except ValueError as error:
+        return [invalid("spec.schedule", schedule, str(error))]
+    return []

@@ -7,6 +7,7 @@ k8s.io/kubernetes pkg/apis/core/validation.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from kubewright.machinery import names
@@ -15,6 +16,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 
 NameRule = Callable[[str], list[str]]
+
+_CACHED_LENGTH: Final = 256
+"""Longer values are not cached, so that requests cannot fill memory. No valid name is longer."""
 
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
@@ -48,7 +52,14 @@ def one_of(path: str, value: str | None, allowed: Sequence[str]) -> list[FieldEr
 
 
 def named(path: str, value: str, rule: NameRule) -> list[FieldError]:
-    return [invalid(path, value, text) for text in rule(value)]
+    """Return the faults of a name, key or label value by one of the rules in `machinery.names`."""
+    texts = _broken_rules(rule, value) if len(value) <= _CACHED_LENGTH else rule(value)
+    return [invalid(path, value, text) for text in texts] if texts else []
+
+
+@lru_cache(maxsize=8192)  # the names of a cluster's objects, their labels and their keys come with every write
+def _broken_rules(rule: NameRule, value: str) -> tuple[str, ...]:
+    return tuple(rule(value))
 
 
 def required_name(path: str, value: str | None, rule: NameRule) -> list[FieldError]:

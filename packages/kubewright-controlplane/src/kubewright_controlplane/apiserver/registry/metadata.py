@@ -6,6 +6,7 @@ Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's reg
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import datetime
 
 from kubewright.machinery import names, time
@@ -13,6 +14,7 @@ from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_object
+from kubewright_controlplane.apiserver.registry.checks import named
 from kubewright_controlplane.apiserver.registry.model import Resource
 
 _ANNOTATIONS_LIMIT = 256 * 1024
@@ -112,7 +114,7 @@ def _name_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     faults = [invalid("metadata.name", name, text) for text in resource.strategy.name_faults(name)]
     if resource.namespaced:
         namespace = metadata.get("namespace") or ""
-        faults += [invalid("metadata.namespace", namespace, text) for text in names.dns1123_label(namespace)]
+        faults += named("metadata.namespace", namespace, names.dns1123_label)
     return faults
 
 
@@ -120,15 +122,17 @@ def _label_faults(metadata: JSONObject) -> list[FieldError]:
     faults: list[FieldError] = []
     labels: dict[str, str] = metadata.get("labels") or {}
     for key, value in labels.items():
-        faults += [invalid("metadata.labels", key, f"{text}") for text in names.qualified_name(key)]
-        faults += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
+        faults += named("metadata.labels", key, names.qualified_name)
+        faults += named("metadata.labels", value, names.label_value)
     return faults
 
 
 def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
     annotations: dict[str, str] = metadata.get("annotations") or {}
     faults = [
-        invalid("metadata.annotations", key, text) for key in annotations for text in names.qualified_name(key.lower())
+        replace(fault, value=key)
+        for key in annotations
+        for fault in named("metadata.annotations", key.lower(), names.qualified_name)
     ]
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         detail = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
@@ -169,7 +173,7 @@ def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldErr
     faults: list[FieldError] = []
     for index, finalizer in enumerate(finalizers):
         path = f"metadata.finalizers[{index}]"
-        unqualified = [invalid(path, finalizer, text) for text in names.qualified_name(finalizer)]
+        unqualified = named(path, finalizer, names.qualified_name)
         if not unqualified and not _may_be_plain(resource, finalizer):
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             unqualified = [invalid(path, finalizer, detail)]

@@ -16,7 +16,7 @@ from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WriteOptions:
     """Who writes, and how."""
 
@@ -41,7 +41,7 @@ class WriteCall:
     """Faults that decoding the body found, for `field_validation`: `duplicate field "data.k"`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeleteOptions:
     """Who deletes, and how. An empty precondition is not checked."""
 

@@ -64,7 +64,7 @@ class Target:
         return obj if self.view is None else self.view.read(obj)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """The result of a write."""
 

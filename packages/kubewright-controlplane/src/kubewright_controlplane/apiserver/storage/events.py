@@ -45,4 +45,4 @@ class Event:
 
 
 Observer: TypeAlias = Callable[[Event], None]
-"""Called synchronously after each commit of a resource, in order; may write, and must not raise."""
+"""Called synchronously after each commit of a resource, in order. It may write. What it raises is logged."""

@@ -10,7 +10,6 @@ replaced is deleted at start, and whenever enough has gathered.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +18,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import ConfigError, InternalError
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Row: TypeAlias = tuple[int, str, str, bytes | None, bytes]
 
@@ -102,7 +102,7 @@ class SQLiteLog:
                 await loop.run_in_executor(self._thread, self._write, rows)
         except sqlite3.Error as error:
             self._failure = error
-            _log.critical("the data folder cannot be written; no write is accepted from now on", exc_info=error)
+            _log.critical("Data folder write failed, further writes are rejected", exc_info=error)
         finally:
             self._writing = None
 

@@ -16,10 +16,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import Gone
 from kubewright_controlplane.apiserver.storage.events import Entry, Event, EventType, Observer
 from kubewright_controlplane.apiserver.storage.history import Cursor, History
 from kubewright_controlplane.apiserver.storage.table import Snapshot, Table
+
+_log = get_logger(__name__)
 
 
 class Log(Protocol):
@@ -111,11 +114,14 @@ class Store:
         self._table(resource).commit(event)
         if resource in self._observers:
             self._unobserved.append(event)
-            self._tell_observers()
+            self._call_observers()
         return event
 
-    def _tell_observers(self) -> None:
-        """Observers may write: their commits queue up behind the ones being told."""
+    def _call_observers(self) -> None:
+        """Pass each new event to its observers. Their own commits wait until the events before have been passed on.
+
+        The commit is complete, so an observer that raises must not fail the writer. The failure is logged.
+        """
         if self._observing:
             return
         self._observing = True
@@ -123,7 +129,10 @@ class Store:
             while self._unobserved:
                 event = self._unobserved.popleft()
                 for observer in tuple(self._observers[event.resource]):
-                    observer(event)
+                    try:
+                        observer(event)
+                    except Exception:  # noqa: BLE001 -- a defect in one observer must not hide the commit from others
+                        _log.exception("Observer failed", resource=event.resource, key=event.entry.key)
         finally:
             self._observing = False
 
