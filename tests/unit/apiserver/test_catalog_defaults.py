@@ -15,7 +15,7 @@ import pytest
 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "created.json").read_text())
 CONDITIONAL = {place.rpartition(".")[2] for place in GOLDEN["conditional"]}

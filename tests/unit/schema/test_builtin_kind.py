@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import DecodeError
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 
 def test_unknown_fields_are_dropped_and_their_paths_told(thing: Schema) -> None:

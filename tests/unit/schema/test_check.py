@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.check import check
+from kubewright_controlplane.schema.structural.check import check
 
 TEXT: dict[str, Any] = {"type": "string"}
 

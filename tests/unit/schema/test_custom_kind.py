@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import DecodeError
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 
 def of_spec(**properties: Any) -> Schema:

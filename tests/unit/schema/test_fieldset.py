@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright_controlplane.schema.fieldset import FieldSet
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 
 elements = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
 members = st.lists(elements, min_size=1, max_size=3).map(tuple)

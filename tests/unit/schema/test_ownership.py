@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import BadRequest, Conflict
-from kubewright_controlplane.schema.fieldset import FieldSet
-from kubewright_controlplane.schema.ownership import apply, update, wanted
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.ownership.managedfields import apply, update, wanted
+from kubewright_controlplane.schema.structural.schema import Schema
 
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

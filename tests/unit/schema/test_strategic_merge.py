@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import BadRequest, InternalError
-from kubewright_controlplane.schema.strategic import strategic_merge_patch
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
+from kubewright_controlplane.schema.structural.schema import Schema
 
 
 def patched(thing: Schema, spec: Any, patch: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.check import check
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.check import check
+from kubewright_controlplane.schema.structural.schema import Schema
 
 TEXT: dict[str, Any] = {"type": "string", "maxLength": 20}
 WHOLE: dict[str, Any] = {"type": "integer"}

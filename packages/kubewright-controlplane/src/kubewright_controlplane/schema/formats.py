@@ -11,19 +11,22 @@ import ipaddress
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import Final
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from kubewright.machinery import names, time
+from kubewright.machinery.errors import ConfigError
 
-Check = Callable[[str], object]
+FormatCheck: TypeAlias = Callable[[str], object]
 
 
-def _pattern(pattern: str, flags: int = 0) -> Check:
+def _pattern(pattern: str, flags: int = 0) -> FormatCheck:
     return re.compile(pattern, flags | re.ASCII).fullmatch
 
 
-def _accepted_by(parse: Callable[[str], object]) -> Check:
+def _accepted_by(parse: Callable[[str], object]) -> FormatCheck:
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -133,7 +136,7 @@ def _date(text: str) -> bool:
 
 
 _HEX: Final = "[0-9a-f]"
-_CHECKS: Final[dict[str, Check]] = {
+_CHECKS: Final[dict[str, FormatCheck]] = {
     "bsonobjectid": _pattern(rf"{_HEX}{{24}}", re.IGNORECASE),
     "uri": _uri,
     "email": _email,
@@ -163,6 +166,48 @@ _CHECKS: Final[dict[str, Check]] = {
 }
 
 
-def check_for(format: str) -> Check | None:
+def check_for(format: str) -> FormatCheck | None:
     """What tells whether text has `format`; None for a format that is not checked. Dashes in its name do not matter."""
     return _CHECKS.get(format.replace("-", ""))
+
+
+# Patterns
+
+_IN_GO: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "trailing \\": "trailing backslash at end of expression",
+}
+"""Faults of a pattern that RE2 and Go's regexp/syntax have different words for."""
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> Callable[[str], Any]:
+    """A function that is true for text in which `pattern` is found somewhere.
+
+    Raises ValueError with RE2's reason for a pattern that is none, ConfigError where RE2 is not installed.
+    """
+    try:
+        re2: Any = import_module("re2")
+    except ImportError:
+        raise ConfigError(
+            f"the pattern {pattern!r} needs RE2, which is not installed; "
+            "install it with: pip install 'kubewright[server]'"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Callable[[str], Any] = re2.compile(pattern, options).search
+    except re2.error as error:
+        reason = error.args[0] if error.args else b""
+        raise ValueError(_as_go_says(reason.decode() if isinstance(reason, bytes) else str(reason))) from None
+    return found
+
+
+def _as_go_says(reason: str) -> str:
+    problem, colon, part = reason.partition(": ")
+    return f"{_IN_GO.get(problem, problem)}: `{part}`" if colon else _IN_GO.get(problem, problem)

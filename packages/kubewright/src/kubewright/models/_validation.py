@@ -17,9 +17,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import codec
 from kubewright.models._resource import Object
 from kubewright.models._schema import root_schema
-from kubewright_controlplane.schema.check import check
-from kubewright_controlplane.schema.default import copied
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.check import check
+from kubewright_controlplane.schema.structural.default import copied
+from kubewright_controlplane.schema.structural.schema import Schema
 
 T = TypeVar("T", bound=Object)
 

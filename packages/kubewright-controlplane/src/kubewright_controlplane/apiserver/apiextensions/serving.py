@@ -19,7 +19,7 @@ from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
 from kubewright_controlplane.apiserver.registry.model import Convert, Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}

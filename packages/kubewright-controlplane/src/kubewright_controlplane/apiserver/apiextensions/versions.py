@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, required, too_many
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.schema.check import check
+from kubewright_controlplane.schema.structural.check import check
 
 _PARTS: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")

@@ -16,7 +16,7 @@ from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import encode_json
-from kubewright_controlplane.schema.strategic import strategic_merge_patch
+from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

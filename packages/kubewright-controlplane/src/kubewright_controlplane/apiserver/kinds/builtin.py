@@ -31,7 +31,7 @@ from kubewright_controlplane.apiserver.registry.model import (
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.node import Components
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _MODULES = {
     "": "core",

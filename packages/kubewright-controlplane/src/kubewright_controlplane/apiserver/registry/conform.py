@@ -10,7 +10,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall
-from kubewright_controlplane.schema.declared import undeclared
+from kubewright_controlplane.schema.ownership.declared import undeclared
 
 
 class Nonconforming(BadRequest):

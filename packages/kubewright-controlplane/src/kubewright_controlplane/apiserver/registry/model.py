@@ -22,8 +22,8 @@ from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersio
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
-from kubewright_controlplane.schema.fieldset import FieldSet
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.structural.schema import Schema
 
 ALL_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """In the order in which discovery lists the verbs of custom resources."""

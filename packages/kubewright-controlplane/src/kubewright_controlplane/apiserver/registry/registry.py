@@ -36,9 +36,9 @@ from kubewright_controlplane.apiserver.registry.objects import encode, from_stor
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright_controlplane.schema import ownership
-from kubewright_controlplane.schema.default import copied
-from kubewright_controlplane.schema.fieldset import FieldSet
+from kubewright_controlplane.schema.ownership import managedfields
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.structural.default import copied
 
 _NO_LABELS: dict[str, str] = {}
 _GENERATE_ATTEMPTS = 8
@@ -221,7 +221,7 @@ class Registry:
         """
         call = call or WriteCall()
         refuse_undeclared(self.resource, config)
-        fields = ownership.wanted(config, self.resource.schema)
+        fields = managedfields.wanted(config, self.resource.schema)
         conform_applied(self.resource, config)
         exists = self.has(name, namespace)
         if exists:
@@ -411,7 +411,7 @@ class Registry:
 
     def _own_fields(self, old: JSONObject | None, new: JSONObject, subresource: str, call: WriteCall) -> None:
         try:
-            ownership.update(
+            managedfields.update(
                 old,
                 new,
                 manager=call.options.field_manager,
@@ -427,7 +427,7 @@ class Registry:
     def _merge_applied(
         self, live: JSONObject | None, config: JSONObject, fields: FieldSet, subresource: str, call: WriteCall
     ) -> JSONObject:
-        return ownership.apply(
+        return managedfields.apply(
             live,
             config,
             fields=fields,

@@ -48,7 +48,7 @@ from kubewright_controlplane.schema.cel.types import (
     unify,
 )  # fmt: skip
 from kubewright_controlplane.schema.cel.values import UInt
-from kubewright_controlplane.schema.pattern import compile_pattern
+from kubewright_controlplane.schema.formats import compile_pattern
 
 TYPE_NAMES: Final[Mapping[str, Type]] = {
     **{name: type_of(Type(name)) for name in ("bool", "bytes", "double", "int", "null_type", "string", "uint")},

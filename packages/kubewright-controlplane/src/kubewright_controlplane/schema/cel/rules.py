@@ -31,7 +31,7 @@ from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident,
 from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type, optional_of
 from kubewright_controlplane.schema.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.path import Path, bracketed
+from kubewright_controlplane.schema.walk import Path, bracketed
 
 BUDGET: Final = 10_000_000
 _CALL_LIMIT: Final = 1_000_000

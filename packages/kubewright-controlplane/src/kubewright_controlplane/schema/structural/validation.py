@@ -12,17 +12,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.machinery import json as jsons
-from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, required
+from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_array, is_object
-from kubewright_controlplane.schema import embedded, uniqueness
-from kubewright_controlplane.schema.constraints import compile_check
-from kubewright_controlplane.schema.faults import NOWHERE, Faults
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.path import Path, links
+from kubewright_controlplane.schema.structural.constraints import compile_check, compile_duplicates_check
+from kubewright_controlplane.schema.walk import NOWHERE, Faults, NodeCheck, Path, bracketed, compile_descent, links
 
 if TYPE_CHECKING:
     from kubewright_controlplane.schema.cel.rules import Rules
-
 Validator: TypeAlias = Callable[[JSONObject, JSONObject | None], list[FieldError]]
 
 _BLOCKING: Final = frozenset(
@@ -46,8 +45,8 @@ _UNCHECKED: Final = invalid(
 def compile_validator(root: Node) -> Validator:
     """The validator of a whole document."""
     check = compile_check(root.spec)
-    embedded_faults = embedded.compile_check(root)
-    duplicates = uniqueness.compile_check(root)
+    embedded_faults = compile_embedded_check(root)
+    duplicates = compile_duplicates_check(root)
     rules = _rules(root)
 
     def validate(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
@@ -117,3 +116,60 @@ def _same_item(item: Any, old: Any, node: Node | None) -> Any:
         return None
     keys = [item.get(key) for key in node.list_keys]
     return next((each for each in old if is_object(each) and [each.get(key) for key in node.list_keys] == keys), None)
+
+
+# Embedded resources
+
+
+def compile_embedded_check(root: Node) -> NodeCheck | None:
+    """What finds the faults of embedded objects below `root`; None when the schema has none."""
+    return compile_descent(root, _compile_embedded)
+
+
+def _compile_embedded(node: Node) -> NodeCheck | None:
+    return compile_descent(node, _compile_embedded, _check_object if node.embedded else None)
+
+
+def _check_object(value: Any, path: Path, faults: list[FieldError]) -> None:
+    if not is_object(value):
+        return
+    for key, judge in (("apiVersion", _version_fault), ("kind", _kind_fault)):
+        place = bracketed((path, key))
+        if key not in value:
+            faults.append(required(place))
+        elif not isinstance(text := value[key], str):
+            faults.append(invalid(place, text, "must be a string"))
+        elif not text:
+            faults.append(invalid(place, text, "must not be empty"))
+        elif fault := judge(text):
+            faults.append(invalid(place, text, fault))
+    _check_metadata(value.get("metadata") or {}, (path, "metadata"), faults)
+
+
+def _version_fault(text: str) -> str:
+    try:
+        GroupVersion.parse(text)
+    except ValueError:
+        return f"unexpected GroupVersion string: {text}"
+    return ""
+
+
+def _kind_fault(text: str) -> str:
+    found = names.dns1035_label(text.lower())
+    return f"may have mixed case, but should otherwise match: {','.join(found)}" if found else ""
+
+
+def _check_metadata(metadata: JSONObject, path: Path, faults: list[FieldError]) -> None:
+    for key in ("name", "generateName"):
+        if text := metadata.get(key):
+            faults.extend(invalid(bracketed((path, key)), text, fault) for fault in names.path_segment(text))
+    labels: JSONObject = metadata.get("labels") or {}
+    for key, text in labels.items():
+        place = bracketed((path, "labels"))
+        faults.extend(invalid(place, key, fault) for fault in names.qualified_name(key))
+        faults.extend(invalid(place, text, fault) for fault in names.label_value(text))
+    annotations: JSONObject = metadata.get("annotations") or {}
+    for key in annotations:
+        faults.extend(
+            invalid(bracketed((path, "annotations")), key, fault) for fault in names.qualified_name(key.lower())
+        )

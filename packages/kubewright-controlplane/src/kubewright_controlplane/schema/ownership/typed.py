@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.json import JSONArray, JSONObject, compact, equal, is_array, is_object
-from kubewright_controlplane.schema.fieldset import SELF, Tree, is_member, with_member
 from kubewright_controlplane.schema.node import NO_DEFAULT, Node, fallback
+from kubewright_controlplane.schema.ownership.fieldset import SELF, Tree, is_member, with_member
 
 _LEAF: Final[Tree] = {}
 _ABSENT: Final = object()

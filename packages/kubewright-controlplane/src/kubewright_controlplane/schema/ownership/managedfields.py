@@ -1,13 +1,16 @@
-"""Who owns which field: plain writes tracked, and server-side apply.
+"""`metadata.managedFields`: who owns which field, after plain writes and server-side apply.
 
-`update` notes in `metadata.managedFields` what a write changed, and by whom. `apply` merges what a manager wants into
-the object: fields that it wants are set, fields that it wanted before and nobody else owns go, fields of other managers
-with another value are a conflict unless forced.
+`update` records which fields a write changed, and who wrote. `apply` merges a manager's configuration into the object:
+it sets the fields in the configuration, and removes the fields that an earlier configuration had and that nobody else
+owns. If another manager owns a field and its value would change, that is a conflict unless forced.
+
+There is one entry for each manager, operation, API version and subresource; an applier has one entry for all versions.
+At most ten managers that update have their own entry. Older ones are merged into `ancient-changes`.
 
 Guarantees
-    A write that changes nothing changes no entry, times included.
-    A field that an applier gives up stays as long as anybody else owns it.
-    Entries of other managers lose the fields that a write changed or removed; an entry without fields goes.
+    A write that changes nothing changes no entry and no time.
+    A field that an applier gives up stays as long as another manager owns it.
+    Entries of other managers lose the fields that a write changed or removed. An entry without fields is removed.
 
 Follows KEP-555, sigs.k8s.io/structured-merge-diff/merge and k8s.io/apimachinery/pkg/util/managedfields.
 """
@@ -15,18 +18,17 @@ Follows KEP-555, sigs.k8s.io/structured-merge-diff/merge and k8s.io/apimachinery
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, Literal
 
 from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, Conflict, StatusCause, StatusDetails
-from kubewright.machinery.json import JSONObject, compact, is_object, quoted
-from kubewright_controlplane.schema.fieldset import FieldSet
-from kubewright_controlplane.schema.managers import Entry, Managers, Owner
+from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object, quoted
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.structural import Schema
-from kubewright_controlplane.schema.typed import (
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.ownership.typed import (
     Comparison,
     merged,
     owned,
@@ -35,6 +37,7 @@ from kubewright_controlplane.schema.typed import (
     with_named_fields,
     without_emptied,
 )
+from kubewright_controlplane.schema.structural.schema import Schema
 
 NOTHING: Final = FieldSet()
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -142,7 +145,8 @@ class _Apply:
         self._owner = owner
         self._api_version = api_version
         self._wanted = fields.without(ignored)
-        self.managers = Managers.decode(live["metadata"].get("managedFields") if live is not None else (), is_stored=True)
+        managed_fields = live["metadata"].get("managedFields") if live is not None else ()
+        self.managers = Managers.decode(managed_fields, is_stored=True)
         self._last = self.managers.entries.get(owner)
         self._before = _stripped(live) if live is not None else {}
         unset = FieldSet(single((fields - wanted(config, schema)).tree, node))
@@ -162,8 +166,8 @@ class _Apply:
         after = self._with_annotation(self._tidied(self._after))
         changes = self._live is None or bool(self._changed) or after != self._before
         stamp = time.format(now) if changes else (self._last.time if self._last else None)
-        self.managers.take_away(self._changed, keep=self._owner)
-        self.managers.take_away(self._removed, keep=self._owner)
+        self.managers.disown(self._changed)
+        self.managers.disown(self._removed)
         self.managers.set(self._owner, Entry(self._wanted - _NEVER_OWNED, self._api_version, stamp))
         out = {**after, "metadata": dict(_metadata(after))}
         _write(out, self.managers)
@@ -219,8 +223,8 @@ def _track(
     comparison = Comparison(before, _stripped(new), schema.root)
     changed = FieldSet(comparison.changed).without(ignored)
     removed_fields = FieldSet(comparison.removed).without(ignored)
-    managers.take_away(changed)
-    managers.take_away(removed_fields)
+    managers.disown(changed)
+    managers.disown(removed_fields)
     mine = changed - _NEVER_OWNED
     if mine:
         previous = managers.entries.get(owner)
@@ -290,3 +294,145 @@ def _shown(owner: Owner) -> str:
     if owner.subresource:
         text += f" with subresource {quoted(owner.subresource)}"
     return f"{text} using {owner.api_version}" if owner.operation == "Update" else text
+
+
+_MAX_UPDATERS: Final = 10
+_OLD_UPDATES: Final = "ancient-changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What tells one entry from another."""
+
+    manager: str
+    operation: Literal["Apply", "Update"]
+    api_version: str
+    """Empty for an applier."""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What an owner owns."""
+
+    fields: FieldSet
+    api_version: str
+    time: str | None
+
+
+class Managers:
+    """All the owners of one object. Changed in place."""
+
+    def __init__(self, entries: dict[Owner, Entry] | None = None) -> None:
+        self.entries: dict[Owner, Entry] = entries if entries is not None else {}
+
+    @classmethod
+    def decode(cls, managed_fields: Any, *, is_stored: bool = False) -> Managers:
+        """Decode `metadata.managedFields`. Raises ValueError for an invalid entry.
+
+        Field sets that the server has stored (`is_stored`) are sorted, and are written again as they are.
+        """
+        managers = cls()
+        for each in managed_fields or ():
+            operation = each.get("operation")
+            if operation not in ("Apply", "Update"):
+                raise ValueError("operation must be `Apply` or `Update`")
+            if not each.get("apiVersion"):
+                raise ValueError("apiVersion must not be empty")
+            if each.get("fieldsType") != "FieldsV1":
+                raise ValueError(f'invalid fieldsType "{each.get("fieldsType", "")}"')
+            fields = each.get("fieldsV1")
+            version = each["apiVersion"]
+            owner = Owner(
+                each.get("manager", ""), operation, "" if operation == "Apply" else version, each.get("subresource", "")
+            )
+            fieldset = FieldSet.from_fields_v1(fields if is_object(fields) else {}, is_sorted=is_stored)
+            managers.entries[owner] = Entry(fieldset, version, each.get("time"))
+        return managers
+
+    @classmethod
+    def of_update(cls, old: JSONObject | None, new: JSONObject, subresource: str) -> Managers:
+        """What a plain write starts from: the entries in its body, or the stored ones where it has none that are good.
+
+        A body with an empty list, or one empty entry, asks for them to be forgotten. A subresource cannot set them.
+        """
+        stored = old["metadata"].get("managedFields") if old is not None else None
+        given = new["metadata"].get("managedFields")
+        if not subresource and (given == [] or given == [{}]):
+            return cls()
+        candidates = (stored,) if subresource else (given, stored)
+        for candidate in candidates:
+            try:
+                managers = cls.decode(candidate if is_array(candidate) else (), is_stored=candidate is stored)
+            except (ValueError, AttributeError):
+                continue
+            if managers.entries:
+                return managers
+        return cls()
+
+    def others(self, owner: Owner) -> Iterator[tuple[Owner, Entry]]:
+        """The entries of everybody else, which may be changed meanwhile."""
+        return ((other, entry) for other, entry in list(self.entries.items()) if other != owner)
+
+    def set(self, owner: Owner, entry: Entry) -> None:
+        """Give `owner` this entry; one without fields is none."""
+        if entry.fields:
+            self.entries[owner] = entry
+        else:
+            self.entries.pop(owner, None)
+
+    def disown(self, fields: FieldSet) -> None:
+        """Remove `fields` from every entry."""
+        if fields:
+            for owner, entry in list(self.entries.items()):
+                rest = entry.fields - fields
+                if rest != entry.fields:
+                    self.set(owner, replace(entry, fields=rest))
+
+    def cap(self) -> None:
+        """Put the oldest updates together, so that no more than ten stay apart."""
+        updaters = sorted(
+            (owner for owner in self.entries if owner.operation == "Update"),
+            key=lambda owner: (self.entries[owner].time or "", owner.manager, owner.api_version, owner.subresource),
+        )
+        surplus = len(updaters) - _MAX_UPDATERS
+        first_of_version: dict[str, Owner] = {}
+        for owner in updaters:
+            if surplus <= 0:
+                break
+            entry = self.entries[owner]
+            bucket = Owner(_OLD_UPDATES, "Update", entry.api_version)
+            first = first_of_version.setdefault(entry.api_version, owner)
+            if first is owner:
+                continue
+            if bucket not in self.entries:
+                self.entries[bucket] = self.entries.pop(first)
+            merged = entry.fields | self.entries[bucket].fields
+            del self.entries[owner]
+            self.entries[bucket] = Entry(merged, entry.api_version, entry.time)
+            surplus -= 1
+
+    def encode(self) -> JSONArray:
+        """As `metadata.managedFields` has it."""
+        ordered = sorted(
+            self.entries.items(),
+            key=lambda each: (
+                each[0].operation,
+                each[1].time or "",
+                each[0].manager,
+                each[1].api_version,
+                each[0].subresource,
+            ),
+        )
+        return [_encoded(owner, entry) for owner, entry in ordered]
+
+
+def _encoded(owner: Owner, entry: Entry) -> JSONObject:
+    out: JSONObject = {"manager": owner.manager, "operation": owner.operation, "apiVersion": entry.api_version}
+    if entry.time is not None:
+        out["time"] = entry.time
+    out["fieldsType"] = "FieldsV1"
+    out["fieldsV1"] = entry.fields.to_fields_v1()
+    if owner.subresource:
+        out["subresource"] = owner.subresource
+    return out

@@ -14,11 +14,11 @@ from functools import cached_property
 
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.schema.decode import Decoder, compile_decoder
-from kubewright_controlplane.schema.default import Defaulter, compile_defaulter
-from kubewright_controlplane.schema.meta import object_meta, type_meta
 from kubewright_controlplane.schema.node import Components, Node, from_structural, inline_structs
-from kubewright_controlplane.schema.validation import Validator, compile_validator
+from kubewright_controlplane.schema.structural.decode import Decoder, compile_decoder
+from kubewright_controlplane.schema.structural.default import Defaulter, compile_defaulter
+from kubewright_controlplane.schema.structural.meta import object_meta, type_meta
+from kubewright_controlplane.schema.structural.validation import Validator, compile_validator
 
 
 class Schema:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"

@@ -1,0 +1,105 @@
+"""Walking a document along its schema: places in it, what is wrong there, and the way down to the nodes that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.json import is_array, is_object
+from kubewright_controlplane.schema.node import Node
+
+Link: TypeAlias = str | int | tuple[str]
+Path: TypeAlias = "tuple[Path, Link] | None"
+
+
+def links(path: Path) -> list[Link]:
+    """The links from the outside in."""
+    found: list[Link] = []
+    while path is not None:
+        path, link = path
+        found.append(link)
+    found.reverse()
+    return found
+
+
+def dotted(path: Path) -> str:
+    """As OpenAPI validation writes it, map keys like fields: `spec.labels.app`, `spec.ports[0]`."""
+    text = ""
+    for link in links(path):
+        if isinstance(link, int):
+            text += f"[{link}]"
+        else:
+            text += f".{link if isinstance(link, str) else link[0]}"
+    return text.removeprefix(".")
+
+
+def bracketed(path: Path) -> str:
+    """As field.Path writes it, map keys in brackets: `spec.labels[app]`, `spec.ports[0]`."""
+    text = ""
+    for link in links(path):
+        text += f".{link}" if isinstance(link, str) else f"[{link if isinstance(link, int) else link[0]}]"
+    return text.removeprefix(".")
+
+
+Faults: TypeAlias = list[tuple[Path, FieldError]]
+"""Each fault with the place of the value that has it (for a missing field, that is the object it misses from)."""
+Check: TypeAlias = Callable[[Any, Path, Faults], None]
+
+NOWHERE: Final = "<nil>"
+"""What the API server calls a place that it does not name."""
+
+
+def add_invalid(faults: Faults, path: Path, value: object, text: str) -> None:
+    place = dotted(path)
+    faults.append((path, invalid(place or NOWHERE, value, f"{place} in body {text}")))
+
+
+def add_unplaced(faults: Faults, path: Path, text: str) -> None:
+    """A fault that the API server tells without saying where."""
+    faults.append((path, invalid(NOWHERE, "", text)))
+
+
+NodeCheck: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
+"""Adds the faults of a value that stands at a path."""
+
+
+def compile_descent(
+    node: Node, compiled: Callable[[Node], NodeCheck | None], own: NodeCheck | None = None
+) -> NodeCheck | None:
+    """What checks a value of `node` by `own`, and what is in it by what `compiled` makes of the nodes below.
+
+    None when there is nothing to check.
+    """
+    below = _compile_below(node, compiled)
+    if own is None or below is None:
+        return own or below
+
+    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
+        own(value, path, faults)
+        below(value, path, faults)
+
+    return check
+
+
+def _compile_below(node: Node, compiled: Callable[[Node], NodeCheck | None]) -> NodeCheck | None:
+    if node.builtin:
+        return None
+    children = {key: found for key, child in node.properties.items() if (found := compiled(child))}
+    values = compiled(node.values) if node.values is not None else None
+    items = compiled(node.items) if node.items is not None else None
+    if not children and values is None and items is None:
+        return None
+
+    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
+        if is_object(value):
+            for key, item in value.items():
+                if key in children:
+                    children[key](item, (path, key), faults)
+                elif values is not None:
+                    values(item, (path, (key,)), faults)
+        elif is_array(value) and items is not None:
+            for index, item in enumerate(value):
+                items(item, (path, index), faults)
+
+    return check
