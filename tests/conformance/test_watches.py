@@ -188,3 +188,26 @@ async def test_every_watch_sees_every_event_in_order(api: API, ns: str) -> None:
     versions = [[int(each["resourceVersion"]) for each in one] for one in seen]
     assert all(one == sorted(set(one)) for one in versions)
     assert all(one == versions[0] for one in versions)
+
+
+async def test_events_are_selected_by_the_field_names_of_their_version(api: API, ns: str) -> None:
+    namespace = ns.rpartition("/")[2]
+    about = {"kind": "Pod", "namespace": namespace, "name": "p"}
+    event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "Started", "type": "Normal"}
+    (await api.post(f"{ns}/events", event)).expect(201)
+    newer = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    old_names, new_names = ("involvedObject", "regarding"), ("regarding", "involvedObject")
+    for path, (prefix, other) in ((f"{ns}/events", old_names), (newer, new_names)):
+        for selector, names in (
+            ("reason%3DStarted", ["e"]),
+            ("reason%3DFailed", []),
+            (f"{prefix}.kind%3DPod,{prefix}.name%3Dp", ["e"]),
+            (f"{prefix}.kind%21%3DPod", []),
+        ):
+            found = (await api.get(f"{path}?fieldSelector={selector}")).expect(200).json["items"]
+            assert [each["metadata"]["name"] for each in found] == names, selector
+        answer = (await api.get(f"{path}?fieldSelector={other}.kind%3DPod")).expect(400)
+        assert answer.json["message"].endswith(f"field label not supported: {other}.kind")
+    for path, name in ((f"{ns}/events", "reportingComponent"), (newer, "reportingController")):
+        found = (await api.get(f"{path}?fieldSelector={name}%3D")).expect(200).json["items"]
+        assert [each["metadata"]["name"] for each in found] == ["e"]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import msgspec
 
 from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
+from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.registry.failures import too_large_resource_version
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import ListOptions, Selection
@@ -74,7 +75,7 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
     for requirement in selection.fields.requirements:
         if requirement.field not in _ALWAYS_SELECTABLE and requirement.field not in resource.selectable_fields:
             raise BadRequest(_not_selectable(resource, requirement.field))
-    labels, fields = selection.labels, selection.fields
+    labels, fields = selection.labels, _stored_names(resource, selection.fields)
     if selection.everything:
         return None
     if fields.empty:
@@ -85,6 +86,13 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
         return fields.matches(own) and labels.matches(entry.labels)
 
     return matches
+
+
+def _stored_names(resource: Resource, fields: FieldSelector) -> FieldSelector:
+    names = resource.strategy.stored_field_names
+    if not names:
+        return fields
+    return FieldSelector(tuple(replace(each, field=names.get(each.field, each.field)) for each in fields.requirements))
 
 
 def _not_selectable(resource: Resource, field: str) -> str:

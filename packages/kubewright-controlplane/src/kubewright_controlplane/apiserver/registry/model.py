@@ -164,6 +164,8 @@ class Strategy:
     """A delete that only marks the object records its grace period and raises the generation. Few kinds do not."""
     selectable_fields: tuple[str, ...] = ()
     """The kind's own field selectors; `fields` returns their values."""
+    stored_field_names: Mapping[str, str] = {}
+    """Names under which `fields` returns selectable fields that are called otherwise in this version."""
     resets_status_on_create: bool = True
     """Status in a create is dropped, if the kind has a status subresource."""
 

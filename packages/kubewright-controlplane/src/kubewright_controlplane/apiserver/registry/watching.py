@@ -57,18 +57,19 @@ class Watch:
         self._frames = frames
         self._matches = matcher(resource, options.selection)
         self._finished = False
-        self._timers: list[Timer] = []
+        self._expiry_timer: Timer | None = None
+        self._bookmark_timer: Timer | None = None
         self._bookmark_due = False
-        self._ahead = 0
+        self._future_revision = 0
         """A revision to come, from which the client wants to hear; 0: from now."""
-        self._shown = False
+        self._has_sent = False
         self._clock = clock
-        self._start: bytes = self._open(resource, options)
+        self._first_chunk: bytes = self._open(resource, options)
         if not self._finished:
             seconds = options.timeout_seconds or _SHORTEST_WATCH_SECONDS * (1 + random.random())
-            self._timers.append(clock.call_later(seconds, self._expire))
+            self._expiry_timer = clock.call_later(seconds, self._expire)
             if options.bookmarks:
-                self._timers.append(clock.call_later(BOOKMARK_SECONDS, self._call_for_bookmark))
+                self._bookmark_timer = clock.call_later(BOOKMARK_SECONDS, self._request_bookmark)
 
     def _open(self, resource: Resource, options: WatchOptions) -> bytes:
         """Take a place in the events, and give what comes before it: initial events, their bookmark, or an error."""
@@ -79,7 +80,7 @@ class Watch:
         prefix = prefix or (f"{selection.namespace}/" if selection.namespace else "")
         state_first = options.initial_events if options.initial_events is not None else asked == 0
         since = store.revision if state_first or asked > store.revision else asked
-        self._ahead = asked if asked > store.revision else 0
+        self._future_revision = asked if asked > store.revision else 0
         try:
             self._cursor = store.watch(resource.storage, since, prefix)
         except Gone as gone:
@@ -102,8 +103,8 @@ class Watch:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._start:
-            start, self._start = self._start, b""
+        if self._first_chunk:
+            start, self._first_chunk = self._first_chunk, b""
             return start
         while True:
             if chunk := self._next():
@@ -127,31 +128,31 @@ class Watch:
         except Gone as gone:
             self._finish()
             return self._frames.error(gone)
-        if self._ahead:
-            events = [event for event in events if event.revision > self._ahead]
-        chunk = b"".join([self._shown_event(event) for event in events])
-        if not chunk and self._bookmark_due and self._store.revision >= self._ahead:
+        if self._future_revision:
+            events = [event for event in events if event.revision > self._future_revision]
+        chunk = b"".join([self._event_frame(event) for event in events])
+        if not chunk and self._bookmark_due and self._store.revision >= self._future_revision:
             chunk = self._frames.bookmark(self._store.revision, initial_events_end=False)
         self._bookmark_due = False if chunk else self._bookmark_due
         return chunk
 
-    def _shown_event(self, event: Event) -> bytes:
+    def _event_frame(self, event: Event) -> bytes:
         matches = self._matches
         if matches is None:
-            return self._shared(event, event.type, event.entry)
+            return self._shared_frame(event, event.type, event.entry)
         now = event.type != "DELETED" and matches(event.entry)
         before = event.previous is not None and matches(event.previous)
         if now:
-            return self._shared(event, "MODIFIED" if before else "ADDED", event.entry)
+            return self._shared_frame(event, "MODIFIED" if before else "ADDED", event.entry)
         if not before:
             return b""
         if event.type == "DELETED" or event.previous is None:
-            return self._shared(event, "DELETED", event.entry)
-        return self._shared(event, "DELETED", event.previous)
+            return self._shared_frame(event, "DELETED", event.entry)
+        return self._shared_frame(event, "DELETED", event.previous)
 
-    def _shared(self, event: Event, type: str, entry: Entry) -> bytes:
+    def _shared_frame(self, event: Event, type: str, entry: Entry) -> bytes:
         """The frame of an event, made by whichever watch comes to it first."""
-        if not self._shown:
+        if not self._has_sent:
             return self._frame(type, _data(event, entry))
         key = (self._frames.key, type)
         frame = event.frames.get(key)
@@ -160,24 +161,25 @@ class Watch:
         return frame
 
     def _frame(self, type: str, data: bytes) -> bytes:
-        if self._shown:
+        if self._has_sent:
             return self._frames.event(type, data)
-        self._shown = True
+        self._has_sent = True
         return self._frames.first(type, data)
 
     def _expire(self) -> None:
         self._finish()
         self._cursor.wake()
 
-    def _call_for_bookmark(self) -> None:
+    def _request_bookmark(self) -> None:
         self._bookmark_due = True
-        self._timers[1] = self._clock.call_later(BOOKMARK_SECONDS, self._call_for_bookmark)
+        self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._request_bookmark)
         self._cursor.wake()
 
     def _finish(self) -> None:
         self._finished = True
-        for timer in self._timers:
-            timer.cancel()
+        for timer in (self._expiry_timer, self._bookmark_timer):
+            if timer is not None:
+                timer.cancel()
 
 
 def _data(event: Event, entry: Entry) -> bytes:

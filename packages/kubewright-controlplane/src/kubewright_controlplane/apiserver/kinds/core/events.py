@@ -104,6 +104,12 @@ class EventStrategy(UpsertStrategy):
 class NewerEventStrategy(UpsertStrategy):
     """`events.k8s.io/v1`."""
 
+    stored_field_names: Mapping[str, str] = {
+        "reportingController": "reportingComponent",
+        **{f"regarding.{field}": f"involvedObject.{field}" for field in _OBJECT_FIELDS},
+    }
+    selectable_fields = (*stored_field_names, "reason", "type")
+
     def __init__(self) -> None:
         self._core = EventStrategy()
 
