@@ -1,6 +1,9 @@
-"""The text formats that a custom kind's schema may ask for, and what has them.
+"""The text formats of custom kinds' schemas, and regular expressions.
 
-A format that is not here is not checked, as in the API server. Follows kube-openapi's strfmt.
+A format that is not listed here is not checked, as in the API server. Follows kube-openapi's strfmt.
+
+Patterns have the syntax and meaning of RE2, as in Kubernetes. RE2 matches in time linear in the text, so a
+pattern in a CRD cannot block the process. Its syntax is nearly that of Go; Python's own differs more and is not used.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def _hostname(text: str) -> bool:
 
 
 def _ipv4(text: str) -> bool:
-    """Leading zeroes are tolerated, as Kubernetes' own parser does."""
+    """Leading zeroes are accepted, as in Kubernetes' own parser."""
     parts = text.split(".")
     return len(parts) == 4 and all(re.fullmatch(r"\d+", part, re.ASCII) and int(part) <= 255 for part in parts)
 
@@ -64,7 +67,7 @@ def _cidr(text: str) -> bool:
 
 
 def _uri(text: str) -> bool:
-    """Absolute, or an absolute path: what Go's url.ParseRequestURI takes."""
+    """Return whether Go's url.ParseRequestURI accepts the text: an absolute URL or an absolute path."""
     if not text or any(each <= " " or each == "\x7f" for each in text) or re.search(r"%(?![0-9A-Fa-f]{2})", text):
         return False
     return text.startswith("/") or text == "*" or bool(_accepted_by(urlsplit)(text) and urlsplit(text).scheme)
@@ -167,7 +170,7 @@ _CHECKS: Final[dict[str, FormatCheck]] = {
 
 
 def check_for(format: str) -> FormatCheck | None:
-    """What tells whether text has `format`; None for a format that is not checked. Dashes in its name do not matter."""
+    """Return the check of a format; None for a format that is not checked. Dashes in its name are ignored."""
     return _CHECKS.get(format.replace("-", ""))
 
 
@@ -182,21 +185,20 @@ _IN_GO: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "trailing \\": "trailing backslash at end of expression",
 }
-"""Faults of a pattern that RE2 and Go's regexp/syntax have different words for."""
+"""Messages of RE2 that Go's regexp/syntax words differently."""
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Callable[[str], Any]:
-    """A function that is true for text in which `pattern` is found somewhere.
+    """Return a function that is true for text in which `pattern` matches somewhere.
 
-    Raises ValueError with RE2's reason for a pattern that is none, ConfigError where RE2 is not installed.
+    Raises ValueError with RE2's reason for an invalid pattern, ConfigError if RE2 is not installed.
     """
     try:
         re2: Any = import_module("re2")
     except ImportError:
         raise ConfigError(
-            f"the pattern {pattern!r} needs RE2, which is not installed; "
-            "install it with: pip install 'kubewright[server]'"
+            f"the pattern {pattern!r} needs RE2, which is not installed; install it with: pip install google-re2"
         ) from None
     options = re2.Options()
     options.log_errors = False

@@ -1,4 +1,4 @@
-"""Walking a document along its schema: places in it, what is wrong there, and the way down to the nodes that matter."""
+"""Walking a document along its schema: paths, faults, and the way down to the nodes that need a check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Path: TypeAlias = "tuple[Path, Link] | None"
 
 
 def links(path: Path) -> list[Link]:
-    """The links from the outside in."""
+    """Return the links from the outside in."""
     found: list[Link] = []
     while path is not None:
         path, link = path
@@ -24,7 +24,7 @@ def links(path: Path) -> list[Link]:
 
 
 def dotted(path: Path) -> str:
-    """As OpenAPI validation writes it, map keys like fields: `spec.labels.app`, `spec.ports[0]`."""
+    """Return a path as OpenAPI validation writes it, with map keys like fields: `spec.labels.app`, `spec.ports[0]`."""
     text = ""
     for link in links(path):
         if isinstance(link, int):
@@ -35,7 +35,7 @@ def dotted(path: Path) -> str:
 
 
 def bracketed(path: Path) -> str:
-    """As field.Path writes it, map keys in brackets: `spec.labels[app]`, `spec.ports[0]`."""
+    """Return a path as field.Path writes it, with map keys in brackets: `spec.labels[app]`, `spec.ports[0]`."""
     text = ""
     for link in links(path):
         text += f".{link}" if isinstance(link, str) else f"[{link if isinstance(link, int) else link[0]}]"
@@ -43,11 +43,11 @@ def bracketed(path: Path) -> str:
 
 
 Faults: TypeAlias = list[tuple[Path, FieldError]]
-"""Each fault with the place of the value that has it (for a missing field, that is the object it misses from)."""
+"""Faults, each with the path of the value that has it. For a missing field, that is the path of its object."""
 Check: TypeAlias = Callable[[Any, Path, Faults], None]
 
 NOWHERE: Final = "<nil>"
-"""What the API server calls a place that it does not name."""
+"""How the API server writes an unknown path."""
 
 
 def add_invalid(faults: Faults, path: Path, value: object, text: str) -> None:
@@ -56,20 +56,20 @@ def add_invalid(faults: Faults, path: Path, value: object, text: str) -> None:
 
 
 def add_unplaced(faults: Faults, path: Path, text: str) -> None:
-    """A fault that the API server tells without saying where."""
+    """Add a fault that the API server reports without a path."""
     faults.append((path, invalid(NOWHERE, "", text)))
 
 
 NodeCheck: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
-"""Adds the faults of a value that stands at a path."""
+"""Adds the faults of a value at a path."""
 
 
 def compile_descent(
     node: Node, compiled: Callable[[Node], NodeCheck | None], own: NodeCheck | None = None
 ) -> NodeCheck | None:
-    """What checks a value of `node` by `own`, and what is in it by what `compiled` makes of the nodes below.
+    """Compile a check that applies `own` to a value of `node`, and `compiled(child)` to the values below it.
 
-    None when there is nothing to check.
+    Returns None if there is nothing to check.
     """
     below = _compile_below(node, compiled)
     if own is None or below is None:

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing new where there is no namespace, or where one is ending; some never end."""
+"""NamespaceLifecycle: rejects creates in missing and terminating namespaces, and deletes of system namespaces."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _TOLERATED_SECONDS: Final = 300
 
 
 class Priority(Plugin):
-    """Gives a Pod the number that its PriorityClass stands for."""
+    """Sets a Pod's priority to the value of its PriorityClass."""
 
     name = "Priority"
 
@@ -53,7 +53,7 @@ class Priority(Plugin):
         spec["priority"], spec["preemptionPolicy"] = value, policy
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse a second PriorityClass that is everybody's."""
+        """Reject a second PriorityClass with globalDefault."""
         if not concerns(attributes, _PRIORITY_CLASSES, "CREATE", "UPDATE"):
             return
         assert attributes.object is not None
@@ -95,7 +95,7 @@ class Priority(Plugin):
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Lets a Pod stay for five minutes on a node that is lost, unless it says otherwise."""
+    """Adds tolerations that keep a Pod for five minutes on a node that is not ready or unreachable."""
 
     name = "DefaultTolerationSeconds"
 
@@ -115,7 +115,7 @@ class DefaultTolerationSeconds(Plugin):
 
 
 class RuntimeClass(Plugin):
-    """Gives a Pod the overhead and the placing of its RuntimeClass."""
+    """Sets a Pod's overhead and scheduling constraints to those of its RuntimeClass."""
 
     name = "RuntimeClass"
 

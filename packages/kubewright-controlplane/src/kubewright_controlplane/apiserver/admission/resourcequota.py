@@ -1,8 +1,9 @@
-"""ResourceQuota: what a namespace may hold in all, counted afresh when something new is to come.
+"""ResourceQuota: limits the total of what a namespace holds.
 
-Usage is computed from what is stored, so that it cannot drift; `status.used` follows each change. Counts of objects,
-what Pods request and limit, and what claims request are known; a quota may have the scopes BestEffort, NotBestEffort,
-Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
+Usage is counted from the stored objects at each create, so it cannot drift. `status.used` follows each change.
+Supported are object counts, the requests and limits of Pods, and the requests of claims; and the scopes BestEffort,
+NotBestEffort, Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and apiserver's
+plugin/resourcequota.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class ResourceQuota(Plugin):
         return used
 
     def _resources_of(self, hard: Iterable[str]) -> set[str]:
-        """The resources that have to be looked at for these limits."""
+        """Return the resources whose objects count for these limits."""
         found: set[str] = set()
         for name in hard:
             counted = name.removeprefix("count/").partition(".")
@@ -103,7 +104,7 @@ class ResourceQuota(Plugin):
         return list(registry.read_all(namespace)) if registry.entries(namespace) else []
 
     def _follow(self, event: Event) -> None:
-        """Bring `status.used` up to date after a change."""
+        """Update `status.used` after a change."""
         if self._resources.find("", "v1", "resourcequotas") is None:
             return
         registry = self._resources.registry("resourcequotas")
@@ -117,7 +118,7 @@ class ResourceQuota(Plugin):
 
 
 def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
-    """What one object takes of what a quota limits."""
+    """Return the usage of one object for a quota."""
     usage: Usage = {f"count/{qualified}": _ONE, qualified: _ONE}
     if qualified == "pods":
         done = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")

@@ -23,7 +23,7 @@ _IS_DEFAULT: Final = (
 
 
 class DefaultStorageClass(Plugin):
-    """Gives a claim that names no class the default one: the newest of those that are marked as such."""
+    """Sets the storage class of a claim without one to the newest class that is marked as default."""
 
     name = "DefaultStorageClass"
 
@@ -44,7 +44,7 @@ class DefaultStorageClass(Plugin):
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """Lets a claim grow only where its class says that it can."""
+    """Rejects the growth of a claim unless its class allows volume expansion."""
 
     name = "PersistentVolumeClaimResize"
 

@@ -1,8 +1,8 @@
-"""Follows CustomResourceDefinitions as they are committed: settles their names, serves their kinds, ends them.
+"""Observes CustomResourceDefinitions: accepts their names, serves their kinds, and deletes their objects.
 
-What kube-apiserver does in controllers of its own happens here right after the commit: by the time a client can ask,
-a definition without conflicts is established and its kind is served.
-Follows k8s.io/apiextensions-apiserver pkg/controller/{status,establish,finalizer}.
+kube-apiserver does this in separate controllers. Here it happens right after the commit: before a client can send its
+next request, a definition without conflicts is established and its kind is served. Follows
+k8s.io/apiextensions-apiserver pkg/controller/{status,establish,finalizer}.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RESOURCE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Definitions:
-    """The definitions of a server, and what is served of them: those that it already holds, and those to come."""
+    """The definitions of a server, and the resources that it serves for them."""
 
     def __init__(self, resources: ResourceSet, clock: Clock) -> None:
         self._resources = resources
@@ -60,7 +60,7 @@ class Definitions:
             self._serve(crd)
 
     def _settle(self, crd: JSONObject) -> bool:
-        """Write the status that the names lead to; False when it is there already."""
+        """Write the status that follows from the names. Returns False if it is unchanged."""
         name, group = crd["metadata"]["name"], crd["spec"]["group"]
         if crd["spec"]["names"] == (crd.get("status") or {}).get("acceptedNames") and is_established(crd):
             return False
@@ -78,7 +78,7 @@ class Definitions:
         return True
 
     def _settle_group(self, group: str) -> None:
-        """Names have become free: whoever waits for them may have them now."""
+        """Names are free again: accept them for the definitions that wait for them."""
         for crd in list(self._known.values()):
             if crd["spec"]["group"] == group and not crd["metadata"].get("deletionTimestamp"):
                 self._settle(crd)
@@ -99,7 +99,7 @@ class Definitions:
             self._resources.remove(*place)
 
     def _end(self, crd: JSONObject) -> None:
-        """Delete the objects of a definition that is to go; let it go when the last of them has gone."""
+        """Delete the objects of a definition that is being deleted, then remove its finalizer."""
         name = crd["metadata"]["name"]
         if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
@@ -131,13 +131,13 @@ class Definitions:
             self._finish(name)
 
     def _finish(self, name: str) -> None:
-        """Take the finalizer away, unless objects are left."""
+        """Remove the finalizer, unless objects are left."""
         if name not in self._known or self._resources.store.count(name):
             return
         registry = self._resources.registry(_RESOURCE)
         if not registry.has(name):
             return
-        target = registry.open(name, subresource="status")  # validation of the spec could reject the write
+        target = registry.open(name, subresource="status")  # an update of the whole object could fail validation
         crd = target.draft()
         finalizers: list[str] = crd["metadata"].get("finalizers") or []
         if CLEANUP_FINALIZER not in finalizers:

@@ -1,4 +1,4 @@
-"""The names of custom resources: a definition gets those that no other one in its group has.
+"""The names of custom resources: a definition gets the names that no other definition in its group has.
 
 Follows k8s.io/apiextensions-apiserver pkg/controller/status.
 """
@@ -18,7 +18,7 @@ _KINDS: Final = (("kind", "Kind"), ("listKind", "ListKind"))
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Names that other definitions of a group have."""
+    """The names of the other definitions in a group."""
 
     resources: frozenset[str]
     kinds: frozenset[str]
@@ -34,7 +34,7 @@ class Taken:
 
 
 def settle_names(crd: JSONObject, taken: Taken, now: str) -> None:
-    """Write the names that the definition gets, and the conditions that follow, into its status."""
+    """Write the accepted names, and the conditions that follow from them, into a definition's status."""
     wanted: JSONObject = crd["spec"]["names"]
     status: JSONObject = crd.setdefault("status", {})
     had: JSONObject = status.get("acceptedNames") or {}

@@ -1,7 +1,7 @@
-"""ClusterRoles that gather the rules of others: done here, as each ClusterRole is committed.
+"""Aggregated ClusterRoles: their rules are updated whenever a ClusterRole is committed.
 
-On a real cluster the controller manager does it (`clusterrole-aggregation-controller`); a server without controllers
-would have `admin`, `edit` and `view` that allow nothing.
+On a real cluster the controller manager does this (`clusterrole-aggregation-controller`). Here `admin`, `edit` and
+`view` have their rules even if no controllers run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Aggregation:
 
     def _gather(self, name: str) -> None:
         registry = self._resources.find("rbac.authorization.k8s.io", "v1", "clusterroles")
-        if registry is None:  # roles kept from an earlier run come before the kind is served, and are complete
+        if registry is None:  # roles from an earlier run are loaded before the kind is served, and are already complete
             return
         if not registry.has(name):
             return
@@ -52,7 +52,9 @@ class Aggregation:
             registry.replace(target, {**target.draft(), "rules": rules})
 
     def _rules(self, name: str) -> list[JSONObject]:
-        """The rules of all that the role's selectors choose, by name, each once."""
+        """Return the rules of all roles that the role's selectors match, in the order of their names, without
+        repetition.
+        """
         found: list[JSONObject] = []
         entries = self._resources.registry(_RESOURCE).entries()
         for selector in self._selectors[name]:

@@ -1,4 +1,4 @@
-"""RBAC that follows what is stored: roles, bindings, and the roles that gather the rules of others."""
+"""RBAC that observes the stored roles and bindings, including aggregated roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = {
 
 
 def build_authorizer(resources: ResourceSet) -> RBAC:
-    """An authorizer that follows the roles and bindings of a server."""
+    """Build an authorizer that observes the roles and bindings of a server."""
     rbac = RBAC()
     for kind, plural in _KINDS.items():
 

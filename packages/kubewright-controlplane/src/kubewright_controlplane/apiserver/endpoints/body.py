@@ -1,4 +1,4 @@
-"""Request bodies: JSON, YAML and protobuf into documents, and what a strict decoder would object to in them.
+"""Request bodies: decoding JSON, YAML and protobuf, and the faults that strict decoding reports.
 
 Follows apiserver's runtime/serializer/json and strict decoding (KEP-2885).
 """
@@ -25,12 +25,12 @@ _UNKNOWN_FORMAT = (
 
 
 def content_type(header: str) -> str:
-    """The media type of a body, without parameters; JSON when nothing is said."""
+    """Return the media type of a body, without parameters; JSON if there is no header."""
     return header.partition(";")[0].strip().lower() or JSON
 
 
 def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
-    """The document in a body. Raises BadRequest when it is none, UnsupportedMediaType for an unknown content type."""
+    """Decode a body. Raises BadRequest if it is malformed, UnsupportedMediaType for an unknown content type."""
     kind = content_type(header)
     try:
         if kind == JSON:
@@ -48,20 +48,20 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
 
 
 def _load_yaml(body: bytes) -> JSONObject:
-    from kubewright.machinery import yaml  # loaded by the first body that is YAML
+    from kubewright.machinery import yaml  # imported for the first YAML body
 
     return yaml.load(body)
 
 
 def _load_json(body: bytes) -> JSONObject:
-    """A JSON object. `null` is one without fields, as it is to Go."""
+    """Decode a JSON object. `null` is an object without fields, as in Go."""
     if not body:
         raise DecodeError("unexpected end of JSON input (<empty>)")
     return {} if body.strip() == b"null" else decode_json(body)
 
 
 def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
-    """The configuration in an apply patch: YAML, and so also JSON. Raises BadRequest."""
+    """Decode the configuration of an apply patch: YAML, of which JSON is a subset. Raises BadRequest."""
     try:
         config = decode_json(body) if body[:1] == b"{" else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -74,7 +74,7 @@ def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
 
 
 def check_patched(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
-    """Refuse a patch that made another kind of a document. Raises Nonconforming or Invalid."""
+    """Reject a patch that changed the kind of a document. Raises Nonconforming or Invalid."""
     if not custom:
         check_kind(obj, expected, custom=False)
         return
@@ -89,7 +89,7 @@ def check_patched(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) 
 
 
 def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
-    """Refuse a document of another kind or version; a built-in one may leave them out. Raises BadRequest or Invalid."""
+    """Reject a document of another kind or version. Built-in kinds may omit both. Raises BadRequest or Invalid."""
     kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if kind == expected.kind and api_version == expected.api_version:
         return
@@ -139,7 +139,7 @@ def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with all of its pairs."""
+    """A JSON object as a list of its pairs, including duplicates."""
 
 
 def _find_duplicates(body: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything that is not a resource: discovery, OpenAPI, version, health, metrics, keys."""
+"""Paths that are not resources: discovery, OpenAPI, version, health, metrics, keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LISTED = (
 
 
 class PathEndpoints:
-    """Serves the paths that are no resources. `key_set` gives the keys of service account tokens."""
+    """Serves the paths that are not resources. `key_set` returns the public keys of service account tokens."""
 
     def __init__(
         self, resources: ResourceSet, metrics: Metrics, issuer: str, key_set: Callable[[], JSONObject]
@@ -90,7 +90,7 @@ class PathEndpoints:
 
 
 def _health(name: str, check: str, query: Query) -> Response:
-    """A server that can answer is well: what it needs to be is done before it listens."""
+    """A server that answers is healthy: it listens only when it is ready."""
     if check:
         return answers.text(200, "ok") if check in _CHECKS else answers.page_not_found()
     if not query.flag("verbose"):

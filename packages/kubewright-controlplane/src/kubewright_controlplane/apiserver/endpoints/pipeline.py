@@ -1,4 +1,4 @@
-"""The way of a request up to its verb, and of its answer back: who, may they, what, and what went wrong.
+"""The way of a request to its verb and back: authentication, authorization, routing, and errors as answers.
 
 Follows apiserver's pkg/server/config.go (DefaultBuildHandlerChain).
 """
@@ -22,16 +22,17 @@ from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoi
 from kubewright_controlplane.apiserver.user import UserInfo
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes of a request's body: as a real API server takes."""
+"""Limit of a request's body in bytes, as in a real API server."""
 
 _ENTRIES = frozenset({"attach", "exec", "portforward"})
-"""What takes the right to create too, where a WebSocket's handshake can't but be a GET (KEP-4006, since 1.35)."""
+"""Subresources that also require `create`, since the handshake of a WebSocket is always a GET (KEP-4006, since 1.35).
+"""
 
 _log = get_logger(__name__)
 
 
 class Authentication(Protocol):
-    """What the pipeline asks of authentication."""
+    """What the pipeline needs of authentication."""
 
     def authenticate(self, request: Request) -> UserInfo: ...
 
@@ -39,7 +40,7 @@ class Authentication(Protocol):
 
 
 class Pipeline:
-    """Takes every request of the server. Its `handle` never raises: a failure is an answer."""
+    """Handles every request of the server. `handle` never raises: an error becomes an answer."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Pipeline:
             response = await self._answer(request, info)
         except APIError as error:
             response = answers.failure(error)
-        except Exception:  # noqa: BLE001 -- a defect in one request must not end the others
+        except Exception:  # noqa: BLE001 -- a defect in one request must not affect others
             _log.exception("Request failed", method=request.method, target=request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
             response = answers.failure(InternalError(text))
@@ -90,7 +91,7 @@ class Pipeline:
 
 
 def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
-    """What a request wants to do."""
+    """Return the authorization request for a request."""
     if not info.resource:
         return AccessAttributes(user, info.verb, path=info.path)
     name = info.name or (_selected_name(info) if info.verb in ("list", "watch") else "")

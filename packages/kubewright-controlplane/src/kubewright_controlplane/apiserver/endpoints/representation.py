@@ -1,7 +1,7 @@
-"""How objects are shown: as they are, as metadata only, or as rows of a Table; in JSON, YAML or protobuf.
+"""The form of objects in answers: whole, metadata only, or rows of a Table; in JSON, YAML or protobuf.
 
-Stored bytes are JSON, so showing an object as it is costs nothing, and showing a list costs a join. Every method
-takes objects as JSON in their resource's own version.
+Stored bytes are JSON, so a whole object costs nothing and a list costs a join. Every method takes objects as JSON in
+their resource's own version.
 
 Follows apiserver's pkg/endpoints/handlers/response.go.
 """
@@ -25,26 +25,26 @@ _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class Form(Protocol):
-    """One way to show objects, in JSON."""
+    """One form of objects, in JSON."""
 
     key: Hashable
-    """Equal for forms that show the same."""
+    """Equal for forms with the same output."""
 
     def one(self, data: bytes) -> bytes: ...
 
     def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes: ...
 
     def watched(self, data: bytes, *, first: bool) -> bytes:
-        """The object of a watch event; `first` of its watch, or a later one."""
+        """Return the object of a watch event; `first` is true for the first event of its watch."""
         ...
 
     def bookmark(self, metadata: JSONObject) -> bytes:
-        """The object of a BOOKMARK event."""
+        """Return the object of a BOOKMARK event."""
         ...
 
 
 class WholeForm:
-    """Objects as they are. Items of a built-in list leave out kind and apiVersion, which the list's tell."""
+    """Whole objects. Items of a built-in list omit kind and apiVersion, which follow from those of the list."""
 
     key: Hashable = "whole"
 
@@ -96,7 +96,7 @@ class MetadataForm:
 
 
 class Representation:
-    """A form in an encoding: what a response's body is made with."""
+    """A form in an encoding: encodes the bodies of responses."""
 
     def __init__(self, resource: Resource, form: Form, encoding: str) -> None:
         self.content_type = encoding
@@ -109,7 +109,7 @@ class Representation:
         return self._encode(self._form.one(data))
 
     def page(self, page: Page) -> bytes:
-        """A list."""
+        """Encode a list."""
         metadata: JSONObject = {"resourceVersion": str(page.revision)}
         if page.continue_token:
             metadata["continue"] = page.continue_token
@@ -122,7 +122,7 @@ class Representation:
             return [entry.data for entry in page.entries]
         return [served(self._resource, entry) for entry in page.entries]
 
-    # The frames of a watch: what `registry.watching` asks for.
+    # The frames of a watch, for `registry.watching`
 
     @property
     def key(self) -> Hashable:
@@ -163,7 +163,7 @@ def _as_is(data: bytes) -> bytes:
 
 
 def _to_yaml(data: bytes) -> bytes:
-    from kubewright.machinery import yaml  # loaded by the first answer that is YAML
+    from kubewright.machinery import yaml  # imported for the first YAML answer
 
     return yaml.dump(decode_json(data)).encode()
 

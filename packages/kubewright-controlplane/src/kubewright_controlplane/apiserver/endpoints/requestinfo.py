@@ -14,7 +14,7 @@ _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
-@dataclass(slots=True)  # not frozen: that would double the cost of making one
+@dataclass(slots=True)  # not frozen: creating a frozen one costs twice as much
 class RequestInfo:
     """A request's target. Without a `resource` it is a path, such as `/healthz` or a discovery document."""
 

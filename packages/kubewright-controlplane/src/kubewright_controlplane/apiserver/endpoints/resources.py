@@ -160,7 +160,7 @@ class _Request:
     async def subresource(self) -> Response:
         """Answer a request for a subresource of one object."""
         subresource = self._resource.subresources.get(self._info.subresource)
-        if subresource is None:  # a real server, too, says of a custom resource that the object is not there
+        if subresource is None:  # for a custom resource, a real API server reports that the object is missing
             raise not_found(self._resource, self._info.name) if self._resource.custom else not_served()
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
@@ -251,7 +251,7 @@ class _Request:
         return WriteCall(parameters.write_options(kind, self._query, self._request, self._user), self.warnings)
 
     def _representation(self, view: View | None = None) -> Representation:
-        """How to show what is asked for. A view of another kind is shown as it is: it has no Table."""
+        """Return how to encode the answer. A view of another kind is always shown whole; it has no Table."""
         foreign = view is not None and view.kind is not None
         accepted = negotiate(self._accept, tables=not foreign, metadata=not foreign)
         if accepted.encoding == PROTOBUF and self._resource.custom and not (accepted.kind or foreign):

@@ -1,4 +1,4 @@
-"""Strategies of admissionregistration.k8s.io: none of its kinds is acted on yet, so none is accepted."""
+"""Strategies of admissionregistration.k8s.io. The server does not act on these kinds yet, so it rejects them."""
 
 from __future__ import annotations
 

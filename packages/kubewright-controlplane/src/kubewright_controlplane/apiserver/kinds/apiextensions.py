@@ -1,4 +1,4 @@
-"""Strategies of apiextensions.k8s.io: CustomResourceDefinitions; what becomes of them is in `apiserver.apiextensions`.
+"""Strategies of apiextensions.k8s.io: CustomResourceDefinitions. `apiserver.apiextensions` serves their kinds.
 
 Follows k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition.
 """

@@ -1,4 +1,4 @@
-"""Strategies of apiregistration.k8s.io: aggregated API servers are not called, so no APIService is accepted."""
+"""Strategies of apiregistration.k8s.io. Aggregated API servers are not supported, so APIServices are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategies of authentication.k8s.io: questions about who somebody is, which are never stored.
+"""Strategies of authentication.k8s.io: reviews of who a user is. They are never stored.
 
 Follows k8s.io/kubernetes pkg/registry/authentication.
 """
@@ -32,7 +32,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenReview(Action):
-    """Whose token is this?"""
+    """TokenReview: which user a token belongs to."""
 
     authentication: Authentication
 
@@ -55,7 +55,7 @@ class TokenReview(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfReview(Action):
-    """Who am I?"""
+    """SelfSubjectReview: which user sends the request."""
 
     clock: Clock
 

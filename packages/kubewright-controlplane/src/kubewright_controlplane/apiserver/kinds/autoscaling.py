@@ -1,7 +1,7 @@
-"""Strategies of autoscaling: HorizontalPodAutoscalers, stored as v2 and served as v1 too.
+"""Strategies of autoscaling: HorizontalPodAutoscalers, stored as v2 and also served as v1.
 
-What of v2 the older form has no field for, it keeps in annotations, and takes back from there.
-Follows k8s.io/kubernetes pkg/registry/autoscaling and pkg/apis/autoscaling (v1/conversion.go, validation).
+The parts of v2 that v1 has no fields for are kept in annotations of the v1 form. Follows k8s.io/kubernetes
+pkg/registry/autoscaling and pkg/apis/autoscaling (v1/conversion.go, validation).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IN_STATUS: Final = (("currentMetrics", "current-metrics"), ("conditions", "cond
 
 
 def to_v2(v1: JSONObject) -> JSONObject:
-    """An `autoscaling/v1` autoscaler as an `autoscaling/v2` one."""
+    """Convert an `autoscaling/v1` autoscaler to `autoscaling/v2`."""
     annotations = dict(v1["metadata"].get("annotations") or {})
     spec, status = dict(v1.get("spec") or {}), dict(v1.get("status") or {})
     for field in _IN_SPEC:
@@ -55,7 +55,7 @@ def to_v2(v1: JSONObject) -> JSONObject:
 
 
 def to_v1(v2: JSONObject) -> JSONObject:
-    """An `autoscaling/v2` autoscaler as an `autoscaling/v1` one."""
+    """Convert an `autoscaling/v2` autoscaler to `autoscaling/v1`."""
     annotations = dict(v2["metadata"].get("annotations") or {})
     spec, status = dict(v2.get("spec") or {}), dict(v2.get("status") or {})
     metrics: list[JSONObject] = spec.pop("metrics", None) or []
@@ -80,7 +80,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 
 class AutoscalerStrategy(PlainStrategy):
-    """Both versions: each field is looked at where the version has it."""
+    """Both versions. Each field is read where its version has it."""
 
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})

@@ -66,7 +66,7 @@ class JobStrategy(Strategy):
         return jobupdate.faults(obj, old)
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
-        """The one kind whose dependents outlive it unless the caller tells otherwise, as the first Jobs' did."""
+        """Jobs are the only kind that orphans its dependents by default, for compatibility with the first Jobs."""
         options = attributes.options or {}
         if options.get("propagationPolicy") or options.get("orphanDependents") is not None:
             return
@@ -130,14 +130,16 @@ def _default_job_spec(spec: JSONObject) -> None:
 
 
 def _label(job: JSONObject) -> None:
-    """A Job without labels has those of its Pods, and the very same: what its selector adds, it has too."""
+    """Copy the labels of the Pods to a Job without labels. They are the same dict, so that the selector's additions
+    show.
+    """
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = labels
 
 
 def _generate_selector(job: JSONObject) -> None:
-    """A selector, and labels of the Pods, that no other Job has: they carry its uid."""
+    """Set a selector and Pod labels that no other Job has, because they contain its uid."""
     metadata, spec = job["metadata"], job["spec"]
     labels: dict[str, str] = spec["template"]["metadata"].setdefault("labels", {})
     for prefix in ("", "batch.kubernetes.io/"):

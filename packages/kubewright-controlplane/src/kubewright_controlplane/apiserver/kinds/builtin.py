@@ -1,7 +1,7 @@
-"""The built-in kinds: facts from the catalog, behaviour from the module of their group.
+"""The built-in kinds: facts from the catalog, behavior from the module of their group.
 
-A group's module is named as its Go package is, where that says what it is about. Kinds of a group without a module
-are their schema and nothing more.
+A group's module is named after its Go package. Kinds of a group without a module have no behavior beyond their
+schema.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def install(server: ServerParts) -> None:
 
 
 class _SchemaLoader:
-    """Makes the schemas of built-in kinds, which share their components."""
+    """Builds the schemas of built-in kinds, which share their components."""
 
     def __init__(self) -> None:
         self._components: Components | None = None

@@ -1,4 +1,4 @@
-"""Strategies of resource.k8s.io: claims on devices, which nothing allocates here.
+"""Strategies of resource.k8s.io: device claims, which nothing allocates here.
 
 Follows k8s.io/kubernetes pkg/registry/resource and pkg/apis/resource/v1/defaults.go.
 """
@@ -33,7 +33,7 @@ class ResourceClaimTemplateStrategy(PlainStrategy):
 
 
 def _default_counts(claim: JSONObject) -> None:
-    """A request for an exact count that names none is for one device."""
+    """Set the default count of an exact request: one device."""
     for request in _requests(claim):
         if request.get("allocationMode") == "ExactCount":
             request.setdefault("count", 1)

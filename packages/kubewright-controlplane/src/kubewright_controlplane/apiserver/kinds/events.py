@@ -1,4 +1,4 @@
-"""Strategies of events.k8s.io, whose Events are those of the core group in another form."""
+"""Strategies of events.k8s.io, which serves the Events of the core group in another form."""
 
 from __future__ import annotations
 

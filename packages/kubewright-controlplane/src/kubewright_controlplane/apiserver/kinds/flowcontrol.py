@@ -1,4 +1,4 @@
-"""Strategies of flowcontrol.apiserver.k8s.io: kept and served, but nothing is queued by them.
+"""Strategies of flowcontrol.apiserver.k8s.io. The objects are stored and served, but requests are not queued.
 
 Follows k8s.io/kubernetes pkg/registry/flowcontrol.
 """

@@ -1,4 +1,4 @@
-"""What may change in a Job that exists: little, but while it is suspended where its Pods go and what they may use.
+"""Updates of Jobs: little may change, except for scheduling and resources while the Job is suspended.
 
 Follows k8s.io/kubernetes pkg/apis/batch/validation (ValidateJobSpecUpdate), KEP-2926 and KEP-5440.
 """
@@ -22,7 +22,7 @@ _PLACEMENT: Final = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def faults(job: JSONObject, old: JSONObject) -> list[FieldError]:
-    """Faults of the change from `old` to `job`."""
+    """Return the faults of the change from `old` to `job`."""
     now, before = job["spec"], old["spec"]
     found = _completions(now, before)
     found += checks.immutable("spec.selector", now.get("selector"), before.get("selector"))
@@ -42,7 +42,7 @@ def _completions(now: JSONObject, before: JSONObject) -> list[FieldError]:
 
 
 def _is_suspended(job: JSONObject) -> bool:
-    """Whether the Job's controller has seen to it that no Pod of the Job runs."""
+    """Return whether the Job's controller has confirmed that no Pod of the Job is running."""
     status = job.get("status") or {}
     seen = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
     return bool(job["spec"].get("suspend") and seen and not status.get("active"))

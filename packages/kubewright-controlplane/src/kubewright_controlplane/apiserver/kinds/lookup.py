@@ -1,4 +1,4 @@
-"""Reading other objects inside a write, and what several actions answer."""
+"""Reading other objects inside a write, and the answer of actions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def existing(resources: ResourceSet, qualified: str, name: str, namespace: str = "") -> JSONObject:
-    """An object that has to be there. Raises NotFound."""
+    """Return an object that must exist. Raises NotFound."""
     return resources.decode(resources.registry(qualified).entry(name, namespace).data)
 
 
 def success() -> JSONObject:
-    """The answer of an action that has nothing to show."""
+    """Return the answer of an action without a result."""
     return Status(code=201, status="Success").to_dict()

@@ -1,4 +1,6 @@
-"""Strategies of networking.k8s.io: Ingresses here, others beside. Follows k8s.io/kubernetes pkg/apis/networking."""
+"""Strategies of networking.k8s.io: Ingresses, and those of `networkpolicy`. Follows k8s.io/kubernetes
+pkg/apis/networking.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built-in kinds that are little more than their schema."""
+"""Built-in kinds with little behavior beyond their schema."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class PlainStrategy(Strategy):
 
 
 class UpsertStrategy(PlainStrategy):
-    """A kind without a generation that PUT creates."""
+    """A kind without a generation, which PUT may create."""
 
     allow_create_on_update = True

@@ -1,4 +1,4 @@
-"""Strategies of rbac.authorization.k8s.io: nobody gives away rights that they do not have.
+"""Strategies of rbac.authorization.k8s.io. Users cannot grant permissions that they do not have.
 
 Follows k8s.io/kubernetes pkg/registry/rbac, pkg/apis/rbac/validation.
 """
@@ -40,7 +40,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 
 class _Guarded(UpsertStrategy):
-    """A kind whose writes are checked against the rights of who writes."""
+    """A kind whose writes are checked against the permissions of the writer."""
 
     def __init__(self, rbac: RBAC, plural: str) -> None:
         self._rbac = rbac
@@ -59,7 +59,7 @@ class _Guarded(UpsertStrategy):
             self.check(obj, old, attributes)
 
     def check(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        """Raise Forbidden when the write gives rights that the user has not."""
+        """Raise Forbidden if the write grants permissions that the user lacks."""
         raise NotImplementedError
 
     def _may(self, attributes: Attributes, verb: str, resource: str, name: str) -> bool:
@@ -165,7 +165,7 @@ def _aggregates(role: JSONObject) -> bool:
 
 
 def _only_collected(obj: JSONObject, old: JSONObject) -> bool:
-    """Whether nothing differs but what the garbage collector changes."""
+    """Return whether only fields differ that the garbage collector changes."""
 
     def rest(each: JSONObject) -> JSONObject:
         return {**each, "metadata": {key: val for key, val in each["metadata"].items() if key not in _COLLECTED}}

@@ -1,4 +1,4 @@
-"""Kinds that are known and cannot be created here, since nothing would act on them."""
+"""Kinds that cannot be created here, because nothing would act on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RefusedStrategy(Strategy):
-    """Refuses to create objects of a kind: accepting one would promise what the server does not do."""
+    """Rejects creates of a kind, since accepting one would promise behavior that the server does not have."""
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         resource, name = attributes.resource, obj["metadata"]["name"]

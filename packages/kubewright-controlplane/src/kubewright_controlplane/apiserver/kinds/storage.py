@@ -30,7 +30,7 @@ class DeletedAsObject(PlainStrategy):
 
 
 class ConditionalStrategy(DeletedAsObject):
-    """A kind that a PUT without a resourceVersion does not overwrite."""
+    """A kind for which a PUT requires a resourceVersion."""
 
     allow_unconditional_update = False
 

@@ -1,4 +1,4 @@
-"""Subresources that a real API server has and this one has not: they are refused in so many words."""
+"""Subresources of a real API server that are not supported here. They are rejected with a message that says so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Connect
 
 @dataclass(frozen=True)
 class Unsupported(Connection):
-    """Anything asked of it is MethodNotAllowed."""
+    """Answers every request with MethodNotAllowed."""
 
     async def connect(self, request: Request, attributes: Attributes) -> Never:
         raise MethodNotAllowed(

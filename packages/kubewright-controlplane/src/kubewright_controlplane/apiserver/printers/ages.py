@@ -1,4 +1,4 @@
-"""Ages and durations as kubectl shows them: two units at most, fewer digits the longer ago.
+"""Ages and durations as kubectl shows them: at most two units, and less precise with growing age.
 
 Follows k8s.io/apimachinery/pkg/util/duration.
 """
@@ -13,7 +13,7 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 86400 * 365
 
 
 def age(timestamp: str | None, now: datetime) -> str:
-    """How long ago a time was; `<unknown>` without one."""
+    """Return the age of a time; `<unknown>` without one."""
     if not timestamp:
         return "<unknown>"
     return human_duration(int((now - time.parse(timestamp)).total_seconds()))

@@ -1,4 +1,4 @@
-"""Rows of the core group, and of Events in their newer form."""
+"""Rows of the core group, and of Events in `events.k8s.io`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of events.k8s.io: an Event is shown as the core one that it is."""
+"""Rows of events.k8s.io: an Event is shown in its core form."""
 
 from __future__ import annotations
 

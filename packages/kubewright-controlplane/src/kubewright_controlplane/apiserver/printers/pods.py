@@ -1,4 +1,4 @@
-"""The row of a Pod: its state in one word, told from its phase, its conditions and its containers."""
+"""The row of a Pod: its state in one word, from its phase, conditions and containers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pod(obj: JSONObject, now: datetime) -> list[object]:
 
 
 class _Summary:
-    """Ready containers, restarts, and the reason for the state that a Pod is in."""
+    """Ready containers, restarts, and the reason for the state of a Pod."""
 
     def __init__(self, obj: JSONObject) -> None:
         self.ready = 0
@@ -61,7 +61,7 @@ class _Summary:
         return str(self._restarts)
 
     def _look_at_init_containers(self, obj: JSONObject) -> bool:
-        """Say whether one of them has not done its part yet."""
+        """Return whether an init container has not finished yet."""
         sidecars = {
             text(each, "name") for each in items(obj, "spec", "initContainers") if each.get("restartPolicy") == "Always"
         }
@@ -80,7 +80,7 @@ class _Summary:
         return False
 
     def _forget_init_restarts(self, statuses: Sequence[JSONObject], sidecars: set[str]) -> None:
-        """Once a Pod is initialized, only the containers that go on running count."""
+        """Count only containers that keep running, once a Pod is initialized."""
         self._restarts, self._last_restart = 0, ""
         for status in statuses:
             if text(status, "name") in sidecars:

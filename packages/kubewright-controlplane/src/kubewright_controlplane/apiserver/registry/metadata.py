@@ -1,4 +1,4 @@
-"""Object metadata: what the server fills in, what may change, what is well formed.
+"""Object metadata: what the server sets, what may change, what is valid.
 
 Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's registry/rest.
 """
@@ -26,7 +26,9 @@ _EMPTY_IS_ABSENT = ("labels", "annotations", "ownerReferences", "finalizers", "m
 
 
 def metadata_of(obj: JSONObject) -> JSONObject:
-    """The object's metadata, put there when absent; its empty maps and lists go. Raises BadRequest if it is none."""
+    """Return the object's metadata, which is added if absent, without empty maps and lists. Raises BadRequest if it
+    is not an object.
+    """
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = obj["metadata"] = dict[str, object]()
@@ -39,7 +41,7 @@ def metadata_of(obj: JSONObject) -> JSONObject:
 
 
 def match_namespace(resource: Resource, metadata: JSONObject, namespace: str) -> None:
-    """Put the namespace of the request in the object; refuse an object that names another."""
+    """Set the namespace of the request in the object. Raises BadRequest if the object has another one."""
     given = metadata.get("namespace") or ""
     if not resource.namespaced:
         metadata.pop("namespace", None)
@@ -50,7 +52,7 @@ def match_namespace(resource: Resource, metadata: JSONObject, namespace: str) ->
 
 
 def match_name(metadata: JSONObject, name: str) -> None:
-    """Refuse an object that is named otherwise than the URL."""
+    """Raise BadRequest if the name of the object differs from that in the URL."""
     given = metadata.get("name") or ""
     if not given:
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -59,7 +61,7 @@ def match_name(metadata: JSONObject, name: str) -> None:
 
 
 def fill_for_create(metadata: JSONObject, now: datetime) -> None:
-    """What the server alone gives to a new object."""
+    """Set the metadata that only the server assigns to a new object."""
     if metadata.get("resourceVersion"):
         raise InternalError("resourceVersion should not be set on objects to be created", reason="")
     for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
@@ -75,7 +77,7 @@ def generate_name(metadata: JSONObject) -> None:
 
 
 def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
-    """What an update cannot change silently stays as it was."""
+    """Restore the metadata that an update cannot change."""
     metadata.pop("selfLink", None)
     for field in _SERVER_OWNED:
         if field in old:
@@ -85,14 +87,14 @@ def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
 
 
 def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
-    """Faults of a new object's metadata."""
+    """Return the faults of a new object's metadata."""
     faults = [*_name_faults(resource, metadata), *_label_faults(metadata), *_annotation_faults(metadata)]
     faults += _owner_faults(metadata)
     return faults + _finalizer_faults(resource, metadata)
 
 
 def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
-    """Faults of the change from `old`."""
+    """Return the faults of the change from `old`."""
     faults = [
         invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable")
         for field in ("name", "namespace", "uid")
@@ -185,5 +187,5 @@ def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldErr
 
 
 def _may_be_plain(resource: Resource, finalizer: str) -> bool:
-    """Kinds of Kubernetes proper insist on a finalizer with a domain, or one of their own."""
+    """Return whether a finalizer without a domain is allowed. Built-in kinds allow only a few standard ones."""
     return "/" in finalizer or finalizer in _PLAIN_FINALIZERS or resource.custom or resource.group == _EXTENSIONS

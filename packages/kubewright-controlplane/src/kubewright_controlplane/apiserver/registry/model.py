@@ -228,7 +228,7 @@ class Strategy:
         return names.dns1123_subdomain(name)
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
-        """Return the values of the kind's selectable fields. They are stored beside the object."""
+        """Return the values of the kind's selectable fields. They are stored with the object."""
         return _NO_SELECTABLE_VALUES
 
 

@@ -18,7 +18,7 @@ FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
 @dataclass(slots=True)
 class WriteOptions:
-    """Who writes, and how."""
+    """Options of a create, update, patch or apply, and the user."""
 
     user: UserInfo = LOOPBACK
     field_manager: str = "kube-apiserver"
@@ -43,7 +43,7 @@ class WriteCall:
 
 @dataclass(slots=True)
 class DeleteOptions:
-    """Who deletes, and how. An empty precondition is not checked."""
+    """Options of a delete, and the user. An empty precondition is not checked."""
 
     user: UserInfo = LOOPBACK
     dry_run: bool = False
@@ -66,7 +66,7 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether there is no selector besides the namespace."""
+        """Whether there is no selector other than the namespace."""
         return self.labels.empty and self.fields.empty
 
 

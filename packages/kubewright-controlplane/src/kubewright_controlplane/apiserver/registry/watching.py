@@ -1,10 +1,10 @@
-"""Watches: a resource's commits as a stream of frames, seen through a selection and in one representation.
+"""Watches: a resource's commits as a stream of frames, filtered by a selection, in one representation.
 
 Guarantees
-    After the frames of what is there at the start (when asked for), every later change of what is selected, in the
-    order of commits, none twice, none left out; or an ERROR frame with 410, and the end.
-    An object that leaves the selection is DELETED with the revision of the change; one that comes into it is ADDED.
-    A frame is made once for all watches that show the same thing.
+    After the frames of the initial state, if requested, every later change of a selected object is sent in the order
+    of commits, exactly once. Otherwise the watch ends with an ERROR frame with code 410.
+    An object that leaves the selection is DELETED with the revision of the change; one that enters it is ADDED.
+    A frame is encoded once for all watches with the same representation.
 
 Follows apiserver's storage/cacher and KEP-3157 (streaming lists), KEP-956 (bookmarks).
 """
@@ -30,17 +30,17 @@ _SHORTEST_WATCH_SECONDS = 1800.0
 
 
 class Frames(Protocol):
-    """How a watch shows its events. Frames with equal `key` of equal events are equal, and shared."""
+    """How a watch encodes its events. Encodings with an equal `key` produce equal frames, which watches share."""
 
     @property
     def key(self) -> Hashable: ...
 
     def event(self, type: str, data: bytes) -> bytes:
-        """One event: `data` is the object as it is stored."""
+        """Encode one event; `data` is the object as stored."""
         ...
 
     def first(self, type: str, data: bytes) -> bytes:
-        """The same, as the first event of a watch."""
+        """Encode the first event of a watch."""
         ...
 
     def bookmark(self, revision: int, *, initial_events_end: bool) -> bytes: ...
@@ -49,7 +49,7 @@ class Frames(Protocol):
 
 
 class Watch:
-    """One watch, as a response's body: an iterator of chunks, each of one or more whole frames. Close it when done."""
+    """One watch, as the body of a response: an iterator of chunks, each of one or more whole frames. Must be closed."""
 
     def __init__(self, store: Store, resource: Resource, options: WatchOptions, frames: Frames, clock: Clock) -> None:
         _check(options)
@@ -61,7 +61,7 @@ class Watch:
         self._bookmark_timer: Timer | None = None
         self._bookmark_due = False
         self._future_revision = 0
-        """A revision to come, from which the client wants to hear; 0: from now."""
+        """A future revision that the client wants to start at; 0: the watch starts now."""
         self._has_sent = False
         self._clock = clock
         self._first_chunk: bytes = self._open(resource, options)
@@ -72,7 +72,7 @@ class Watch:
                 self._bookmark_timer = clock.call_later(BOOKMARK_SECONDS, self._request_bookmark)
 
     def _open(self, resource: Resource, options: WatchOptions) -> bytes:
-        """Take a place in the events, and give what comes before it: initial events, their bookmark, or an error."""
+        """Open a cursor, and return what precedes its events: initial events with their bookmark, or an error."""
         selection, store = options.selection, self._store
         asked = parse_revision(options.resource_version)
         name = selection.fields.exact("metadata.name")
@@ -115,12 +115,12 @@ class Watch:
             await self._cursor.wait()
 
     async def aclose(self) -> None:
-        """Give up the watch. Harmless when it has ended."""
+        """End the watch. Harmless if it has ended."""
         self._finish()
         self._cursor.close()
 
     def _next(self) -> bytes:
-        """The frames of everything that has happened since the last time; empty when nothing has."""
+        """Return the frames of all events since the last call; empty if there are none."""
         if self._finished:
             return b""
         try:
@@ -151,7 +151,7 @@ class Watch:
         return self._shared_frame(event, "DELETED", event.previous)
 
     def _shared_frame(self, event: Event, type: str, entry: Entry) -> bytes:
-        """The frame of an event, made by whichever watch comes to it first."""
+        """Return the frame of an event, encoded by the first watch that needs it."""
         if not self._has_sent:
             return self._frame(type, _data(event, entry))
         key = (self._frames.key, type)
@@ -183,7 +183,9 @@ class Watch:
 
 
 def _data(event: Event, entry: Entry) -> bytes:
-    """The bytes to show: an object that left a selection is shown as it was, at the revision at which it left."""
+    """Return the object to send. If it left the selection, this is its last selected state at the revision of the
+    change.
+    """
     return entry.data if entry is event.entry else with_resource_version(entry.data, event.revision)
 
 

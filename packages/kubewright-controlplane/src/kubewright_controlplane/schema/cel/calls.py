@@ -1,4 +1,4 @@
-"""Calls of functions: the one overload bound where it is known, the candidates asked for each call where it is not."""
+"""Function calls: bound to one overload if the types are known, else dispatched on the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubewright_controlplane.schema.cel.values import no_overload
 
 
 def candidates(expression: Call, functions: Mapping[str, Sequence[Function]]) -> list[Function]:
-    """The overloads that the types of the arguments leave."""
+    """Return the overloads that match the types of the arguments."""
     given = [each.type for each in expression.arguments]
     return [
         each
@@ -30,7 +30,7 @@ def _may_be(function: Function, given: Sequence[Type]) -> bool:
 
 
 def call_of(candidates: list[Function], arguments: list[Code]) -> Code:
-    """The call of whichever candidate takes the values. What it costs beyond a step is spent."""
+    """Call the candidate that accepts the values, and spend what the call costs in addition to its step."""
     if len(candidates) != 1:
         return _dispatched(candidates, arguments)
     (function,) = candidates

@@ -1,4 +1,4 @@
-"""What macros do: loops over lists and maps, each turn of which is paid for.
+"""Macros: loops over lists and maps, in which each iteration has a cost.
 
 Follows https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros and cel-go's two-variable comprehensions.
 """
@@ -15,7 +15,7 @@ from kubewright_controlplane.schema.cel.values import NONE, EvaluationError, Opt
 
 
 def _pairs(values: Any, *, both: bool) -> Iterable[tuple[Any, Any]]:
-    """What a loop is over: keys and values, indices and items; one variable stands for a key, or an item."""
+    """Return the keys and values, or indices and items, of a loop. A single variable stands for a key or an item."""
     if is_object(values):
         return values.items() if both else ((key, None) for key in values)
     if is_array(values):
@@ -27,7 +27,7 @@ Turns: TypeAlias = Callable[[Frame], Iterator[None]]
 
 
 def turns_of(over: Code, places: list[int], cost: int) -> Turns:
-    """The turns of a loop: each puts the loop's variables into the frame, and takes its cost from the budget."""
+    """Iterate over a loop: set its variables in the frame, and spend the cost of each iteration."""
     first = places[0]
     second = places[1] if len(places) > 1 else 0
 
@@ -43,7 +43,7 @@ def turns_of(over: Code, places: list[int], cost: int) -> Turns:
 
 
 def every(turns: Turns, body: Code) -> Code:
-    """False as soon as one is; an error only when none is false."""
+    """Return false if one element is false. Raises an error of an element only if none is false."""
 
     def code(frame: Frame) -> bool:
         failed: EvaluationError | None = None
@@ -61,7 +61,7 @@ def every(turns: Turns, body: Code) -> Code:
 
 
 def some(turns: Turns, body: Code) -> Code:
-    """True as soon as one is; an error only when none is true."""
+    """Return true if one element is true. Raises an error of an element only if none is true."""
 
     def code(frame: Frame) -> bool:
         failed: EvaluationError | None = None
@@ -79,24 +79,26 @@ def some(turns: Turns, body: Code) -> Code:
 
 
 def only_one(turns: Turns, body: Code) -> Code:
-    """Whether exactly one is true."""
+    """Return whether exactly one element is true."""
     return lambda frame: sum(truth(body(frame)) for _ in turns(frame)) == 1
 
 
 def filtered(turns: Turns, place: int, body: Code) -> Code:
-    """The items for which `body` is true; `place` is where each stands in the frame."""
+    """Return the items for which `body` is true. `place` holds the indices of the loop's variables in the frame."""
     return lambda frame: [frame[place] for _ in turns(frame) if truth(body(frame))]
 
 
 def mapped(turns: Turns, body: Code, result: Code | None) -> Code:
-    """What `body` gives for each; where there is a `result`, what that gives for those for which `body` is true."""
+    """Return the value of `body` for each item, or the value of `result`, if there is one, for items where `body` is
+    true.
+    """
     if result is None:
         return lambda frame: [body(frame) for _ in turns(frame)]
     return lambda frame: [result(frame) for _ in turns(frame) if truth(body(frame))]
 
 
 def optional_mapped(over: Code, place: int, body: Code, *, flat: bool) -> Code:
-    """What `body` gives for an optional value, if there is one; `flat` when that is optional already."""
+    """Return the value of `body` for an optional value, if present. With `flat`, `body` itself returns an optional."""
 
     def code(frame: Frame) -> Any:
         value = over(frame)
@@ -111,7 +113,7 @@ def optional_mapped(over: Code, place: int, body: Code, *, flat: bool) -> Code:
 
 
 def ordered(turns: Turns, place: int, body: Code) -> Code:
-    """The items in the order of what `body` gives for each."""
+    """Return the items, sorted by the value of `body` for each."""
 
     def code(frame: Frame) -> list[Any]:
         pairs = [(frame[place], body(frame)) for _ in turns(frame)]
@@ -121,7 +123,7 @@ def ordered(turns: Turns, place: int, body: Code) -> Code:
 
 
 def transformed_map(turns: Turns, place: int, body: Code, result: Code | None) -> Code:
-    """As `mapped`, by the same keys."""
+    """Like `mapped`, but keeps the keys."""
 
     def code(frame: Frame) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
@@ -136,7 +138,7 @@ def transformed_map(turns: Turns, place: int, body: Code, result: Code | None) -
 
 
 def transformed_entries(turns: Turns, body: Code, result: Code | None) -> Code:
-    """As `mapped`, where each gives the entries to put into one map."""
+    """Like `mapped`, but each iteration returns entries to merge into one map."""
 
     def code(frame: Frame) -> dict[Any, Any]:
         out: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""Are the rules of a schema ones that a CustomResourceDefinition may have: complete, well typed, cheap enough.
+"""Validation of the rules in the schema of a CustomResourceDefinition: complete, well typed and cheap enough.
 
 Follows k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 """
@@ -21,7 +21,7 @@ _MOST_EXPENSIVE: Final = 4
 
 
 def keyword_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Faults in how the rules of one schema are written, whatever their expressions say."""
+    """Return the faults in how the rules of one schema are written, apart from their expressions."""
     faults: list[FieldError] = []
     rules: JSONArray = schema.get("x-kubernetes-validations") or []
     for index, rule in enumerate(rules):
@@ -71,13 +71,13 @@ def _leads_somewhere(schema: JSONObject, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a schema stands, as far as that matters to its rules."""
+    """The position of a schema, as far as it matters to its rules."""
 
     path: str
     times: int | None = 1
-    """How often its values can come in a document; None when no list or map around it is bounded."""
+    """The maximum number of its values in a document; None if no list or map around it has a bound."""
     uncorrelated: str = ""
-    """The list around it whose old items cannot be told; empty when there is none."""
+    """The list around it whose old items cannot be identified; empty if there is none."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class _Total:
 
 
 def rule_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Faults in the expressions of all rules of a kind's schema, and in what they cost together."""
+    """Return the faults in the expressions of all rules of a kind's schema, and in their total cost."""
     total = _Total()
     _check_schema(schema, _Place(path), total, root=True)
     if total.cost > SCHEMA_LIMIT:
@@ -180,7 +180,7 @@ def _check_cost(expression: Expression, what: str, path: str, place: _Place, tot
 
 
 def _as_go_has_it(rule: JSONObject) -> JSONObject:
-    """A rule as the API server shows it in a fault: by the names of Go's struct."""
+    """Return a rule as the API server shows it in a fault: with the field names of the Go struct."""
     return {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),

@@ -67,10 +67,10 @@ def update(
     schema: Schema,
     ignored: FieldSet = NOTHING,
 ) -> None:
-    """Write `new["metadata"]["managedFields"]` for a create (`old` is None), update or patch by `manager`.
+    """Set `new["metadata"]["managedFields"]` for a create (`old` is None), update or patch by `manager`.
 
-    `new` is the object as it will be stored, defaults set; `ignored` are the fields that this write could not change
-    because the kind's strategy resets them. An object without owners, written before, stays so until it is applied.
+    `new` is the object as it will be stored, with defaults. `ignored` are the fields that this write cannot change,
+    because the kind's strategy resets them. An object without managedFields stays without them until the first apply.
     """
     managers = Managers.of_update(old, new, subresource)
     if old is None or managers.entries:
@@ -81,7 +81,9 @@ def update(
 
 
 def wanted(config: JSONObject, schema: Schema) -> FieldSet:
-    """The fields that somebody owns who applies `config`, as it was sent: a zero that says nothing is owned too."""
+    """Return the fields that an applier of `config` owns. Call it before decoding drops explicit zero values from
+    `config`.
+    """
     return FieldSet(owned(_stripped(config), schema.root))
 
 
@@ -98,13 +100,13 @@ def apply(
     schema: Schema,
     ignored: FieldSet = NOTHING,
 ) -> JSONObject:
-    """The object after `manager` applied `config` to `live`; a new one, which shares with both what it can.
+    """Return the object after `manager` applied `config` to `live` (None if it does not exist).
 
-    `fields` are those that were `wanted` before `config` was decoded: what is among them and no more in `config` is set
-    to nothing.
+    The result is a new object that shares parts with both. If nothing changes, it equals `live`. `fields` is the
+    result of `wanted`, from before `config` was decoded. Fields in it that decoding dropped are unset.
 
-    `live` None creates. When nothing changes, the result equals `live`. Raises `Conflict` with a cause for each field
-    that others own, unless `force`; BadRequest when `config` has another version or managedFields of its own.
+    Raises Conflict with a cause for each field that other managers own, unless `force`. Raises BadRequest if `config`
+    has another version, or managedFields of its own.
     """
     version = config.get("apiVersion", "")
     if version != api_version:
@@ -127,7 +129,7 @@ def apply(
 
 
 class _Apply:
-    """One apply, from its merge to its result."""
+    """One apply, from the merge to the result."""
 
     def __init__(
         self,
@@ -157,12 +159,12 @@ class _Apply:
         self._changed = FieldSet(comparison.changed).without(ignored) | (self._removed & unset)
 
     def conflicts(self) -> list[tuple[Owner, FieldSet]]:
-        """What others own and this would change."""
+        """Return the fields that other managers own and this apply would change."""
         found = ((other, entry.fields & self._changed) for other, entry in self.managers.others(self._owner))
         return sorted(((other, fields) for other, fields in found if fields), key=lambda each: each[0].manager)
 
     def result(self, now: datetime) -> JSONObject:
-        """The merged object, with the entries that go with it."""
+        """Return the merged object with its new managedFields."""
         after = self._with_annotation(self._tidied(self._after))
         changes = self._live is None or bool(self._changed) or after != self._before
         stamp = time.format(now) if changes else (self._last.time if self._last else None)
@@ -174,7 +176,7 @@ class _Apply:
         return out
 
     def _pruned(self, both: JSONObject, node: Node) -> JSONObject:
-        """`both` without what this manager applied last time, does not apply now, and nobody else owns."""
+        """Return `both` without the fields that only this manager owned, and that it does not apply anymore."""
         if self._last is None:
             return both
         last = _named(self._last.fields, node)
@@ -191,11 +193,13 @@ class _Apply:
         return removed(both, gone.tree, node)
 
     def _tidied(self, after: JSONObject) -> JSONObject:
-        """`after` as Go would write it: what became empty may be left out."""
+        """Return `after` as Go would write it, without fields that became empty."""
         return without_emptied(after, self._gone, self._node) if self._gone else after
 
     def _with_annotation(self, after: JSONObject) -> JSONObject:
-        """kubectl's own annotation kept in step, where the object has it: client-side apply goes on working."""
+        """Return `after` with kubectl's last-applied annotation updated, if present, so that client-side apply still
+        works.
+        """
         annotations: JSONObject = _metadata(after).get("annotations") or {}
         if self._owner.manager != "kubectl" or not annotations.get(_LAST_APPLIED):
             return after
@@ -233,7 +237,7 @@ def _track(
 
 
 def _stripped(obj: JSONObject) -> JSONObject:
-    """`obj` without its managedFields."""
+    """Return `obj` without its managedFields."""
     metadata = obj.get("metadata")
     if not is_object(metadata) or "managedFields" not in metadata:
         return obj
@@ -258,7 +262,7 @@ def _named(fields: FieldSet, node: Node) -> FieldSet:
 def _held_against_kubectl(
     conflicts: list[tuple[Owner, FieldSet]], live: JSONObject, api_version: str, schema: Schema
 ) -> list[tuple[Owner, FieldSet]]:
-    """The conflicts that are left when what kubectl applied from its own side before is taken for its own."""
+    """Return the remaining conflicts if kubectl owns what it applied on the client side before."""
     annotations: JSONObject = _metadata(live).get("annotations") or {}
     try:
         applied = json.loads(annotations.get(_LAST_APPLIED) or "null")
@@ -302,7 +306,7 @@ _OLD_UPDATES: Final = "ancient-changes"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What tells one entry from another."""
+    """What identifies an entry."""
 
     manager: str
     operation: Literal["Apply", "Update"]
@@ -313,7 +317,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an owner owns."""
+    """The fields of an owner."""
 
     fields: FieldSet
     api_version: str
@@ -321,7 +325,7 @@ class Entry:
 
 
 class Managers:
-    """All the owners of one object. Changed in place."""
+    """The owners of one object. Changed in place."""
 
     def __init__(self, entries: dict[Owner, Entry] | None = None) -> None:
         self.entries: dict[Owner, Entry] = entries if entries is not None else {}
@@ -352,9 +356,11 @@ class Managers:
 
     @classmethod
     def of_update(cls, old: JSONObject | None, new: JSONObject, subresource: str) -> Managers:
-        """What a plain write starts from: the entries in its body, or the stored ones where it has none that are good.
+        """Return the managers that a plain write starts from: those in its body if they are valid, else the stored
+        ones.
 
-        A body with an empty list, or one empty entry, asks for them to be forgotten. A subresource cannot set them.
+        A body with an empty list, or with one empty entry, removes all of them. A write through a subresource cannot
+        set them.
         """
         stored = old["metadata"].get("managedFields") if old is not None else None
         given = new["metadata"].get("managedFields")
@@ -371,11 +377,11 @@ class Managers:
         return cls()
 
     def others(self, owner: Owner) -> Iterator[tuple[Owner, Entry]]:
-        """The entries of everybody else, which may be changed meanwhile."""
+        """Iterate over the entries of all other owners. They may be changed meanwhile."""
         return ((other, entry) for other, entry in list(self.entries.items()) if other != owner)
 
     def set(self, owner: Owner, entry: Entry) -> None:
-        """Give `owner` this entry; one without fields is none."""
+        """Set the entry of `owner`. An entry without fields is removed."""
         if entry.fields:
             self.entries[owner] = entry
         else:
@@ -390,7 +396,7 @@ class Managers:
                     self.set(owner, replace(entry, fields=rest))
 
     def cap(self) -> None:
-        """Put the oldest updates together, so that no more than ten stay apart."""
+        """Merge the oldest updates, so that at most ten entries of updates remain."""
         updaters = sorted(
             (owner for owner in self.entries if owner.operation == "Update"),
             key=lambda owner: (self.entries[owner].time or "", owner.manager, owner.api_version, owner.subresource),
@@ -413,7 +419,7 @@ class Managers:
             surplus -= 1
 
     def encode(self) -> JSONArray:
-        """As `metadata.managedFields` has it."""
+        """Return the entries as `metadata.managedFields` holds them."""
         ordered = sorted(
             self.entries.items(),
             key=lambda each: (

@@ -1,9 +1,10 @@
-"""Documents as a merge sees them: which parts stand alone, which go as a whole, and what differs between two.
+"""Documents as a merge sees them: which parts are merged, which are replaced as a whole, and what differs between
+two.
 
-The schema decides: an object is merged field by field unless its map type is atomic; a list is one value unless it is
-a set or a map; what the schema does not know is merged as if objects were granular and lists atomic.
+The schema decides. An object is merged field by field unless its map type is atomic. A list is one value unless its
+list type is set or map. What the schema does not know is merged as granular objects and atomic lists.
 
-Nothing here alters its arguments; results share what they can with them.
+No function changes its arguments; results share parts with them.
 
 Follows sigs.k8s.io/structured-merge-diff/typed.
 """
@@ -22,14 +23,14 @@ _ABSENT: Final = object()
 
 
 def is_granular(value: Any, node: Node | None) -> bool:
-    """Whether the parts of an object or list stand alone."""
+    """Return whether the parts of an object or list are merged one by one."""
     if is_object(value):
         return node is None or (node.special != "any" and node.map_type == "granular" and node.type in ("object", ""))
     return is_array(value) and node is not None and node.list_type != "atomic"
 
 
 def owned(value: JSONObject, node: Node | None) -> Tree:
-    """The fields that somebody owns who applies `value`."""
+    """Return the fields that an applier of `value` owns."""
     return _owned(value, node) or {}
 
 
@@ -57,7 +58,7 @@ def _owned(value: Any, node: Node | None) -> Tree | None:
 
 
 def single(fields: Tree, node: Node | None) -> Tree:
-    """Those of `fields` that are values of their own, not objects or lists whose parts stand alone."""
+    """Return those of `fields` that are values, not objects or lists that are merged one by one."""
     out: Tree = {}
     for element, below in fields.items():
         child = _below(element, node)
@@ -82,7 +83,7 @@ def _has_parts(node: Node) -> bool:
 
 
 def whole(value: Any, node: Node | None) -> Tree:
-    """Every place in `value`: the fields that change when all of it comes or goes."""
+    """Return every place in `value`: the fields that change if all of it is added or removed."""
     if not value or not is_granular(value, node):
         return _LEAF
     out: Tree = {SELF: _LEAF}
@@ -100,9 +101,9 @@ def whole(value: Any, node: Node | None) -> Tree:
 
 
 def indexed(items: JSONArray, node: Node | None) -> dict[str, Any]:
-    """A list's items by the path element that names each; of equal names the first is kept.
+    """Return a list's items by their path elements. Of items with the same element, the first is kept.
 
-    Raises BadRequest for an item that cannot be named.
+    Raises BadRequest for an item that has no path element.
     """
     named: dict[str, Any] = {}
     for index, item in enumerate(items):
@@ -129,7 +130,7 @@ def _element(item: Any, node: Node) -> str:
 
 
 class Comparison:
-    """What changed from one document to another: fields that came or have another value, and fields that went."""
+    """The difference between two documents: fields that are new or have another value, and fields that were removed."""
 
     def __init__(self, old: JSONObject, new: JSONObject, node: Node | None) -> None:
         self.changed: Tree = {}
@@ -138,7 +139,7 @@ class Comparison:
             self._objects(old, new, node, self.changed, self.removed)
 
     def _values(self, old: Any, new: Any, node: Node | None) -> tuple[Tree | None, Tree | None]:
-        """What changed, and what went, at and below one place that both have."""
+        """Return what changed and what was removed at and below a place that both documents have."""
         if not (is_granular(new, node) or is_granular(old, node)):
             return _LEAF, None
         changed: Tree = {}
@@ -159,7 +160,7 @@ class Comparison:
             if _same(before, value, child):
                 continue
             if before is _ABSENT and value is None and child is not None and child.builtin:
-                continue  # written, but nothing
+                continue  # null, which Go writes as absent
             if before is _ABSENT and not _is_always_there(key, node):
                 changed[f"f:{key}"] = whole(value, child)
                 continue
@@ -193,19 +194,23 @@ class Comparison:
 
 
 def _same(left: Any, right: Any, node: Node | None) -> bool:
-    """Whether nothing changed. Where a value may be of any type, `true` and 1, which Python takes for one, are two."""
+    """Return whether two values are equal. Python's `==` does not distinguish `true` from 1, which matters for
+    untyped values.
+    """
     return left == right and ((node is not None and not node.untyped) or equal(left, right))
 
 
 def _is_always_there(key: str, node: Node | None) -> bool:
-    """What Go writes in any case, null if it must: a required list or map of a built-in kind, a struct, a time."""
+    """Return whether Go always writes a field, null if need be: a required list or map of a built-in kind, a struct,
+    a time.
+    """
     if node is None or not node.builtin or (child := node.child(key)) is None:
         return False
     return child.inline or (key in node.required and (child.items is not None or child.is_map))
 
 
 def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:
-    """`old` with what `new` says; nothing goes."""
+    """Return `old` with the fields of `new` set. Nothing is removed."""
     out = dict(old)
     for key, value in new.items():
         before = out.get(key, _ABSENT)
@@ -219,7 +224,7 @@ def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:
 def _merged(old: Any, new: Any, node: Node | None) -> Any:
     if old is None or not is_granular(new, node):
         return new
-    if not new:  # it says nothing of the parts that are there
+    if not new:  # an empty value sets none of the parts
         return old if old.__class__ is new.__class__ else new
     if is_object(old) and is_object(new):
         return merged(old, new, node)
@@ -229,7 +234,9 @@ def _merged(old: Any, new: Any, node: Node | None) -> Any:
 
 
 def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray:
-    """The items of both: those of `new` in its order, and those of `old` alone where they stood between them."""
+    """Return the items of both lists: those of `new` in its order, and those only in `old` at their place between
+    them.
+    """
     mine, theirs = indexed(old, node), indexed(new, node)
     if len(theirs) != len(new):
         raise BadRequest("duplicate entries in an applied list that is a set or a map")
@@ -244,7 +251,7 @@ def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray
             out.append(mine[element])
             left += 1
         elif element and right < len(yours) and element != yours[right] and (not shared or element != shared[0]):
-            left += 1  # it comes when it is its turn in `new`
+            left += 1  # it is added at its position in `new`
         elif right < len(yours):
             element = yours[right]
             out.append(_merged(mine[element], theirs[element], items) if element in mine else theirs[element])
@@ -258,7 +265,9 @@ def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray
 
 
 def removed(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
-    """`value` without `fields`. What loses all of its parts stays, empty, unless it is itself among them."""
+    """Return `value` without `fields`. An object or list that loses all its parts stays, empty, unless it is in
+    `fields`.
+    """
     out = _removed(value, fields, node)
     return out if is_object(out) else {}
 
@@ -287,7 +296,7 @@ def _removed(value: Any, fields: Tree, node: Node | None) -> Any:
 
 
 def without_emptied(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
-    """`value`, that has lost `fields`, without what became empty by it and what Go would not write then."""
+    """Return `value`, from which `fields` were removed, without the empty parts that Go would not write."""
     out: JSONObject = {}
     for key, item in value.items():
         below = fields.get(f"f:{key}")
@@ -311,13 +320,13 @@ def _without_emptied(value: Any, fields: Tree, node: Node | None) -> Any:
 
 
 def _is_absent_when_empty(key: str, node: Node | None) -> bool:
-    """An optional list or map of a built-in kind, which Go does not write when there is nothing in it."""
+    """Return whether Go omits a field if it is empty: an optional list or map of a built-in kind."""
     child = node.child(key) if node is not None and node.builtin and key not in node.required else None
     return child is not None and (child.is_map or child.items is not None)
 
 
 def with_named_fields(fields: Tree, node: Node | None) -> Tree:
-    """`fields`, and with each field of a struct that something is owned below, that field itself."""
+    """Return `fields` plus each struct field that has an owned field below it."""
     out: Tree = {}
     for element, below in fields.items():
         if not below:

@@ -30,10 +30,10 @@ _UNSUPPORTED: Final = (
 
 
 def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]:
-    """What is wrong with `schema` as the `openAPIV3Schema` of a CRD; nothing when documents can be judged by it.
+    """Return the faults of `schema` as the `openAPIV3Schema` of a CRD; empty if it is valid.
 
-    Fields of the faults start with `path`: the API server says `spec.validation.openAPIV3Schema` when all versions
-    have the same schema and `spec.versions[0].schema.openAPIV3Schema` otherwise.
+    The fields of the faults start with `path`. The API server uses `spec.validation.openAPIV3Schema` if all versions
+    have the same schema, and `spec.versions[0].schema.openAPIV3Schema` otherwise.
     """
     faults = _supported(schema, path)
     if not faults:
@@ -45,7 +45,7 @@ def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]
 
 
 def _supported(schema: JSONObject, path: str) -> list[FieldError]:
-    """Keywords without which the rest of the checks can make no sense of a schema."""
+    """Return the faults in keywords that prevent all further checks."""
     faults: list[FieldError] = []
     for place, each in _every(schema, path):
         faults.extend(forbidden(f"{place}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if key in each)
@@ -61,7 +61,7 @@ def _supported(schema: JSONObject, path: str) -> list[FieldError]:
 
 
 def _every(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
-    """`schema` and all schemas inside it, with their places."""
+    """Return `schema` and all schemas inside it, with their paths."""
     found = [(path, schema)]
     for key in ("items", "additionalProperties", "not"):
         if is_object(child := schema.get(key)):
@@ -77,7 +77,7 @@ def _every(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
 
 
 def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Each default is itself a good value of its schema, without unknown fields."""
+    """Return the faults of defaults: each must be a valid value of its schema, without unknown fields."""
     faults: list[FieldError] = []
     value = schema.get("default")
     if value is not None:
@@ -102,12 +102,12 @@ def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Where a schema stands, as far as that decides what it may say."""
+    """The position of a schema, as far as it restricts its keywords."""
 
     root: bool = False
     in_metadata: bool = False
     no_defaults: str = ""
-    """Why it must not have a default; empty when it may."""
+    """Why a default is forbidden here; empty if it is allowed."""
 
 
 def _check_keywords(schema: JSONObject, path: str, context: _Context, faults: list[FieldError]) -> None:
@@ -261,7 +261,7 @@ _METADATA_FIELDS: Final = frozenset({"type", "properties", "default", "descripti
 
 
 def structural_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Why `schema`, the root of a kind, is not structural; sorted as the API server tells them."""
+    """Return why `schema`, the root of a kind, is not structural, sorted as the API server does."""
     faults: list[FieldError] = []
     _check_node(schema, "root", path, faults)
     _check_complete(schema, schema, path, path, faults)
@@ -336,7 +336,7 @@ def _check_root_metadata(schema: JSONObject, path: str, faults: list[FieldError]
 
 
 def _int_or_string_part(schema: JSONObject) -> str:
-    """Where a schema is allowed to say, in other words than the extension's, that it is an integer or a string."""
+    """Return the combination in which a schema may repeat that it is an integer or a string."""
     if schema.get("anyOf") == _INT_OR_STRING:
         return "anyOf"
     every = schema.get("allOf")
@@ -362,7 +362,7 @@ def _check_values(schema: JSONObject, path: str, faults: list[FieldError], *, sk
 
 
 def _check_inside(schema: JSONObject, path: str, faults: list[FieldError], *, skip: str = "") -> None:
-    """A schema inside a junctor may judge values, but not say what they are."""
+    """Check a schema inside a combination: it may restrict values, but not declare them."""
     _check_values(schema, path, faults, skip=skip)
     if is_object(items := schema.get("items")):
         _check_inside(items, f"{path}.items", faults)
@@ -375,7 +375,7 @@ def _check_inside(schema: JSONObject, path: str, faults: list[FieldError], *, sk
 
 
 def _check_complete(judging: JSONObject, shape: JSONObject, at: str, judged_in: str, faults: list[FieldError]) -> None:
-    """Whatever is judged inside a junctor is also described outside of it."""
+    """Check that everything restricted inside a combination is declared outside of it."""
     parts: list[tuple[str, JSONObject]] = []
     if is_object(unwanted := judging.get("not")):
         parts.append((f"{judged_in}.not", unwanted))

@@ -48,7 +48,7 @@ _CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def compile_check(spec: JSONObject) -> Check:
-    """The check of one schema, with all below it."""
+    """Compile the check of one schema and all schemas below it."""
     return _combined([each for each in (_types(spec), *_junctors(spec), *_by_class(spec), _enum(spec)) if each])
 
 
@@ -68,7 +68,7 @@ def _combined(checks: list[Check]) -> Check:
 
 
 def _accept(value: Any, path: Path, faults: Faults) -> None:
-    """The check of a schema that asks for nothing."""
+    """The check of a schema without requirements."""
 
 
 def _types(spec: JSONObject) -> Check | None:
@@ -78,7 +78,7 @@ def _types(spec: JSONObject) -> Check | None:
     classes = {each for name in names for each in _CLASSES.get(name, ())}
     nullable, whole, wanted = bool(spec.get("nullable")), "integer" in names, ",".join(names)
     if "string" in names and len(names) == 1 and spec.get("format") and check_for(spec["format"]):
-        classes.add(list)  # the API server's own leniency
+        classes.add(list)  # the API server is as lenient
 
     def check(value: Any, path: Path, faults: Faults) -> None:
         if value.__class__ in classes:
@@ -100,7 +100,7 @@ def _types(spec: JSONObject) -> Check | None:
 
 
 def _by_class(spec: JSONObject) -> list[Check]:
-    """The checks that apply to values of one JSON type each, whatever type the schema asks for."""
+    """Return the checks for values of one JSON type each, regardless of the type in the schema."""
     checks: list[Check] = []
     for accepted, found in (
         ((str,), _text_checks(spec)),
@@ -194,10 +194,10 @@ def _object_checks(spec: JSONObject) -> list[Check]:
 
 
 def _fields(spec: JSONObject) -> Check | None:
-    """The check of an object's fields, or of a map's values."""
+    """Return the check of an object's fields, or of a map's values."""
     properties: JSONObject = spec.get("properties") or {}
     children = {key: found for key, child in properties.items() if (found := compile_check(child)) is not _accept}
-    # Most fields are text without bounds: their class is compared here, without a call.
+    # Most fields are unbounded strings. Comparing their class here saves a call for each.
     plain = {key for key, child in properties.items() if _is_plain_text(child)}
     values = spec.get("additionalProperties")
     rest = compile_check(values) if is_object(values) else None
@@ -262,13 +262,13 @@ def _junctors(spec: JSONObject) -> list[Check]:
     return checks
 
 
-# Texts and numbers
+# Strings and numbers
 
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 def text_bounds(spec: JSONObject) -> Check | None:
-    """The check of a text's length and pattern, of which the first fault is told."""
+    """Return the check of a string's length and pattern. It reports only the first fault."""
     longest, shortest, pattern = spec.get("maxLength"), spec.get("minLength"), spec.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
@@ -286,7 +286,7 @@ def text_bounds(spec: JSONObject) -> Check | None:
 
 
 def number_checks(spec: JSONObject) -> list[Check]:
-    """The checks of a number."""
+    """Return the checks of a number."""
     checks: list[Check] = []
     if (limits := _RANGES.get(spec.get("format", "int64"))) and spec.get("type") == "integer":
         checks.append(_ranged(limits, spec.get("format", "")))
@@ -406,7 +406,7 @@ def _tried(check: Check, value: Any, path: Path) -> Faults:
 
 
 def compile_duplicates_check(root: Node) -> Callable[[JSONObject], list[FieldError]] | None:
-    """What finds the duplicates in a document; None when the schema has no list that is a set or a map."""
+    """Compile the check for duplicates in a document; None if the schema has no list of type set or map."""
     check = _compile_lists(root)
     if check is None:
         return None
@@ -420,7 +420,7 @@ def compile_duplicates_check(root: Node) -> Callable[[JSONObject], list[FieldErr
 
 
 def repeated(values: JSONArray) -> list[int]:
-    """Where a value comes for the second time; a third one is not told again."""
+    """Return the indices at which a value occurs for the second time. Further occurrences are not reported."""
     seen: dict[Hashable, int] = {}
     found: list[int] = []
     for index, value in enumerate(values):

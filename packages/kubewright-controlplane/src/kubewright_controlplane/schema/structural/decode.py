@@ -1,9 +1,9 @@
-"""Decoding a document as Go would: unknown fields dropped and told, wrong types refused, values in canonical form.
+"""Decodes a document as Go would: drops and reports unknown fields, rejects wrong types, normalizes values.
 
-A decoder walks one node's value in place and gives the paths of the unknown fields that it dropped, relative to
-that value; None when there were none. Paths are put together on the way out, so that a good document pays for none.
+A decoder changes one node's value in place. It returns the paths of the unknown fields that it dropped, relative to
+that value; None if there were none. Paths are built on the way out, so a valid document pays nothing for them.
 
-Built-in kinds follow encoding/json into their Go structs; custom kinds follow
+Built-in kinds follow encoding/json with their Go structs. Custom kinds follow
 k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 """
 
@@ -23,8 +23,9 @@ from kubewright_controlplane.schema.node import NO_DEFAULT, ZEROES, Node, Specia
 Decoder: TypeAlias = Callable[[Any], list[str] | None]
 _Converter: TypeAlias = Callable[[Any], Any]
 _Field: TypeAlias = tuple[type | None, Decoder | None, _Converter | None, bool, str]
-"""How a field is decoded: the class it must have, and the decoder of what has it; or else its converter; whether an
-empty value is an absent one; the Go type that errors name. A tuple, because it is taken apart for each value."""
+"""How to decode a field: the class of its value and the decoder for that class, or else a converter; whether an empty
+value counts as absent; the Go type for error messages. It is a tuple because it is unpacked for each value.
+"""
 
 _CLASSES: Final = {"string": str, "boolean": bool, "integer": int, "object": dict, "array": list}
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
@@ -32,7 +33,7 @@ _OBJECT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class _Mismatch(Exception):
-    """A value that its Go type cannot hold. Gathers the names of the fields on its way out."""
+    """A value does not fit its Go type. Collects the names of the fields around it while it propagates."""
 
     def __init__(self, found: str, go_type: str) -> None:
         self.found = found
@@ -48,7 +49,7 @@ class _Mismatch(Exception):
 
 
 def compile_decoder(root: Node) -> Decoder:
-    """The decoder of a whole document. It raises `DecodeError` with Go's text when a value has the wrong type."""
+    """Compile the decoder of a whole document. It raises DecodeError with Go's message for a wrong type."""
     walk = _Compiler().decoder(root)
 
     def decode(obj: Any) -> list[str] | None:
@@ -61,7 +62,7 @@ def compile_decoder(root: Node) -> Decoder:
 
 
 class _Malformed(ValueError):
-    """Text that is not what its type's text form asks for."""
+    """A string does not have the text form of its type."""
 
 
 class _Compiler:
@@ -69,7 +70,7 @@ class _Compiler:
         self._structs: dict[int, Decoder] = {}
 
     def decoder(self, node: Node) -> Decoder:
-        """The decoder of an object or array; of any other node, one that does nothing."""
+        """Compile the decoder of an object or array. The decoder of any other node does nothing."""
         if not node.builtin:
             return self._custom(node)
         if node.special or node.type not in ("object", "array"):
@@ -88,7 +89,7 @@ class _Compiler:
         decode = _struct_decoder(node.go_type, fields)
         self._structs[id(node.properties)] = decode
         for key, child in node.properties.items():
-            # An empty managedFields is a request to forget them.
+            # An empty managedFields asks to remove all of them.
             fields[key] = self._field(child, optional=key not in node.required and key != "managedFields")
         return decode
 
@@ -153,7 +154,7 @@ class _Compiler:
         return decode
 
     def _custom(self, node: Node) -> Decoder:
-        """Prunes only: what a custom kind's values are is for its validation to say."""
+        """Compile a decoder that only prunes. The values of a custom kind are checked by its validation."""
         children = {key: self.decoder(child) for key, child in node.properties.items()}
         typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
         values = self.decoder(node.values) if node.values is not None else None
@@ -233,7 +234,7 @@ def _custom_decoder(
 
 
 def _zero_is_absent(node: Node) -> bool:
-    """Whether a zero that was sent makes way: for nothing, or for the default."""
+    """Return whether an explicit zero counts as absent, and so is dropped or replaced by the default."""
     return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
 
 
@@ -242,11 +243,11 @@ def _joined(path: str) -> str:
 
 
 def _leave(value: Any) -> None:
-    """The decoder of what has no fields to know."""
+    """The decoder of a node without fields."""
 
 
 def _kind(value: object) -> str:
-    """What Go's decoder calls a value that does not fit."""
+    """Return what Go's decoder calls the type of a value that does not fit."""
     match value:
         case bool():
             return "bool"
@@ -311,7 +312,7 @@ def _time(value: Any) -> str:
     return _canonical_time(_text(value))
 
 
-@lru_cache(maxsize=1024)  # the same times come with every update of an object
+@lru_cache(maxsize=1024)  # every update of an object contains the same times
 def _canonical_time(text: str) -> str:
     try:
         return time.format(time.parse(text))

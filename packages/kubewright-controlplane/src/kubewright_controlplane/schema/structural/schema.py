@@ -1,8 +1,8 @@
 """One kind's schema, compiled: decode, default and validate its documents.
 
-`Schema` is built once for a kind and used for every document of it. In the order of a write: `prune` (which decodes),
-`default`, `validate`. Each walks the document once, in place, with closures that were made for this very schema.
-What else is done by schema (merging, ownership) reads `Schema.root`.
+A `Schema` is built once for a kind and used for all its documents. A write calls `prune` (which decodes), `default`
+and `validate`, in this order. Each visits the document once, in place, with closures compiled for this schema.
+Merging and field ownership read `Schema.root`.
 
 Follows k8s.io/apiextensions-apiserver for custom kinds and encoding/json with apimachinery's types for built-in ones.
 """
@@ -22,25 +22,27 @@ from kubewright_controlplane.schema.structural.validation import Validator, comp
 
 
 class Schema:
-    """What documents of one kind look like. Compiles each of its parts when it is first used."""
+    """The schema of one kind. Each of its parts is compiled on first use."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
 
     @classmethod
     def from_openapi(cls, reference: str, components: Mapping[str, JSONObject] | Components) -> Schema:
-        """The schema of a built-in kind.
+        """Build the schema of a built-in kind.
 
-        `reference` is a `$ref` or a component's name; `components` are OpenAPI v3 schemas by name, in which every
-        `default` is one to be set. Several kinds that share one `Components` share what they have in common.
-        Raises KeyError for a component that there is not.
+        `reference` is a `$ref` or the name of a component. `components` are OpenAPI v3 schemas by name; every
+        `default` in them is set. Kinds that share one `Components` share the nodes that they have in common. Raises
+        KeyError for an unknown component.
         """
         shared = components if isinstance(components, Components) else Components(components)
         return cls(shared.node(reference.rpartition("/")[2]))
 
     @classmethod
     def from_crd(cls, schema: JSONObject) -> Schema:
-        """The schema of a custom kind: `openAPIV3Schema` of a CustomResourceDefinition that `check` has accepted."""
+        """Build the schema of a custom kind from the `openAPIV3Schema` of a CustomResourceDefinition, which `check`
+        has accepted.
+        """
         metadata = object_meta()
         root = from_structural(schema, metadata)
         root.embedded = True
@@ -48,30 +50,30 @@ class Schema:
         return cls(root)
 
     def prune(self, obj: JSONObject) -> list[str]:
-        """Decode `obj` in place as Go does; give the paths of unknown fields, which are dropped.
+        """Decode `obj` in place as Go does. Returns the paths of unknown fields, which are dropped.
 
-        In a built-in kind, and in any kind's `metadata`, nulls, empty optional lists and maps, and zeroes that Go
-        cannot tell from absent values are dropped too; quantities, times and durations are put into canonical form.
-        Raises DecodeError with Go's text (`json: cannot unmarshal string into Go struct field
-        DeploymentSpec.spec.replicas of type int32`) when a value there has the wrong type.
+        In a built-in kind, and in any kind's `metadata`, nulls, empty optional lists and maps, and zeros that Go does
+        not distinguish from absent values are dropped too. Quantities, times and durations are normalized. Raises
+        DecodeError with Go's message (`json: cannot unmarshal string into Go struct field
+        DeploymentSpec.spec.replicas of type int32`) for a value of the wrong type.
         """
         return self._decode(obj) or []
 
     def default(self, obj: JSONObject) -> None:
-        """Set what `obj` does not say and its schema does, in place; in a custom kind also settle its nulls."""
+        """Set the defaults of absent fields, in place. In a custom kind, also drop nulls that are not allowed."""
         self._default(obj)
 
     def validate(self, obj: JSONObject, old: JSONObject | None = None) -> list[FieldError]:
-        """What is wrong with `obj`, in the words of the API server; nothing for a built-in kind.
+        """Return the faults of `obj`, in the words of the API server; always empty for a built-in kind.
 
-        With `old`, the object before an update: faults in what has not changed are not told (ratcheting), and rules
-        that compare with the old value are checked.
+        `old` is the object before an update. With it, faults in unchanged values are not reported (ratcheting), and
+        transition rules are evaluated.
         """
         return self._validate(obj, old) if self._validate is not None else []
 
     @cached_property
     def empty(self) -> JSONObject:
-        """The object of this kind that says nothing, with what Go writes of it in any case. Not to be changed."""
+        """The empty object of this kind, with the fields that Go always writes. Must not be changed."""
         return inline_structs(self.root)
 
     @cached_property

@@ -1,9 +1,10 @@
-"""Is a document of a custom kind what its schema says, and what not: in the words of the API server.
+"""Validates documents of a custom kind, with the messages of the API server.
 
-Values are checked first, then embedded objects, then that lists which are sets or maps hold nothing twice, then rules.
-On an update, a fault in a value that the old object had just so is not told (ratcheting, KEP-4008).
+Values are checked first, then embedded resources, then lists of type set and map for duplicates, then CEL rules. On
+an update, a fault in an unchanged value is not reported (ratcheting, KEP-4008).
 
-Follows k8s.io/apiextensions-apiserver/pkg/apiserver/validation and pkg/registry/customresource.
+Follows k8s.io/apiextensions-apiserver/pkg/apiserver/validation, pkg/apiserver/schema/objectmeta and
+pkg/registry/customresource.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _BLOCKING: Final = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-"""Faults after which rules are not checked: their values are not what the rules were compiled for."""
+"""After these faults, rules are not evaluated, because their values do not have the expected types."""
 _UNCHECKED: Final = invalid(
     NOWHERE,
     None,
@@ -43,7 +44,7 @@ _UNCHECKED: Final = invalid(
 
 
 def compile_validator(root: Node) -> Validator:
-    """The validator of a whole document."""
+    """Compile the validator of a whole document."""
     check = compile_check(root.spec)
     embedded_faults = compile_embedded_check(root)
     duplicates = compile_duplicates_check(root)
@@ -68,7 +69,7 @@ def compile_validator(root: Node) -> Validator:
 
 
 def _rules(root: Node) -> Rules | None:
-    """The rules of a schema. Most have none; the engine is loaded for those that do."""
+    """Compile the rules of a schema. Most have none; the CEL package is imported only for those that do."""
     if not _has_rules(root.spec):
         return None
     from kubewright_controlplane.schema.cel.rules import compile_rules
@@ -85,9 +86,10 @@ def _has_rules(spec: JSONObject) -> bool:
 
 
 def _had_it(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
-    """Whether the value at `path`, or one around it, stands in the old object unchanged.
+    """Return whether the value at `path`, or one that contains it, is unchanged from the old object.
 
-    Fields of objects are matched by name, items of a list by its keys where it is a map, and otherwise not at all.
+    Fields of objects are matched by name, and items of a list of type map by their keys. Items of other lists do not
+    match.
     """
     if jsons.equal(obj, old):
         return True
@@ -111,7 +113,7 @@ def _had_it(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
 
 
 def _same_item(item: Any, old: Any, node: Node | None) -> Any:
-    """The item of the old list that has the same keys; None when the list is no map or there is none."""
+    """Return the item of the old list with the same keys; None if the list is not of type map or has no such item."""
     if node is None or node.list_type != "map" or not is_array(old) or not is_object(item):
         return None
     keys = [item.get(key) for key in node.list_keys]
@@ -122,7 +124,7 @@ def _same_item(item: Any, old: Any, node: Node | None) -> Any:
 
 
 def compile_embedded_check(root: Node) -> NodeCheck | None:
-    """What finds the faults of embedded objects below `root`; None when the schema has none."""
+    """Compile the check of embedded resources below `root`; None if the schema has none."""
     return compile_descent(root, _compile_embedded)
 
 

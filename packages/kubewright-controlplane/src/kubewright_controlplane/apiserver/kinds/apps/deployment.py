@@ -30,7 +30,7 @@ class DeploymentStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        """Here alone annotations raise the generation too: the rollout copies them to its ReplicaSet."""
+        """Only here do annotations raise the generation too, because the rollout copies them to its ReplicaSet."""
         metadata, before = obj["metadata"], old["metadata"]
         if not checks.same(metadata.get("annotations"), before.get("annotations")):
             metadata["generation"] = before.get("generation", 0) + 1

@@ -1,4 +1,4 @@
-"""ControllerRevisions: states that were, and that do not change. Follows k8s.io/kubernetes pkg/apis/apps/validation."""
+"""ControllerRevisions: immutable snapshots of a state. Follows k8s.io/kubernetes pkg/apis/apps/validation."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
 
 
 def _with_claims(spec: JSONObject) -> JSONObject:
-    """The spec with the volumes that its claims will be in its Pods, which mounts may name."""
+    """Return the spec with the volumes that its claim templates add to its Pods, because mounts may name them."""
     claims = {(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()}
     if not claims:
         return spec

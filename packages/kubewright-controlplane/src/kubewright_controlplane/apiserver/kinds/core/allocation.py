@@ -1,8 +1,8 @@
-"""Which cluster IPs and node ports are taken, and which come next.
+"""Allocation of cluster IPs and node ports.
 
-Kept up by observing the commits of Services, so that nothing is reserved by a write that fails and nothing leaks.
-What the server chooses itself comes from the upper part of each range; the lower part stays free for those who ask for
-an address by name, as KEP-3070 and KEP-3668 have it. An address that was freed is the last to be given again.
+Allocations follow the observed commits of Services, so a failed write reserves nothing and nothing leaks. The server
+chooses from the upper part of each range and leaves the lower part to users who request a specific address (KEP-3070,
+KEP-3668). A released address is reused last.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN_AS_FULL: Final = "range is full"
 
 
 class Allocations:
-    """Addresses in use by the Services of a server; an owner is a Service's `namespace/name`."""
+    """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service."""
 
     def __init__(self, resources: ResourceSet, service_cidr: str, node_ports: range) -> None:
         self.network: Final = ipaddress.ip_network(service_cidr)
@@ -48,7 +48,7 @@ class Allocations:
         return self._ports.get(port)
 
     def free_ip(self) -> str:
-        """An address that no Service has. Raises InternalError when there is none."""
+        """Return a free cluster IP. Raises InternalError if there is none."""
         size = self.network.num_addresses - 2
         for offset in _round(self._next_ip, self._first_ip, 1, size + 1):
             address = str(self.network[offset])
@@ -58,7 +58,7 @@ class Allocations:
         raise InternalError(f"failed to allocate a serviceIP: {_SHOWN_AS_FULL}")
 
     def free_port(self, but: set[int]) -> int:
-        """A node port that no Service has and that is not in `but`. Raises InternalError when there is none."""
+        """Return a free node port that is not in `but`. Raises InternalError if there is none."""
         ports = self.node_ports
         for port in _round(self._next_port, self._first_port, ports.start, ports.stop):
             if port not in self._ports and port not in but:
@@ -83,12 +83,12 @@ class Allocations:
 
 
 def cluster_ips(spec: JSONObject) -> list[str]:
-    """The addresses that a Service holds."""
+    """Return the cluster IPs of a Service."""
     return [ip for ip in spec.get("clusterIPs") or () if ip != "None"]
 
 
 def used_ports(spec: JSONObject) -> list[int]:
-    """The node ports that a Service holds, that for health checks included."""
+    """Return the node ports of a Service, including its health check port."""
     ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
     if spec.get("healthCheckNodePort"):
         ports.append(spec["healthCheckNodePort"])
@@ -96,7 +96,9 @@ def used_ports(spec: JSONObject) -> list[int]:
 
 
 def _round(start: int, first: int, low: int, high: int) -> Iterator[int]:
-    """All from `low` to below `high`: from `start` up, then from `first`, then what lies under `first`."""
+    """Yield all numbers from `low` to below `high`: first from `start` on, then from `first`, then those below
+    `first`.
+    """
     yield from range(start, high)
     yield from range(first, start)
     yield from range(low, first)

@@ -121,7 +121,7 @@ class PersistentVolumeStrategy(PlainStrategy):
 
 
 def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
-    """Faults of a claim's spec, in a claim or in the template of a StatefulSet."""
+    """Return the faults of a claim's spec, in a claim or in the template of a StatefulSet."""
     faults = _access_modes(path, spec, claim=True)
     faults += checks.label_selector(f"{path}.selector", spec.get("selector"))
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")

@@ -1,7 +1,7 @@
-"""Events, which are one object in storage and two on the wire: `v1` and `events.k8s.io/v1`.
+"""Events, stored as `v1` and served as `v1` and `events.k8s.io/v1`.
 
-What is asked of a new one follows the form that it comes in: the newer one requires what tells who did what.
-Follows k8s.io/kubernetes pkg/registry/core/event and pkg/apis/core/validation/events.go.
+The requirements for a new Event depend on the version it is sent in: `events.k8s.io/v1` requires the reporter and the
+action. Follows k8s.io/kubernetes pkg/registry/core/event and pkg/apis/core/validation/events.go.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RENAMED: Final = {
     "reportingComponent": "reportingController",
 }
 _SHOWN_EMPTY: Final = frozenset({"reportingComponent", "reportingInstance"})
-"""What `v1` shows also when it is empty, and `events.k8s.io/v1` does not."""
+"""Fields that `v1` shows even if empty, and `events.k8s.io/v1` does not."""
 _NEW_TO_OLD: Final = {new: old for old, new in _RENAMED.items()}
 _OBJECT_FIELDS: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _NEWER_API: Final = "events.k8s.io/v1"
@@ -49,26 +49,26 @@ _SHOWN: Final = {"reportingComponent": "reportingController"}
 
 
 def to_core(event: JSONObject) -> JSONObject:
-    """An `events.k8s.io/v1` Event as a `v1` one."""
+    """Convert an `events.k8s.io/v1` Event to `v1`."""
     return {_NEW_TO_OLD.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1", "kind": "Event"}
 
 
 def to_stored(event: JSONObject) -> JSONObject:
-    """The same, with what a `v1` Event always shows."""
+    """Convert an `events.k8s.io/v1` Event to the stored form, with the fields that `v1` always shows."""
     stored = to_core(event)
     EventStrategy().default(stored)
     return stored
 
 
 def from_core(event: JSONObject) -> JSONObject:
-    """A `v1` Event as an `events.k8s.io/v1` one."""
+    """Convert a `v1` Event to `events.k8s.io/v1`."""
     shown = {key: value for key, value in event.items() if value or key not in _SHOWN_EMPTY}
     newer = {_RENAMED.get(key, key): value for key, value in shown.items()}
     return newer | {"apiVersion": _NEWER_API, "kind": "Event"}
 
 
 class EventStrategy(UpsertStrategy):
-    """`v1`."""
+    """Events in `v1`."""
 
     selectable_fields = (
         *(f"involvedObject.{field}" for field in _OBJECT_FIELDS),
@@ -102,7 +102,7 @@ class EventStrategy(UpsertStrategy):
 
 
 class NewerEventStrategy(UpsertStrategy):
-    """`events.k8s.io/v1`."""
+    """Events in `events.k8s.io/v1`."""
 
     stored_field_names: Mapping[str, str] = {
         "reportingController": "reportingComponent",
@@ -141,7 +141,7 @@ class NewerEventStrategy(UpsertStrategy):
 
 
 def _common_faults(event: JSONObject, reporting_field: str) -> list[FieldError]:
-    """What both forms ask of an Event, given in the form of `v1`."""
+    """Return the faults that both versions check, for an Event in the form of `v1`."""
     about, own = (event.get("involvedObject") or {}).get("namespace") or "", event["metadata"].get("namespace") or ""
     mismatch = invalid("involvedObject.namespace", about, "does not match event.namespace")
     if not event.get("eventTime"):

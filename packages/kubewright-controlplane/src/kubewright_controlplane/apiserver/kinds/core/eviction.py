@@ -1,4 +1,4 @@
-"""Eviction: a delete that asks the Pod's disruption budget first.
+"""Eviction: a delete that respects the Pod's disruption budget.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go.
 """
@@ -119,7 +119,7 @@ def _lets_unready_go(budget: JSONObject) -> bool:
 
 
 def _too_many(cause: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
-    """A client that is told when to come again does so by itself: so it is told only when waiting helps."""
+    """Return the error of a denied eviction. Retry-After makes clients retry, so it is set only if waiting can help."""
     causes = (StatusCause("DisruptionBudget", cause),)
     details = StatusDetails(causes=causes, retry_after_seconds=retry_after_seconds)
     return TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", details=details)

@@ -1,4 +1,4 @@
-"""Namespaces: their label, their phase, and the finalizer in their spec that keeps them while they have content.
+"""Namespaces: their label, their phase, and the finalizer in their spec, which keeps them while they have content.
 
 Follows k8s.io/kubernetes pkg/registry/core/namespace.
 """
@@ -83,7 +83,7 @@ class NamespaceStrategy(PlainStrategy):
 
 @dataclass(frozen=True)
 class Finalize(View):
-    """Changes the finalizers in a Namespace's spec, and nothing else."""
+    """The finalize subresource: changes the finalizers in a Namespace's spec, and nothing else."""
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         metadata = {**old["metadata"], "resourceVersion": view["metadata"].get("resourceVersion")}

@@ -1,4 +1,4 @@
-"""Pods: what the server adds to one, and what of it may change.
+"""Pods: what the server adds, and what may change.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/strategy.go and pkg/apis/core/validation.
 """
@@ -164,7 +164,7 @@ class PodStrategy(Strategy):
 
 
 def qos_class(spec: JSONObject) -> str:
-    """The class of service that a Pod's requests and limits put it in."""
+    """Return the quality of service class that follows from a Pod's requests and limits."""
     guaranteed, asks = True, False
     for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
         resources = container.get("resources") or {}
@@ -179,7 +179,7 @@ def qos_class(spec: JSONObject) -> str:
 
 
 def _complete_status(status: JSONObject) -> None:
-    """What one field says the other says too; a time that a condition does not have is null on the wire."""
+    """Copy the singular and plural forms of fields to each other. Missing times of a condition are null in JSON."""
     for single, several in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if status.get(single) and not status.get(several):
             status[several] = [{"ip": status[single]}]
@@ -244,7 +244,7 @@ def _key(toleration: JSONObject) -> JSONObject:
 
 
 def _fixed(spec: JSONObject, old: JSONObject) -> JSONObject:
-    """A spec without what may change."""
+    """Return a spec without the fields that may change."""
     free = ("activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers")
     fixed = {key: value for key, value in spec.items() if key not in free}
     for kind in ("containers", "initContainers"):

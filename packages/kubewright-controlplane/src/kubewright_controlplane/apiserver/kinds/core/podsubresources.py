@@ -1,4 +1,4 @@
-"""What hangs below a Pod: binding, ephemeralcontainers, log, and what takes a running process.
+"""Subresources of a Pod: binding, ephemeralcontainers, log, and those that connect to a running process.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/pod/rest.
 """
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
-"""What a simulated Pod has logged; `simulation.kubewright.dev/log.<container>` for one container of several."""
+"""The log of a simulated Pod; `simulation.kubewright.dev/log.<container>` for one of several containers."""
 
 _CHANNELS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KIND: Final = GroupVersionKind("", "v1", "Binding")
 _MIRROR: Final = "kubernetes.io/config.mirror"
-"""The annotation of what stands for a static Pod, one that a node has from a file."""
+"""The annotation of a mirror Pod, which stands for a static Pod that a node has from a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Binding(Action):
-    """Puts a Pod on a node."""
+    """Binds a Pod to a node."""
 
     kind: GroupVersionKind | None = _KIND
     resources: ResourceSet
@@ -81,7 +81,7 @@ class Binding(Action):
 
 
 class BindingStrategy(Strategy):
-    """`bindings`, the older door to the same: the Pod is the one that the Binding names."""
+    """`bindings`, the older resource with the same effect. The Binding names the Pod."""
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
@@ -99,7 +99,7 @@ class _NamedBinding(Binding):
 
 @dataclass(frozen=True)
 class EphemeralContainers(View):
-    """Adds containers to a Pod that runs; they never change or go."""
+    """Adds containers to a running Pod. They never change and cannot be removed."""
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         given = (view.get("spec") or {}).get("ephemeralContainers")
@@ -126,8 +126,8 @@ class EphemeralContainers(View):
 
 @dataclass(frozen=True, kw_only=True)
 class Log(Connection):
-    """The log of a container: the kubelet's, for one that runs; for a simulated one what an annotation of its Pod says,
-    or a line saying that there is nothing.
+    """The log of a container: from the kubelet for a running container, from an annotation for a simulated one.
+    Without either, a line says that there is no log.
     """
 
     resources: ResourceSet
@@ -142,7 +142,7 @@ class Log(Connection):
         return answer if answer is not None else self._simulated(pod, container)
 
     async def _kept(self, request: Request, attributes: Attributes, container: str) -> Response | None:
-        """What the kubelet has; None when the container is not one that runs."""
+        """Return the kubelet's answer; None if the container is not running."""
         if self.kubelet is None:
             return None
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
@@ -169,7 +169,7 @@ class Log(Connection):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Connection):
-    """Takes a client into a container that runs: `exec`, or `attach` to what it runs. The kubelet speaks with it."""
+    """Connects a client to a running container: `exec`, or `attach` to its process. The kubelet handles the stream."""
 
     verbs: tuple[str, ...] = ("create", "get")
     what: str
@@ -196,7 +196,7 @@ class Entry(Connection):
 
 @dataclass(frozen=True, kw_only=True)
 class PortForward(Entry):
-    """Takes a client to the ports of a Pod that runs."""
+    """Connects a client to the ports of a running Pod."""
 
     what: str = "port-forward"
 
@@ -207,14 +207,14 @@ class PortForward(Entry):
 
 
 def _asked_of_kubelet(query: Mapping[str, Sequence[str]]) -> str:
-    """The options of `exec` and `attach` in the words that kubelets know them by."""
+    """Return the options of `exec` and `attach` with the names that kubelets use."""
     wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
     return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotRun(Connection):
-    """What needs a connection to a container, or to a Node, that is more than an answer: refused."""
+    """Connections to a container or Node that are not supported, and are rejected."""
 
     what: str
 
@@ -237,7 +237,7 @@ def _refused(attributes: Attributes, why: str) -> Conflict:
 
 
 def _container(pod: JSONObject, asked: str) -> str:
-    """The container that is meant, which need not be named when there is only one."""
+    """Return the name of the requested container, which may be omitted if there is only one."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     known = [
         each["name"]

@@ -1,4 +1,4 @@
-"""ReplicationControllers, the ReplicaSets of old, and PodTemplates. Follows k8s.io/kubernetes pkg/apis/core."""
+"""ReplicationControllers (older than ReplicaSets) and PodTemplates. Follows k8s.io/kubernetes pkg/apis/core."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Services: defaults, addresses, validation.
 
-One IP family (that of the server's service range); a second one is refused as on a single-stack cluster.
+There is one IP family, that of the server's service range. A second one is rejected, as on a single-stack cluster.
 Follows k8s.io/kubernetes pkg/registry/core/service and pkg/apis/core/validation.
 """
 
@@ -92,9 +92,10 @@ class ServiceStrategy(Strategy):
         return {"spec.clusterIP": spec.get("clusterIP") or "", "spec.type": spec.get("type") or ""}
 
     def _allocate(self, obj: JSONObject, *, owner: str) -> None:
-        """Fill in what was left open: families, addresses, node ports. What `owner` has already may be asked for.
+        """Allocate families, addresses and node ports that the Service leaves open. `owner` may request what it
+        already has.
 
-        Raises Invalid for what was asked for and cannot be had; validation of all the rest comes afterwards.
+        Raises Invalid for requests that cannot be met; all other validation comes later.
         """
         spec = obj["spec"]
         if spec["type"] != "ExternalName":
@@ -143,7 +144,7 @@ class ServiceStrategy(Strategy):
             spec["clusterIPs"] = [spec["clusterIP"]]
 
     def _set_node_ports(self, obj: JSONObject, owner: str) -> None:
-        """Check the node ports asked for; choose the others. One port over two protocols gets one number."""
+        """Check the requested node ports and choose the others. A port with two protocols gets one number."""
         spec = obj["spec"]
         ports: list[JSONObject] = spec.get("ports") or []
         for index, port in enumerate(ports):
@@ -179,7 +180,7 @@ def _refuse(obj: JSONObject, faults: list[FieldError]) -> None:
 
 
 def _chooses_node_ports(spec: JSONObject) -> bool:
-    """Whether the server chooses node ports for a Service that names none."""
+    """Return whether the server chooses node ports for a Service that does not request any."""
     if spec["type"] == "NodePort":
         return True
     return spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
@@ -204,12 +205,12 @@ def _needs_health_check(spec: JSONObject) -> bool:
 
 
 def _has_twin(ports: list[JSONObject], port: JSONObject, number: int) -> bool:
-    """Whether the number is used for the same protocol already."""
+    """Return whether the number is already used for the same protocol."""
     return any(each.get("nodePort") == number and each.get("protocol") == port.get("protocol") for each in ports)
 
 
 def _pair_cluster_ips(spec: JSONObject, old: JSONObject) -> None:
-    """`clusterIP` and `clusterIPs` say the same; a client may know but one of them."""
+    """Keep `clusterIP` and `clusterIPs` equal, since a client may know only one of them."""
     if spec["type"] == "ExternalName" and not old:
         return
     single, several = spec.get("clusterIP"), spec.get("clusterIPs")
@@ -228,7 +229,7 @@ def _pair_cluster_ips(spec: JSONObject, old: JSONObject) -> None:
 
 
 def _keep_allocated(spec: JSONObject, old: JSONObject) -> None:
-    """What an update leaves out and the server had given, stays."""
+    """Keep values that the server has allocated and that an update omits."""
     if "ExternalName" not in (spec["type"], old["type"]):
         for field in ("clusterIP", "clusterIPs", "ipFamilies"):
             if not spec.get(field) and old.get(field):
@@ -245,7 +246,7 @@ def _keep_allocated(spec: JSONObject, old: JSONObject) -> None:
 
 
 def _drop_what_the_type_has_not(spec: JSONObject, old: JSONObject) -> None:
-    """A change of type takes along what only the old type had, unless the user changed that as well."""
+    """When the type changes, drop the fields that only the old type had, unless the user changed them too."""
     if old["type"] != "ExternalName" and spec["type"] == "ExternalName":
         if spec.get("clusterIP") == old.get("clusterIP") and checks.same(spec.get("clusterIPs"), old.get("clusterIPs")):
             spec.pop("clusterIP", None)

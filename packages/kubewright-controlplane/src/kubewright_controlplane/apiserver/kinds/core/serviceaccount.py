@@ -1,4 +1,4 @@
-"""ServiceAccounts, and the tokens that are asked for below them.
+"""ServiceAccounts, and their token subresource.
 
 Follows k8s.io/kubernetes pkg/registry/core/serviceaccount.
 """
@@ -44,7 +44,7 @@ class ServiceAccountStrategy(PlainStrategy):
 
 @dataclass(frozen=True, kw_only=True)
 class Token(Action):
-    """Makes a token of a ServiceAccount."""
+    """Issues a token of a ServiceAccount."""
 
     kind: GroupVersionKind | None = _KIND
     resources: ResourceSet
@@ -75,7 +75,7 @@ class Token(Action):
         }
 
     def _metadata(self, body: JSONObject, account: JSONObject, attributes: Attributes) -> JSONObject:
-        """The ServiceAccount's name, namespace and uid; a request that names others is refused."""
+        """Return the ServiceAccount's name, namespace and uid. Rejects a request that names others."""
         given, own = body.get("metadata") or {}, account["metadata"]
         for field, what in (("name", "name"), ("namespace", "namespace")):
             if given.get(field) and given[field] != own[field]:

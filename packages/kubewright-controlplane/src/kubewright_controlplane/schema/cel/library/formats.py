@@ -1,4 +1,4 @@
-"""Named formats of text. Follows k8s.io/apiserver/pkg/cel/library/format.go."""
+"""Named string formats. Follows k8s.io/apiserver/pkg/cel/library/format.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text: standard functions, the strings extension (version 2), regular expressions, URLs.
+"""Strings: standard functions, the strings extension (version 2), regular expressions, URLs.
 
 Follows cel-go's ext/strings.go and k8s.io/apiserver/pkg/cel/library (regex.go, urls.go).
 """

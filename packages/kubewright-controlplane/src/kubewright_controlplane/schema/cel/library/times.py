@@ -1,4 +1,4 @@
-"""Parts of timestamps and durations. A month, a day of the year and a day of the week count from 0."""
+"""Fields of timestamps and durations. Months, days of the year and days of the week count from 0."""
 
 from __future__ import annotations
 
