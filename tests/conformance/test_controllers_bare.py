@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(1800)
 CASES = ("test_controllers.py", "test_controllers_workloads.py")
 
 
-async def test_our_controllers_do_the_same_on_a_real_api_server(target: str) -> None:
+async def test_the_embedded_controllers_work_on_a_real_api_server(target: str) -> None:
     if target != "real":
         pytest.skip("needs the real API server: --target=real")
     async with RealControlPlane(controllers=False) as real:

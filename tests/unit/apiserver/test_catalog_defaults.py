@@ -46,7 +46,7 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", GOLDEN["created"], ids=name_of)
-def test_an_object_gets_the_defaults_that_a_real_server_gives_it(case: dict[str, Any]) -> None:
+def test_defaults_equal_those_of_a_real_server(case: dict[str, Any]) -> None:
     obj = case["sent"]
     kind = GroupVersionKind.parse(obj["apiVersion"], obj["kind"])
     schema = Schema.from_openapi(catalog.schema_ref(kind), catalog.components())

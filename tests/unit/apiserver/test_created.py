@@ -89,14 +89,14 @@ UNSUPPORTED = [case for case in GOLDEN["created"] if is_refused(case)]
 
 
 @pytest.mark.parametrize("case", UNSUPPORTED, ids=name_of)
-async def test_what_nothing_here_would_act_on_is_refused_in_so_many_words(api: API, case: dict[str, Any]) -> None:
+async def test_kinds_that_nothing_acts_on_are_rejected_with_the_reason(api: API, case: dict[str, Any]) -> None:
     answer = await api("POST", path_of(api, case["sent"]), case["sent"])
     assert answer.status in (403, 422)
     assert b"not supported yet by the embedded API server" in await answer.read()
 
 
 @pytest.mark.parametrize("case", SERVED, ids=name_of)
-async def test_an_object_becomes_what_a_real_server_makes_of_it(api: API, case: dict[str, Any]) -> None:
+async def test_a_created_object_equals_that_of_a_real_server(api: API, case: dict[str, Any]) -> None:
     made = await api.ok("POST", f"{path_of(api, case['sent'])}?dryRun=All&fieldManager=golden", case["sent"])
     assert comparable(made) == comparable(case["made"])
 

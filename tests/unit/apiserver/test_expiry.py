@@ -13,7 +13,7 @@ async def report(api: API, name: str) -> None:
     await api.ok("POST", EVENTS, {"metadata": {"name": name}, "involvedObject": involved, "reason": "R", "count": 1})
 
 
-async def test_an_event_goes_an_hour_after_it_was_last_written(api: API, clock: VirtualClock) -> None:
+async def test_an_event_is_removed_an_hour_after_its_last_write(api: API, clock: VirtualClock) -> None:
     await report(api, "once")
     await report(api, "again")
     watch = await api.watch(f"{EVENTS}?watch=true&timeoutSeconds=9000")

@@ -8,7 +8,7 @@ from kubewright._runtime.clock import VirtualClock
 from unit.apiserver.harness import API, CONFIG_MAPS, MERGE
 
 
-async def test_a_write_that_changes_nothing_is_no_commit(api: API) -> None:
+async def test_a_write_that_changes_nothing_is_not_committed(api: API) -> None:
     made = await api.config_map("a", k="v")
     before = api.server.resources.store.revision
     again = await api.ok("PUT", f"{CONFIG_MAPS}/a", made)
@@ -17,7 +17,7 @@ async def test_a_write_that_changes_nothing_is_no_commit(api: API) -> None:
     assert api.server.resources.store.revision == before
 
 
-async def test_a_dry_run_answers_as_if_and_changes_nothing(api: API) -> None:
+async def test_a_dry_run_answers_like_a_write_and_changes_nothing(api: API) -> None:
     before = api.server.resources.store.revision
     made = await api.ok("POST", f"{CONFIG_MAPS}?dryRun=All", {"metadata": {"generateName": "a-"}})
     assert made["metadata"]["name"].startswith("a-")
@@ -30,7 +30,7 @@ async def test_a_dry_run_answers_as_if_and_changes_nothing(api: API) -> None:
     assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "v"}
 
 
-async def test_of_two_writers_of_one_state_the_second_is_refused(api: API) -> None:
+async def test_the_second_of_two_writes_to_one_version_gets_a_conflict(api: API) -> None:
     made = await api.config_map("a")
     first, second = made | {"data": {"k": "1"}}, made | {"data": {"k": "2"}}
     await api.ok("PUT", f"{CONFIG_MAPS}/a", first)
@@ -39,7 +39,7 @@ async def test_of_two_writers_of_one_state_the_second_is_refused(api: API) -> No
     assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "1"}
 
 
-async def test_what_the_server_owns_cannot_be_changed_by_a_client(api: API) -> None:
+async def test_clients_cannot_change_metadata_that_the_server_assigns(api: API) -> None:
     made = await api.config_map("a")
     owned = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "deletionTimestamp": "2001-01-01T00:00:00Z"}
     changed = await api.ok("PUT", f"{CONFIG_MAPS}/a", {"metadata": {"name": "a", **owned}, "data": {"k": "v"}})
@@ -48,7 +48,7 @@ async def test_what_the_server_owns_cannot_be_changed_by_a_client(api: API) -> N
     assert "generation" not in changed["metadata"]
 
 
-async def test_a_finalizer_keeps_an_object_until_it_is_taken_away(api: API, clock: VirtualClock) -> None:
+async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: API, clock: VirtualClock) -> None:
     await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true")
     await watch.next()
@@ -64,7 +64,7 @@ async def test_a_finalizer_keeps_an_object_until_it_is_taken_away(api: API, cloc
     assert await watch.names(2) == [("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_no_finalizer_can_be_added_to_what_is_being_deleted(api: API) -> None:
+async def test_no_finalizer_can_be_added_during_deletion(api: API) -> None:
     await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
     await api.ok("DELETE", f"{CONFIG_MAPS}/a")
     patch = {"metadata": {"finalizers": ["example.com/f", "example.com/g"]}}
@@ -73,7 +73,7 @@ async def test_no_finalizer_can_be_added_to_what_is_being_deleted(api: API) -> N
 
 
 @pytest.mark.parametrize(("propagation", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
-async def test_propagation_is_left_to_the_garbage_collector_by_a_finalizer(
+async def test_a_propagation_policy_sets_the_garbage_collectors_finalizer(
     api: API, propagation: str, finalizer: str
 ) -> None:
     await api.config_map("a")
@@ -83,7 +83,7 @@ async def test_propagation_is_left_to_the_garbage_collector_by_a_finalizer(
     await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
 
 
-async def test_a_delete_meant_for_another_object_of_the_name_is_refused(api: API) -> None:
+async def test_delete_preconditions_are_checked(api: API) -> None:
     made = await api.config_map("a")
     for precondition in ({"uid": "other"}, {"resourceVersion": "1"}):
         await api.refused(409, "DELETE", f"{CONFIG_MAPS}/a", {"preconditions": precondition})
@@ -92,7 +92,7 @@ async def test_a_delete_meant_for_another_object_of_the_name_is_refused(api: API
     await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": right})
 
 
-async def test_a_collection_is_deleted_by_selector_and_told(api: API) -> None:
+async def test_deleting_a_collection_by_selector_answers_with_the_deleted_objects(api: API) -> None:
     for name, app in (("a", "web"), ("b", "web"), ("c", "db")):
         await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": name, "labels": {"app": app}}})
     deleted = await api.ok("DELETE", f"{CONFIG_MAPS}?labelSelector=app%3Dweb")
@@ -101,7 +101,7 @@ async def test_a_collection_is_deleted_by_selector_and_told(api: API) -> None:
     assert [item["metadata"]["name"] for item in left["items"]] == ["c"]
 
 
-async def test_a_status_is_written_through_its_subresource_alone(api: API) -> None:
+async def test_status_is_written_only_through_its_subresource(api: API) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
@@ -132,7 +132,7 @@ async def test_scale_shows_and_sets_replicas_with_its_own_conflicts(api: API) ->
     await api.refused(422, "PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
 
 
-async def test_unknown_and_duplicate_fields_are_told_as_asked(api: API) -> None:
+async def test_unknown_and_duplicate_fields_are_reported_as_requested(api: API) -> None:
     body = b'{"metadata":{"name":"a"},"data":{"k":"1","k":"2"},"bogus":1}'
     warned = await api("POST", f"{CONFIG_MAPS}?dryRun=All", body)
     assert warned.headers["warning"] == '299 - "duplicate field \\"data.k\\"", 299 - "unknown field \\"bogus\\""'
@@ -143,12 +143,12 @@ async def test_unknown_and_duplicate_fields_are_told_as_asked(api: API) -> None:
     assert status["message"] == f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {faults}'
 
 
-async def test_colons_in_values_are_no_duplicate_fields(api: API) -> None:
+async def test_colons_in_values_are_not_duplicate_fields(api: API) -> None:
     response = await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"json": '{"a":1,"a":2}'}})
     assert (response.status, "warning" in response.headers) == (201, False)
 
 
-async def test_a_generated_name_that_is_taken_is_made_anew(api: API, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_generated_name_in_use_is_generated_again(api: API, monkeypatch: pytest.MonkeyPatch) -> None:
     suffixes = iter(["taken", "taken", "other"])
     monkeypatch.setattr("kubewright.machinery.names.random.choices", lambda *_, k: list(next(suffixes)))
     names = [
@@ -158,7 +158,7 @@ async def test_a_generated_name_that_is_taken_is_made_anew(api: API, monkeypatch
 
 
 @pytest.mark.parametrize(("subresources", "generation"), [({}, 2), ({"status": {}}, 1)])
-async def test_a_status_that_is_not_written_apart_counts_as_a_change(
+async def test_without_a_status_subresource_status_raises_the_generation(
     api: API, subresources: dict[str, object], generation: int
 ) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -204,9 +204,7 @@ async def test_a_status_write_does_not_set_managed_fields(api: API) -> None:
         assert [each["manager"] for each in patched["metadata"]["managedFields"]] == ["creator", "kubelet"]
 
 
-async def test_a_second_delete_shortens_the_grace_period_but_never_into_the_past(
-    api: API, clock: VirtualClock
-) -> None:
+async def test_a_second_delete_shortens_the_grace_period_but_never_into_the_past(api: API, clock: VirtualClock) -> None:
     pods = "/api/v1/namespaces/default/pods"
     pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
     await api.ok("POST", pods, pod)

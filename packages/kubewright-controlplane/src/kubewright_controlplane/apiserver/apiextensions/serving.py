@@ -119,7 +119,7 @@ def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:
 
 
 def _converter(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
-    """Return a function that converts objects to another version: it sets apiVersion, and prunes and defaults it by that version's schema."""
+    """Return a function that converts objects to a version: it sets apiVersion, prunes and defaults."""
 
     def convert(source: JSONObject) -> JSONObject:
         obj = {**source, "apiVersion": api_version}

@@ -169,7 +169,7 @@ def _merge_list(original: JSONArray, patch: JSONArray, node: Node | None) -> JSO
 
 
 def _identity(node: Node | None, items: JSONArray) -> Callable[[Any], Hashable]:
-    """Return the function that identifies an item of a list: by its merge key, or by its value if it is not an object."""
+    """Return what identifies an item of a list: by its merge key, or by its value if it is not an object."""
     if not any(is_object(each) for each in items):
         return _scalar
     key = node.patch_key if node is not None else ""
