@@ -1,4 +1,4 @@
-"""Who a client is, and what it may do."""
+"""Authentication and authorization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1"
 
 
 async def soon(api: API, target: str, status: int, **headers: str) -> None:
-    """The server answers with `status` before long: it learns of roles and accounts by watching them."""
+    """Wait until the server answers with `status`: it observes roles and accounts with a delay."""
 
     async def answers() -> bool:
         return (await api.get(target, **headers)).status == status
@@ -42,7 +42,7 @@ async def anonymous(control_plane: Config) -> AsyncIterator[API]:
 
 @pytest_asyncio.fixture
 async def account(api: API, ns: str, control_plane: Config) -> AsyncIterator[API]:
-    """A ServiceAccount named `robot`, with no rights of its own."""
+    """A ServiceAccount named `robot` without permissions."""
     await api.post(f"{ns}/serviceaccounts", {"metadata": {"name": "robot"}})
     token = (await api.post(f"{ns}/serviceaccounts/robot/token", {"spec": {}})).expect(201).json["status"]["token"]
     robot = API(replace(control_plane, client_cert=None, client_key=None, token=token))

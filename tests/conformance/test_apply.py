@@ -1,4 +1,4 @@
-"""Server-side apply: who owns which field, and what becomes of it."""
+"""Server-side apply: ownership of fields, conflicts, removal."""
 
 from __future__ import annotations
 

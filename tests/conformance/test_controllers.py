@@ -1,4 +1,4 @@
-"""What the controllers of a control plane make of objects."""
+"""The controllers of a control plane."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Namespace:
         return items
 
     async def settled(self, name: str = "d") -> dict[str, Any]:
-        """The Deployment, when its rollout is through."""
+        """Wait for the end of the Deployment's rollout and return it."""
 
         async def check() -> dict[str, Any] | None:
             found: dict[str, Any] = (await self.api.get(f"{self.apps}/deployments/{name}")).json

@@ -1,7 +1,8 @@
-"""Our controllers on somebody else's API server: to tell whose fault a fault is.
+"""The embedded controllers on a real API server, to find out whether a failure is that of the server or the
+controllers.
 
-The cases of this folder that are about controllers run again, by a pytest of their own, against a real API server that
-has no controllers but ours.
+The controller cases of this folder run again, in a pytest of their own, against a real API server that runs no other
+controllers.
 """
 
 from __future__ import annotations

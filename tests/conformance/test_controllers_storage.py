@@ -1,4 +1,4 @@
-"""What the controllers of a control plane make of claims and volumes."""
+"""The controllers for claims and volumes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pod(claim_name: str) -> dict[str, Any]:
 
 
 class Storage:
-    """Volumes of a class of their own, so that tests do not take each other's."""
+    """Volumes with a class of their own, so that tests do not bind each other's."""
 
     def __init__(self, api: API, ns: str) -> None:
         self.api, self.ns = api, ns

@@ -1,4 +1,4 @@
-"""What the controllers of a control plane make of StatefulSets, DaemonSets, Jobs and CronJobs."""
+"""The controllers for StatefulSets, DaemonSets, Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def job(name: str = "j", **spec: Any) -> dict[str, Any]:
 
 
 class Space:
-    """One namespace, with the groups that workloads are in."""
+    """One namespace, with the API groups of workloads."""
 
     def __init__(self, api: API, ns: str) -> None:
         self.api, self.core = api, ns
@@ -37,7 +37,7 @@ class Space:
         return items
 
     async def pods(self) -> list[dict[str, Any]]:
-        """Pods that are not on their way out, by name."""
+        """Return the names of Pods that are not being deleted."""
         found = await self.items(f"{self.core}/pods")
         return sorted(
             (each for each in found if "deletionTimestamp" not in each["metadata"]),
@@ -45,7 +45,7 @@ class Space:
         )
 
     async def stateful_set(self, name: str = "s", *, updated: int | None = None) -> dict[str, Any]:
-        """The StatefulSet, when all its pods are ready, and `updated` of them are of the newest revision."""
+        """Wait until all pods of the StatefulSet are ready and `updated` of them have the newest revision."""
 
         async def check() -> dict[str, Any] | None:
             found: dict[str, Any] = (await self.api.get(f"{self.apps}/statefulsets/{name}")).json
@@ -257,7 +257,7 @@ async def test_a_suspended_job_waits_until_it_is_resumed(space: Space) -> None:
 
 async def test_a_job_that_has_failed_too_often_fails(space: Space) -> None:
     made = job(backoffLimit=0)
-    made["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}  # its pod stays where a test can end it
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}  # its pod stays where a test can finish it
     await space.api.post(f"{space.batch}/jobs", made)
     [pod] = await until(space.pods)
     await space.api.patch(f"{space.core}/pods/{pod['metadata']['name']}/status", {"status": {"phase": "Failed"}})
@@ -355,7 +355,7 @@ async def test_an_orphan_that_appears_later_is_adopted(space: Space) -> None:
     await space.api.post(f"{space.core}/pods", pod)
 
     async def taken_in() -> bool:
-        """It is adopted, and one of the two is too many."""
+        """The Pod is adopted, and one of the two is surplus."""
         pods = await space.pods()
         return len(pods) == 1 and all("ownerReferences" in each["metadata"] for each in pods)
 

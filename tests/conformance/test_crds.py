@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, and the objects that they make possible."""
+"""CustomResourceDefinitions and their objects."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def crd(plural: str, group: str, **version: Any) -> dict[str, Any]:
 
 
 class Gizmos:
-    """A CRD of its own for each test, and where its objects are."""
+    """A CRD for each test, and the path of its objects."""
 
     def __init__(self, api: API, ns: str, group: str) -> None:
         self.api = api
@@ -104,7 +104,7 @@ async def gizmos(api: API, ns: str) -> AsyncIterator[Gizmos]:
     await established(api, gizmos.definition)
 
     async def served() -> bool:
-        """Objects, and the discovery that tells of them."""
+        """The objects of a CRD, and the discovery that describes them."""
         return (await api.get(gizmos.path)).status == (await api.get(f"/apis/{group}/v1")).status == 200
 
     await until(served)

@@ -1,4 +1,4 @@
-"""Discovery, OpenAPI, health: how clients learn what a server serves."""
+"""Discovery, OpenAPI and health: how clients learn what a server serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API server says of requests that it refuses: code, reason and words, as clients and people read them."""
+"""Errors: code, reason and message of rejected requests."""
 
 from __future__ import annotations
 

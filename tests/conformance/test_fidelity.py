@@ -1,4 +1,4 @@
-"""What was found to differ by putting the answers of two servers side by side."""
+"""Differences that were found by comparing the answers of two servers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_server_assigned_fields_have_no_owner(api: API) -> None:
 
 
 async def fault_of_applying(api: API, ns: str, spec: dict[str, Any], **metadata: Any) -> str:
-    """What is said of a Deployment with this spec that is applied."""
+    """Return the error of applying a Deployment with this spec."""
     target = f"{ns.replace('/api/v1', '/apis/apps/v1')}/deployments/d?fieldManager=me"
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", **metadata}, "spec": spec}
     return (await api.patch(target, body, "apply")).expect(500).message
@@ -126,7 +126,7 @@ def pods_of(*containers: Any) -> dict[str, Any]:
         ),
     ],
 )
-async def test_an_apply_of_an_existing_object_may_omit_its_name(
+async def test_fields_that_cannot_be_applied_are_reported_by_path(
     api: API, ns: str, spec: dict[str, Any], fault: str
 ) -> None:
     whole = f"failed to create typed patch object ({ns.rpartition('/')[2]}/d; apps/v1, Kind=Deployment): {fault}"

@@ -1,4 +1,4 @@
-"""What may be asked of a container's log. None of the Pods here is on a node, so that nothing has to run."""
+"""Options of log requests. The Pods are on no node, so nothing has to run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.rawapi import API
 
 
 async def a_pod(api: API, ns: str, *containers: str) -> str:
-    """The path of the log of a Pod that no scheduler looks at."""
+    """The log path of a Pod that no scheduler handles."""
     spec = {
         "schedulerName": "nobody",
         "serviceAccountName": "default",

@@ -1,4 +1,4 @@
-"""Lists and watches: what informers are built on."""
+"""Lists and watches, which informers are built on."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ async def test_one_object_can_be_watched_by_name(api: API, ns: str) -> None:
 
 async def test_all_namespaces_can_be_watched_at_once(api: API, ns: str) -> None:
     start = (await api.get(f"{ns}/configmaps")).json["metadata"]["resourceVersion"]
-    here = ns.rpartition("/")[2]  # in other namespaces, what tests have left is being deleted
+    here = ns.rpartition("/")[2]  # objects that other tests left in other namespaces are being deleted
     stream = await api.watch(f"/api/v1/configmaps?watch=1&labelSelector=app%3D{here}&resourceVersion={start}")
     await api.post(f"{ns}/configmaps", config_map("everywhere", app=here))
     event = await stream.next()

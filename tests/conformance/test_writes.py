@@ -1,4 +1,4 @@
-"""Create, update, patch and delete, as any client does them."""
+"""Create, update, patch and delete."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ async def test_a_node_port_is_allocated_once(api: API, ns: str) -> None:
         'Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30999: provided port is already allocated'
     )
     again = (await api.post(f"{ns}/services", node_port_service("a", 30999))).expect(422)
-    assert "provided port is already allocated" in again.message  # looked at before the name
+    assert "provided port is already allocated" in again.message  # checked before the name
     anywhere = node_port_service("a", 30998)
     anywhere["spec"]["clusterIP"] = first["spec"]["clusterIP"]
     same_address = (await api.post(f"{ns}/services", anywhere)).expect(422)

@@ -1,4 +1,4 @@
-"""Zero and absent: one and the same where Go holds a value itself, two things where it holds a pointer to one."""
+"""Zero and absent: equal where Go holds a value, different where it holds a pointer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fresh cluster holds, and what a restart leaves of it."""
+"""The objects of a new cluster, and what a restart keeps of them."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_every_resource_has_a_schema_and_every_reference_resolves() -> None:
     for gv in catalog.group_versions():
         for resource in catalog.resources(gv):
             for kind in (resource.kind, *(each.kind for each in resource.subresources)):
-                if not kind.kind.endswith("Options"):  # of exec and the like: queries, not objects
+                if not kind.kind.endswith("Options"):  # options of exec and similar subresources: queries, not objects
                     assert catalog.schema_ref(kind).startswith("#/components/schemas/io.k8s.")
     known = {f"#/components/schemas/{name}" for name in catalog.components()}
     assert set(references(dict(catalog.components()))) <= known

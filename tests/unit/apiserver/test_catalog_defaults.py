@@ -1,7 +1,7 @@
-"""The defaults in the catalog's schemas, against what a real API server made of the same objects.
+"""The defaults in the catalog's schemas, compared with those of a real API server.
 
-`tests/golden/created.json` has each object as it was sent and as it was made, and the fields that the server sets under
-conditions: these no default can state, and the strategies of the kinds set them.
+`tests/golden/created.json` has each object as sent and as created, and the fields that the server sets conditionally.
+No default can express the latter; the strategies of the kinds set them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "created.json").read
 CONDITIONAL = {place.rpartition(".")[2] for place in GOLDEN["conditional"]}
 ASSIGNED = {".metadata", ".status"}
 EMBEDDED = {"apiVersion", "kind"}
-"""Left out of a claim template by Go, and put back."""
+"""Go omits it in a claim template; the test adds it."""
 
 
 def name_of(case: dict[str, Any]) -> str:
@@ -29,7 +29,7 @@ def name_of(case: dict[str, Any]) -> str:
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Paths at which the two differ, but for what the server sets under conditions and what it left out as empty."""
+    """Return the paths at which the two differ, except conditional fields and omitted empty values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in ours.keys() | theirs.keys():
             where = f"{path}.{key}"

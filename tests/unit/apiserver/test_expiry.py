@@ -1,4 +1,4 @@
-"""Events do not stay."""
+"""Events expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies in Kubernetes protobuf, against what a real API server sent (`tests/golden/protobuf`)."""
+"""Kubernetes protobuf, compared with the bodies of a real API server (`tests/golden/protobuf`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
 
 
 def recorded(name: str) -> tuple[bytes, dict[str, Any]]:
-    """An object as the real server sent it, in protobuf and in JSON."""
+    """An object as the real server sent it, in protobuf and JSON."""
     return (GOLDEN / f"{name}.pb").read_bytes(), json.loads((GOLDEN / f"{name}.json").read_text())
 
 
@@ -32,7 +32,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def envelope(raw: bytes, api_version: str = "", kind: str = "") -> bytes:
-    """A body that holds `raw`, each part shorter than 128 bytes."""
+    """Return a body that contains `raw`. Each part must be shorter than 128 bytes."""
     type_meta = b"\x0a%c%b\x12%c%b" % (len(api_version), api_version.encode(), len(kind), kind.encode())
     return b"k8s\0\x0a%c%b\x12%c%b" % (len(type_meta), type_meta, len(raw), raw)
 
@@ -118,8 +118,8 @@ def test_a_value_of_the_wrong_type_cannot_be_encoded() -> None:
 @pytest.mark.parametrize("name", ["pod", "lease", "customresourcedefinition"])
 def test_a_truncated_body_is_rejected(name: str) -> None:
     body, _ = recorded(name)
-    without_object = 6 + body[5]  # ends where the object would begin: an empty one, to Go
-    whole = len(body) - len(b"\x1a\x00\x22\x00")  # what follows the object may be left out
+    without_object = 6 + body[5]  # ends where the object would start, which is an empty object in Go
+    whole = len(body) - len(b"\x1a\x00\x22\x00")  # what follows the object may be missing
     for length in set(range(whole)) - {without_object}:
         with pytest.raises(DecodeError):
             protobuf.decode(body[:length])
@@ -138,7 +138,7 @@ def test_random_bytes_never_break_the_decoder(raw: bytes) -> None:
 def test_excessive_nesting_is_rejected() -> None:
     schema = b""
     for _ in range(3000):
-        schema = wire.tag(28, wire.BYTES) + wire.sized(schema)  # not
+        schema = wire.tag(28, wire.BYTES) + wire.sized(schema)  # invalid
     for number in (1, 4, 7, 2):  # openAPIV3Schema, schema, versions, spec
         schema = wire.tag(number, wire.BYTES) + wire.sized(schema)
     crd = envelope(b"", "apiextensions.k8s.io/v1", "CustomResourceDefinition").removesuffix(b"\x12\x00")

@@ -1,4 +1,4 @@
-"""A server behind TLS: certificates, kubeconfigs, and what is kept in its folder."""
+"""A server with TLS: certificates, kubeconfigs, and its data folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def served(tmp_path: Path) -> AsyncIterator[ServedAPI]:
 async def ask(
     kubeconfig: dict[str, Any], tmp_path: Path, method: str, target: str, body: object = None
 ) -> dict[str, Any]:
-    """Send a request as the kubeconfig's user."""
+    """Send a request as the user of the kubeconfig."""
     cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     pair = tmp_path / "client.pem"

@@ -1,4 +1,4 @@
-"""A built-in kind is decoded as Go decodes it, and its defaults are set."""
+"""Built-in kinds: decoding as in Go, and defaults."""
 
 from __future__ import annotations
 

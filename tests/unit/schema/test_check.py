@@ -1,4 +1,4 @@
-"""A CRD's schema is refused when documents could not be judged by it, in the API server's own words."""
+"""Invalid schemas of CRDs are rejected with the messages of the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a custom kind's schema does to its documents: pruning, defaults, and the API server's own words for faults."""
+"""Custom kinds: pruning, defaults, and validation with the messages of the API server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubewright_controlplane.schema.structural.schema import Schema
 
 
 def of_spec(**properties: Any) -> Schema:
-    """The schema of a kind whose `spec` has these fields."""
+    """Return the schema of a kind whose `spec` has these fields."""
     return Schema.from_crd(
         {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}, "status": OPEN}}
     )

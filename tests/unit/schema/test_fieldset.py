@@ -1,4 +1,4 @@
-"""The algebra of field sets."""
+"""Operations on field sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text formats, as the API server judges them."""
+"""Text formats, checked as in the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns which field, after writes and applies."""
+"""Field ownership after writes and applies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def thing_with(spec: Any, **metadata: Any) -> dict[str, Any]:
 
 
 class Server:
-    """One object of the kind `Thing`, written to by several managers."""
+    """One object of the kind `Thing`, which several managers write."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

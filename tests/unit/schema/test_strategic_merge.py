@@ -1,4 +1,4 @@
-"""Strategic merge patches do what kubectl expects of them."""
+"""Strategic merge patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission: what is changed or refused on the way to the store; texts as kube-apiserver 1.36 has them."""
+"""Admission plugins, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: their names, their objects, their end; texts as kube-apiserver 1.36 has them."""
+"""CustomResourceDefinitions: names, objects and deletion, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

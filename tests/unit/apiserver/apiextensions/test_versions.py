@@ -1,4 +1,4 @@
-"""Versions of a CustomResourceDefinition: where their faults are told, and what they must have in common."""
+"""Versions of a CustomResourceDefinition: the paths of their faults, and what they must have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of service accounts, and the ways to say who one is."""
+"""Authentication: service account tokens, certificates and impersonation."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def test_impersonation_without_permission_is_rejected(api: API) -> None:
 
 
 async def grant(api: API, *rules: dict[str, list[str]]) -> None:
-    """Let bob do it all over the cluster."""
+    """Give bob this permission in the whole cluster."""
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     await api.ok("POST", f"{rbac}/clusterroles", {"metadata": {"name": "granted"}, "rules": rules})
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "granted"}

@@ -1,4 +1,4 @@
-"""RBAC: what rules allow, seen through requests; texts as kube-apiserver 1.36 has them."""
+"""RBAC through requests, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

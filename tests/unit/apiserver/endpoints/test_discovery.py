@@ -1,4 +1,4 @@
-"""Discovery and OpenAPI follow what is served."""
+"""Discovery and OpenAPI follow the served resources."""
 
 from __future__ import annotations
 

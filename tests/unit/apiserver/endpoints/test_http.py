@@ -1,4 +1,4 @@
-"""What every answer has, and what becomes of requests that are not right."""
+"""HTTP: headers, representations, and the answers to invalid requests."""
 
 from __future__ import annotations
 

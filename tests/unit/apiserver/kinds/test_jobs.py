@@ -1,4 +1,4 @@
-"""Jobs: what may change, and what a delete leaves behind; as kube-apiserver 1.36 answers."""
+"""Jobs: immutable fields and orphans, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

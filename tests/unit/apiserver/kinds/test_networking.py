@@ -1,4 +1,4 @@
-"""Ingresses, NetworkPolicies, EndpointSlices: what they may not say; texts as kube-apiserver 1.36 has them."""
+"""Validation of Ingresses, NetworkPolicies and EndpointSlices, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

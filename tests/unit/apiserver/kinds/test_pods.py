@@ -1,4 +1,4 @@
-"""Pods: defaults, what may change, and what hangs below one; texts as kube-apiserver 1.36 has them."""
+"""Pods: defaults, immutable fields and subresources, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services: addresses are given, checked and freed; texts as kube-apiserver 1.36 has them."""
+"""Services: allocation, validation and release of addresses, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

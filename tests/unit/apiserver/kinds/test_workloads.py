@@ -1,4 +1,4 @@
-"""Workloads and what they are made of: defaults, faults, what may change; texts as kube-apiserver 1.36 has them."""
+"""Workloads: defaults, validation and immutable fields, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 

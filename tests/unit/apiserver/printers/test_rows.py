@@ -1,4 +1,4 @@
-"""The rows that `kubectl get` shows."""
+"""The table rows of `kubectl get`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists: pages, selectors, and the past."""
+"""Lists: pages, selectors and earlier revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: every change once, in order, as the selection and the clock see it."""
+"""Watches: each change exactly once and in order, with selections and timers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store with a log comes back as it was."""
+"""A store with a log restores its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .conftest import put
 
 
 def leave(folder: Path, copy: Path) -> None:
-    """Put into `copy` what a process that is killed now leaves in `folder`."""
+    """Copy the files in `folder` to `copy`, as if the process were killed now."""
     copy.mkdir()
     for file in folder.glob("log.db*"):
         (copy / file.name).write_bytes(file.read_bytes())

@@ -1,4 +1,4 @@
-"""What every store promises."""
+"""The guarantees of every store."""
 
 from __future__ import annotations
 

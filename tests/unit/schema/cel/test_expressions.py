@@ -1,4 +1,4 @@
-"""Expressions mean what they mean in a real API server."""
+"""Expressions have the same results as in a real API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubewright_controlplane.schema.cel.values import CostExceeded, EvaluationEr
 
 
 def evaluated(source: str, value: Any = None, *, budget: int = 1_000_000) -> Any:
-    """What `source` gives where `self` is `value`, of which nothing is known before."""
+    """Return the value of `source` if `self` is `value`, whose type is unknown."""
     known = functions()
     expression = parse(source, known.keys())
     check(source, expression, Environment({"self": DYN}, known))

@@ -1,4 +1,4 @@
-"""Rules of custom kinds: where they are checked, what they compare, what is told."""
+"""Rules of custom kinds: where they are evaluated, what they compare, and what is reported."""
 
 from __future__ import annotations
 
