@@ -138,9 +138,9 @@ def test_random_bytes_never_break_the_decoder(raw: bytes) -> None:
 def test_excessive_nesting_is_rejected() -> None:
     schema = b""
     for _ in range(3000):
-        schema = wire.tag(28, wire.BYTES) + wire.sized(schema)  # invalid
+        schema = wire.tag(28, wire.BYTES) + wire.length_delimited(schema)  # invalid
     for number in (1, 4, 7, 2):  # openAPIV3Schema, schema, versions, spec
-        schema = wire.tag(number, wire.BYTES) + wire.sized(schema)
+        schema = wire.tag(number, wire.BYTES) + wire.length_delimited(schema)
     crd = envelope(b"", "apiextensions.k8s.io/v1", "CustomResourceDefinition").removesuffix(b"\x12\x00")
     with pytest.raises(DecodeError, match="nested too deeply"):
-        protobuf.decode(crd + b"\x12" + wire.sized(schema))
+        protobuf.decode(crd + b"\x12" + wire.length_delimited(schema))

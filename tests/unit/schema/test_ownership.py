@@ -10,7 +10,7 @@ import pytest
 
 from kubewright.machinery.errors import BadRequest, Conflict
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet
-from kubewright_controlplane.schema.ownership.managedfields import apply, update, wanted
+from kubewright_controlplane.schema.ownership.managedfields import applied_fields, apply, update
 from kubewright_controlplane.schema.structural.schema import Schema
 
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,12 @@ class Server:
         return new
 
     def apply(self, config: dict[str, Any], manager: str, *, now: datetime = NOW, **more: Any) -> dict[str, Any]:
-        about: Any = {"fields": wanted(config, self.schema), "api_version": "v1", "now": now, "schema": self.schema}
+        about: Any = {
+            "fields": applied_fields(config, self.schema),
+            "api_version": "v1",
+            "now": now,
+            "schema": self.schema,
+        }
         self.live = apply(self.live, config, manager=manager, **about, **more)
         return self.live
 

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubewright.machinery.errors import ConfigError
+
 _LIFETIME: Final = timedelta(days=3650)
 _BACKDATED: Final = timedelta(hours=1)
 """Certificates are valid from before their creation, because clocks differ."""
@@ -68,7 +70,7 @@ class CertificateAuthority:
         if key_file.exists() and certificate_file.exists():
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
-                raise ValueError(f"{key_file} is not the key of an elliptic curve; remove it to have one made")
+                raise ConfigError(f"{key_file} is not an elliptic curve key; delete it and ca.crt to create new ones")
             return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
         made = cls.create()
         folder.mkdir(parents=True, exist_ok=True)

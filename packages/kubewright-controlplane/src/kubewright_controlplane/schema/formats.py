@@ -169,7 +169,7 @@ _CHECKS: Final[dict[str, FormatCheck]] = {
 }
 
 
-def check_for(format: str) -> FormatCheck | None:
+def format_check(format: str) -> FormatCheck | None:
     """Return the check of a format; None for a format that is not checked. Dashes in its name are ignored."""
     return _CHECKS.get(format.replace("-", ""))
 

@@ -46,18 +46,18 @@ Faults: TypeAlias = list[tuple[Path, FieldError]]
 """Faults, each with the path of the value that has it. For a missing field, that is the path of its object."""
 Check: TypeAlias = Callable[[Any, Path, Faults], None]
 
-NOWHERE: Final = "<nil>"
+UNKNOWN_PATH: Final = "<nil>"
 """How the API server writes an unknown path."""
 
 
 def add_invalid(faults: Faults, path: Path, value: object, text: str) -> None:
     place = dotted(path)
-    faults.append((path, invalid(place or NOWHERE, value, f"{place} in body {text}")))
+    faults.append((path, invalid(place or UNKNOWN_PATH, value, f"{place} in body {text}")))
 
 
-def add_unplaced(faults: Faults, path: Path, text: str) -> None:
+def add_without_path(faults: Faults, path: Path, text: str) -> None:
     """Add a fault that the API server reports without a path."""
-    faults.append((path, invalid(NOWHERE, "", text)))
+    faults.append((path, invalid(UNKNOWN_PATH, "", text)))
 
 
 NodeCheck: TypeAlias = Callable[[Any, Path, list[FieldError]], None]

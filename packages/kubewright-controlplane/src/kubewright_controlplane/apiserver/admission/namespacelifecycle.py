@@ -20,7 +20,7 @@ class NamespaceLifecycle(Plugin):
 
     def __init__(self, resources: ResourceSet) -> None:
         self._terminating: dict[str, bool] = {}
-        resources.observe("namespaces", self._follow)
+        resources.observe("namespaces", self._on_commit)
 
     def admit(self, attributes: Attributes) -> None:
         if attributes.resource.qualified == "namespaces":
@@ -35,9 +35,9 @@ class NamespaceLifecycle(Plugin):
             details = StatusDetails(name=namespace, kind="namespaces")
             raise NotFound(f'namespaces "{namespace}" not found', details=details)
         if terminating:
-            raise self._ending(attributes)
+            raise self._terminating_error(attributes)
 
-    def _ending(self, attributes: Attributes) -> Forbidden:
+    def _terminating_error(self, attributes: Attributes) -> Forbidden:
         resource, namespace = attributes.resource, attributes.namespace
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
@@ -46,7 +46,7 @@ class NamespaceLifecycle(Plugin):
         )  # fmt: skip
         return Forbidden(refuse(attributes, why).status.message, details=details)
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         if event.type == "DELETED":
             self._terminating.pop(event.entry.name, None)
         else:

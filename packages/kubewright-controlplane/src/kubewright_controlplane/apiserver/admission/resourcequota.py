@@ -43,7 +43,7 @@ class ResourceQuota(Plugin):
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
         for resource in _COUNTED:
-            resources.observe(resource, lambda event: self._follow(event))
+            resources.observe(resource, lambda event: self._on_commit(event))
 
     def validate(self, attributes: Attributes) -> None:
         if attributes.operation != "CREATE" or attributes.subresource or not attributes.namespace:
@@ -103,7 +103,7 @@ class ResourceQuota(Plugin):
         registry = self._resources.registry("resourcequotas")
         return list(registry.read_all(namespace)) if registry.entries(namespace) else []
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         """Update `status.used` after a change."""
         if self._resources.find("", "v1", "resourcequotas") is None:
             return

@@ -14,10 +14,10 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.naming import (
-    Taken,
+    NamesInUse,
+    accept_names,
     is_established,
     set_terminating,
-    settle_names,
 )
 from kubewright_controlplane.apiserver.apiextensions.serving import resources_of
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
@@ -39,53 +39,53 @@ class Definitions:
         self._clock = clock
         self._known: dict[str, JSONObject] = {}
         self._served: dict[str, list[tuple[str, str, str]]] = {}
-        self._ending: set[str] = set()
-        resources.observe(_RESOURCE, self._follow)
+        self._terminating: set[str] = set()
+        resources.observe(_RESOURCE, self._on_commit)
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         name = event.entry.name
         if event.type == "DELETED":
             gone = self._known.pop(name, None)
-            self._withdraw(name)
-            self._ending.discard(name)
+            self._stop_serving(name)
+            self._terminating.discard(name)
             if gone is not None:
-                self._settle_group(gone["spec"]["group"])
+                self._accept_names_of_group(gone["spec"]["group"])
             return
         crd = self._resources.decode(event.entry.data)
         before = self._known.get(name)
         self._known[name] = crd
         if crd["metadata"].get("deletionTimestamp"):
-            self._end(crd)
-        elif not self._settle(crd) and is_established(crd) and not _serves_the_same(crd, before):
+            self._delete(crd)
+        elif not self._accept_names(crd) and is_established(crd) and not _serves_the_same(crd, before):
             self._serve(crd)
 
-    def _settle(self, crd: JSONObject) -> bool:
+    def _accept_names(self, crd: JSONObject) -> bool:
         """Write the status that follows from the names. Returns False if it is unchanged."""
         name, group = crd["metadata"]["name"], crd["spec"]["group"]
         if crd["spec"]["names"] == (crd.get("status") or {}).get("acceptedNames") and is_established(crd):
             return False
         others = (each for key, each in self._known.items() if key != name and each["spec"]["group"] == group)
-        taken = Taken.of((each.get("status") or {}).get("acceptedNames") or {} for each in others)
+        taken = NamesInUse.of((each.get("status") or {}).get("acceptedNames") or {} for each in others)
         registry = self._resources.registry(_RESOURCE)
         if not registry.has(name):
             return False
         target = registry.open(name, subresource="status")
         settled = target.draft()
-        settle_names(settled, taken=taken, now=self._now())
+        accept_names(settled, taken=taken, now=self._now())
         if settled.get("status") == target.old.get("status"):
             return False
         registry.replace(target, settled)
         return True
 
-    def _settle_group(self, group: str) -> None:
+    def _accept_names_of_group(self, group: str) -> None:
         """Names are free again: accept them for the definitions that wait for them."""
         for crd in list(self._known.values()):
             if crd["spec"]["group"] == group and not crd["metadata"].get("deletionTimestamp"):
-                self._settle(crd)
+                self._accept_names(crd)
 
     def _serve(self, crd: JSONObject) -> None:
         name = crd["metadata"]["name"]
-        resources = resources_of(crd, lambda: name in self._ending)
+        resources = resources_of(crd, lambda: name in self._terminating)
         wanted = [(each.group, each.version, each.plural) for each in resources]
         for place in self._served.get(name, ()):
             if place not in wanted:
@@ -94,24 +94,24 @@ class Definitions:
             self._resources.install(resource)
         self._served[name] = wanted
 
-    def _withdraw(self, name: str) -> None:
+    def _stop_serving(self, name: str) -> None:
         for place in self._served.pop(name, ()):
             self._resources.remove(*place)
 
-    def _end(self, crd: JSONObject) -> None:
+    def _delete(self, crd: JSONObject) -> None:
         """Delete the objects of a definition that is being deleted, then remove its finalizer."""
         name = crd["metadata"]["name"]
         if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
         if is_established(crd) and name not in self._served:
             self._serve(crd)
-        if name not in self._ending:
-            self._ending.add(name)
+        if name not in self._terminating:
+            self._terminating.add(name)
             if name in self._served:
                 self._begin_deletion(name)
                 self._resources.observe(name, partial(self._instance_changed, name))
                 self._delete_instances(name)
-        self._finish(name)
+        self._remove_finalizer(name)
 
     def _begin_deletion(self, name: str) -> None:
         registry = self._resources.registry(_RESOURCE)
@@ -127,10 +127,10 @@ class Definitions:
             registry.delete(entry.name, entry.namespace, DeleteOptions())
 
     def _instance_changed(self, name: str, event: Event) -> None:
-        if event.type == "DELETED" and name in self._ending:
-            self._finish(name)
+        if event.type == "DELETED" and name in self._terminating:
+            self._remove_finalizer(name)
 
-    def _finish(self, name: str) -> None:
+    def _remove_finalizer(self, name: str) -> None:
         """Remove the finalizer, unless objects are left."""
         if name not in self._known or self._resources.store.count(name):
             return

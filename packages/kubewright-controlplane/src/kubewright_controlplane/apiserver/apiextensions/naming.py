@@ -17,14 +17,14 @@ _KINDS: Final = (("kind", "Kind"), ("listKind", "ListKind"))
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class NamesInUse:
     """The names of the other definitions in a group."""
 
     resources: frozenset[str]
     kinds: frozenset[str]
 
     @classmethod
-    def of(cls, accepted: Iterable[JSONObject]) -> Taken:
+    def of(cls, accepted: Iterable[JSONObject]) -> NamesInUse:
         resources: set[str] = set()
         kinds: set[str] = set()
         for names in accepted:
@@ -33,7 +33,7 @@ class Taken:
         return cls(frozenset(resources - {""}), frozenset(kinds - {""}))
 
 
-def settle_names(crd: JSONObject, taken: Taken, now: str) -> None:
+def accept_names(crd: JSONObject, taken: NamesInUse, now: str) -> None:
     """Write the accepted names, and the conditions that follow from them, into a definition's status."""
     wanted: JSONObject = crd["spec"]["names"]
     status: JSONObject = crd.setdefault("status", {})

@@ -54,7 +54,7 @@ def impersonate(request: Request, access: AccessAttributes, authorizer: Authoriz
         if refusal is None:
             return _completed(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
         refusals.append(refusal)
-    refusal = _refusal(_needed(access.user, wanted, "impersonate", ""), authorizer)
+    refusal = _refusal(_required_permissions(access.user, wanted, "impersonate", ""), authorizer)
     if refusal is None:
         return _completed(wanted, ())
     raise [*refusals, refusal][0]
@@ -112,7 +112,7 @@ def _constrained_refusal(
     if refusal is None and not all(map(_is_domain_prefixed, wanted.extra)):
         extra = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "userextras")
         return forbidden(extra, "impersonating an invalid key in extra is not allowed")
-    return refusal or _refusal(_needed(access.user, wanted, verb, _AUTHENTICATION), authorizer)
+    return refusal or _refusal(_required_permissions(access.user, wanted, verb, _AUTHENTICATION), authorizer)
 
 
 def _refusal(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forbidden | None:
@@ -124,7 +124,7 @@ def _refusal(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forb
     return None
 
 
-def _needed(user: UserInfo, wanted: UserInfo, verb: str, group: str) -> Iterator[AccessAttributes]:
+def _required_permissions(user: UserInfo, wanted: UserInfo, verb: str, group: str) -> Iterator[AccessAttributes]:
     """Return the permissions that `user` needs to act as `wanted`. `group` is the API group of users, groups and so
     on.
     """

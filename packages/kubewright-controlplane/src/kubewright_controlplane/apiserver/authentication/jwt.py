@@ -61,7 +61,7 @@ class Token:
         signed, _, signature = text.rpartition(".")
         header, dot, claims = signed.partition(".")
         if not dot:
-            raise InvalidToken("a token has three parts")
+            raise InvalidToken("a token must have three parts")
         try:
             parsed = cls(
                 msgspec.json.decode(_unb64(header), type=dict[str, object]),
@@ -70,7 +70,7 @@ class Token:
                 _unb64(signature),
             )
         except (ValueError, UnicodeError, msgspec.DecodeError) as error:
-            raise InvalidToken(f"a part of the token cannot be read: {error}") from error
+            raise InvalidToken(f"a part of the token is malformed: {error}") from error
         return parsed
 
 
@@ -87,7 +87,7 @@ class VerifyingKey:
     def verify(self, token: Token) -> None:
         """Raise InvalidToken unless the token was signed with the private key."""
         if token.header.get("alg") != self.algorithm:
-            raise InvalidToken("the token's algorithm is not the key's")
+            raise InvalidToken("the algorithm of the token does not match the key")
         try:
             if isinstance(self._key, rsa.RSAPublicKey):
                 self._key.verify(token.signature, token.signed, padding.PKCS1v15(), hashes.SHA256())
@@ -135,7 +135,7 @@ class SigningKey:
         try:
             key = serialization.load_pem_private_key(data, password=None)
         except ValueError as error:
-            raise ConfigError(f"service account signing key: {error}; give an unencrypted PEM file") from error
+            raise ConfigError(f"service account signing key: {error}; use an unencrypted PEM file") from error
         if not isinstance(key, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)):
             raise ConfigError("service account signing key: must be RSA or EC (P-256, P-384, P-521)")
         return cls(key)
@@ -161,7 +161,7 @@ def _curve(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> _Curv
         return _CURVES[key.curve.name]
     except KeyError:
         raise ConfigError(
-            f"service account key: curve {key.curve.name} is none of P-256, P-384, P-521"
+            f"service account key: curve {key.curve.name} is not supported; use P-256, P-384 or P-521"
         ) from None  # fmt: skip
 
 

@@ -24,9 +24,9 @@ class Aggregation:
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
         self._selectors: dict[str, list[LabelSelector]] = {}
-        resources.observe(_RESOURCE, self._follow)
+        resources.observe(_RESOURCE, self._on_commit)
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         name = event.entry.name
         self._selectors.pop(name, None)
         if event.type != "DELETED":
@@ -34,14 +34,14 @@ class Aggregation:
             given = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
             if given:
                 self._selectors[name] = [LabelSelector.from_dict(each) for each in given]
-                self._gather(name)
+                self._aggregate(name)
         was = event.previous.labels if event.previous else {}
         for other, selectors in list(self._selectors.items()):
             chosen = any(each.matches(labels) for each in selectors for labels in (event.entry.labels, was))
             if other != name and chosen:
-                self._gather(other)
+                self._aggregate(other)
 
-    def _gather(self, name: str) -> None:
+    def _aggregate(self, name: str) -> None:
         registry = self._resources.find("rbac.authorization.k8s.io", "v1", "clusterroles")
         if registry is None:  # roles from an earlier run are loaded before the kind is served, and are already complete
             return

@@ -20,12 +20,12 @@ def build_authorizer(resources: ResourceSet) -> RBAC:
     rbac = RBAC()
     for kind, plural in _KINDS.items():
 
-        def follow(event: Event, kind: str = kind) -> None:
+        def on_commit(event: Event, kind: str = kind) -> None:
             if event.type == "DELETED":
                 rbac.remove(kind, event.entry.namespace, event.entry.name)
             else:
                 rbac.put(kind, resources.decode(event.entry.data))
 
-        resources.observe(f"{plural}.rbac.authorization.k8s.io", follow)
+        resources.observe(f"{plural}.rbac.authorization.k8s.io", on_commit)
     Aggregation(resources)
     return rbac

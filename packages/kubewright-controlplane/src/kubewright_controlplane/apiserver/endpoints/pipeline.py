@@ -24,7 +24,7 @@ from kubewright_controlplane.apiserver.user import UserInfo
 BODY_LIMIT = 3 * 1024 * 1024
 """Limit of a request's body in bytes, as in a real API server."""
 
-_ENTRIES = frozenset({"attach", "exec", "portforward"})
+_STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
 """Subresources that also require `create`, since the handshake of a WebSocket is always a GET (KEP-4006, since 1.35).
 """
 
@@ -76,7 +76,7 @@ class Pipeline:
         user = self._authentication.impersonate(request, access, self._authorizer)
         access = access if user is access.user else replace(access, user=user)
         self._authorize(access)
-        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _ENTRIES:
+        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _STREAMING_SUBRESOURCES:
             self._authorize(replace(access, verb="create"))
         if len(request.body) > BODY_LIMIT:
             raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")

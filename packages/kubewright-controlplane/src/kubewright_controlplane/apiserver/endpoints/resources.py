@@ -79,8 +79,8 @@ class _Request:
             raise not_served()
         if self._request.method == "HEAD":
             raise _not_allowed()
-        misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
-        if info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ACROSS):
+        misplaced = (bool(info.name) != (info.verb in _NAMED_VERBS)) and info.verb != "watch"
+        if info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ALL_NAMESPACES_VERBS):
             raise _not_allowed()
         match info.verb:
             case "get":
@@ -94,7 +94,7 @@ class _Request:
             case "update":
                 return self._update()
             case "patch":
-                return self._patched("", self._representation())
+                return self._patch("", self._representation())
             case "delete":
                 return self._delete()
             case "deletecollection":
@@ -127,25 +127,25 @@ class _Request:
     def _create(self) -> Response:
         show = self._representation()
         call = self._write_call("CreateOptions")
-        obj = self._decoded(call)
+        obj = self._decode_body(call)
         action = self._resource.strategy.action
         if action is not None:
-            return self._act(action, obj, call.options)
-        return _written(show, self._registry.create(obj, self._namespace, call))
+            return self._run_action(action, obj, call.options)
+        return _answer_write(show, self._registry.create(obj, self._namespace, call))
 
     def _update(self) -> Response:
         show = self._representation()
         call = self._write_call("UpdateOptions")
-        obj = self._decoded(call)
-        return _written(show, self._registry.update(self._info.name, obj, self._namespace, call=call))
+        obj = self._decode_body(call)
+        return _answer_write(show, self._registry.update(self._info.name, obj, self._namespace, call=call))
 
     def _delete(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         deleted = self._registry.delete(self._info.name, self._namespace, options, self.warnings)
         if self._resource.strategy.delete_answers_object or not deleted.removed:
-            return _written(show, deleted)
-        return answers.json_document(200, self._deleted(deleted.object))
+            return _answer_write(show, deleted)
+        return answers.json_document(200, self._deletion_status(deleted.object))
 
     def _delete_collection(self) -> Response:
         show = self._representation()
@@ -169,8 +169,8 @@ class _Request:
         check_encoding(self._accept)
         if isinstance(subresource, Action):
             call = self._write_call("CreateOptions")
-            obj = self._decoded(call, subresource.kind)
-            return self._act(subresource, obj, call.options)
+            obj = self._decode_body(call, subresource.kind)
+            return self._run_action(subresource, obj, call.options)
         if isinstance(subresource, View):
             return self._view(subresource)
         raise _not_allowed()
@@ -179,19 +179,19 @@ class _Request:
         info, show = self._info, self._representation(view)
         if info.verb == "get":
             entry = self._registry.entry(info.name, self._namespace)
-            data = served(self._resource, entry) if view.kind is None else self._viewed(view, entry)
+            data = served(self._resource, entry) if view.kind is None else self._read_view(view, entry)
             return answers.document(200, show.one(data), show.content_type)
         if info.verb == "patch":
-            return self._patched(info.subresource, show, view)
+            return self._patch(info.subresource, show, view)
         call = self._write_call("UpdateOptions")
-        obj = self._decoded(call, view.kind)
+        obj = self._decode_body(call, view.kind)
         written = self._registry.update(info.name, obj, self._namespace, info.subresource, call)
-        return _written(show, written, view)
+        return _answer_write(show, written, view)
 
-    def _viewed(self, view: View, entry: Entry) -> bytes:
+    def _read_view(self, view: View, entry: Entry) -> bytes:
         return encode_json(view.read(from_stored(self._resource, entry.data)))
 
-    def _act(self, action: Action, obj: JSONObject, options: WriteOptions) -> Response:
+    def _run_action(self, action: Action, obj: JSONObject, options: WriteOptions) -> Response:
         attributes = self._attributes("CREATE", obj, options)
         self._registry.admission.admit(attributes)
         self._registry.admission.validate(attributes)
@@ -201,11 +201,11 @@ class _Request:
 
     # Parts
 
-    def _patched(self, subresource: str, show: Representation, view: View | None = None) -> Response:
+    def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
         content_type = body.content_type(self._request.headers.get("content-type", ""))
         patching.check_type(self._resource, content_type)
         if content_type == patching.APPLY_PATCH:
-            return _written(show, self._apply(subresource))
+            return _answer_write(show, self._apply(subresource))
         parameters.refuse_force(self._query)
         call = self._write_call("PatchOptions")
         document = patching.decode(self._request.body, content_type)
@@ -220,7 +220,7 @@ class _Request:
             written = registry.replace(target, patched, call)
         except Nonconforming as error:
             raise patching.nonconforming(error, patched) from error
-        return _written(show, written, view)
+        return _answer_write(show, written, view)
 
     def _apply(self, subresource: str) -> Written:
         options = parameters.apply_options(self._query, self._request, self._user)
@@ -228,7 +228,7 @@ class _Request:
         call = WriteCall(options, self.warnings)
         return self._registry.apply(self._info.name, config, self._namespace, subresource, call)
 
-    def _decoded(self, call: WriteCall, kind: GroupVersionKind | None = None) -> JSONObject:
+    def _decode_body(self, call: WriteCall, kind: GroupVersionKind | None = None) -> JSONObject:
         """Return the document in the body. Faults for strict decoding are noted in `call`."""
         content_type = self._request.headers.get("content-type", "")
         expected = kind or self._resource.gvk
@@ -281,7 +281,7 @@ class _Request:
             warnings=self.warnings,
         )
 
-    def _deleted(self, obj: JSONObject) -> JSONObject:
+    def _deletion_status(self, obj: JSONObject) -> JSONObject:
         details = {"name": obj["metadata"]["name"], "group": self._resource.group, "kind": self._resource.plural}
         details["uid"] = obj["metadata"]["uid"]
         return {
@@ -293,11 +293,11 @@ class _Request:
         }
 
 
-_NAMED = frozenset({"get", "update", "patch", "delete"})
-_ACROSS = frozenset({"list", "watch"})
+_NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
+_ALL_NAMESPACES_VERBS = frozenset({"list", "watch"})
 
 
-def _written(show: Representation, written: Written, view: View | None = None) -> Response:
+def _answer_write(show: Representation, written: Written, view: View | None = None) -> Response:
     """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
     data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
     return answers.document(201 if written.created else 200, show.one(data), show.content_type)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.core.events import NewerEventStrategy, from_core, to_stored
+from kubewright_controlplane.apiserver.kinds.core.events import EventsV1Strategy, from_core, to_stored
 from kubewright_controlplane.apiserver.registry.model import Conversion, Strategy, VersionedPlural
 
 CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
@@ -15,4 +15,4 @@ CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    return {"events": NewerEventStrategy()}
+    return {"events": EventsV1Strategy()}

@@ -39,7 +39,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     }
 
 
-class _Guarded(UpsertStrategy):
+class _EscalationChecked(UpsertStrategy):
     """A kind whose writes are checked against the permissions of the writer."""
 
     def __init__(self, rbac: RBAC, plural: str) -> None:
@@ -55,7 +55,7 @@ class _Guarded(UpsertStrategy):
             self.check(obj, {}, attributes)
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        if not attributes.user.is_superuser and not _only_collected(obj, old):
+        if not attributes.user.is_superuser and not _only_gc_fields_differ(obj, old):
             self.check(obj, old, attributes)
 
     def check(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
@@ -76,7 +76,7 @@ class _Guarded(UpsertStrategy):
             raise forbidden_object(_GROUP, self._plural, attributes.name, why)
 
 
-class RoleStrategy(_Guarded):
+class RoleStrategy(_EscalationChecked):
     """Roles and ClusterRoles."""
 
     def default(self, obj: JSONObject) -> None:
@@ -105,7 +105,7 @@ class RoleStrategy(_Guarded):
         return faults
 
 
-class BindingStrategy(_Guarded):
+class BindingStrategy(_EscalationChecked):
     """RoleBindings and ClusterRoleBindings."""
 
     def default(self, obj: JSONObject) -> None:
@@ -164,7 +164,7 @@ def _aggregates(role: JSONObject) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _only_collected(obj: JSONObject, old: JSONObject) -> bool:
+def _only_gc_fields_differ(obj: JSONObject, old: JSONObject) -> bool:
     """Return whether only fields differ that the garbage collector changes."""
 
     def rest(each: JSONObject) -> JSONObject:

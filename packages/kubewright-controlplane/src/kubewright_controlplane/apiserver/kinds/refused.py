@@ -19,6 +19,6 @@ class RefusedStrategy(Strategy):
         resource, name = attributes.resource, obj["metadata"]["name"]
         text = (
             f'{resource.qualified} "{name}" is forbidden: {resource.kind} is not supported yet '
-            "by the embedded API server; use a real one for what depends on it"
+            "by the embedded API server; use a real API server instead"
         )
         raise Forbidden(text, details=StatusDetails(name=name, group=resource.group, kind=resource.plural))

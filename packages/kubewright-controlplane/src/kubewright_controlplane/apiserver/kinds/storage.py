@@ -14,28 +14,28 @@ from kubewright_controlplane.apiserver.registry.model import Strategy
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
-        "csidrivers": ConditionalStrategy(),
-        "csinodes": ConditionalStrategy(),
-        "csistoragecapacities": ConditionalStrategy(),
+        "csidrivers": ConditionalUpdateStrategy(),
+        "csinodes": ConditionalUpdateStrategy(),
+        "csistoragecapacities": ConditionalUpdateStrategy(),
         "storageclasses": StorageClassStrategy(),
-        "volumeattachments": ConditionalStrategy(),
-        "volumeattributesclasses": DeletedAsObject(),
+        "volumeattachments": ConditionalUpdateStrategy(),
+        "volumeattributesclasses": ObjectOnDeleteStrategy(),
     }
 
 
-class DeletedAsObject(PlainStrategy):
+class ObjectOnDeleteStrategy(PlainStrategy):
     """A kind whose delete answers with the object."""
 
     delete_answers_object = True
 
 
-class ConditionalStrategy(DeletedAsObject):
+class ConditionalUpdateStrategy(ObjectOnDeleteStrategy):
     """A kind for which a PUT requires a resourceVersion."""
 
     allow_unconditional_update = False
 
 
-class StorageClassStrategy(DeletedAsObject):
+class StorageClassStrategy(ObjectOnDeleteStrategy):
     def default(self, obj: JSONObject) -> None:
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")

@@ -50,17 +50,17 @@ class _Summary:
         scheduled = condition(obj, "PodScheduled")
         if scheduled is not None and scheduled.get("reason") == "SchedulingGated":
             self.reason = "SchedulingGated"
-        initializing = self._look_at_init_containers(obj)
+        initializing = self._inspect_init_containers(obj)
         if not initializing or is_true(obj, "Initialized"):
-            self._look_at_containers(obj)
-        self._look_at_deletion(obj)
+            self._inspect_containers(obj)
+        self._inspect_deletion(obj)
 
     def restarted(self, now: datetime) -> str:
         if self._restarts and self._last_restart:
             return f"{self._restarts} ({age(self._last_restart, now)} ago)"
         return str(self._restarts)
 
-    def _look_at_init_containers(self, obj: JSONObject) -> bool:
+    def _inspect_init_containers(self, obj: JSONObject) -> bool:
         """Return whether an init container has not finished yet."""
         sidecars = {
             text(each, "name") for each in items(obj, "spec", "initContainers") if each.get("restartPolicy") == "Always"
@@ -86,7 +86,7 @@ class _Summary:
             if text(status, "name") in sidecars:
                 self._count_restarts(status)
 
-    def _look_at_containers(self, obj: JSONObject) -> None:
+    def _inspect_containers(self, obj: JSONObject) -> None:
         running, failure = False, ""
         for status in reversed(items(obj, "status", "containerStatuses")):
             self._count_restarts(status)
@@ -105,7 +105,7 @@ class _Summary:
             else:
                 self.reason = failure or ("NotReady" if running else self.reason)
 
-    def _look_at_deletion(self, obj: JSONObject) -> None:
+    def _inspect_deletion(self, obj: JSONObject) -> None:
         if not at(obj, "metadata", "deletionTimestamp"):
             return
         if at(obj, "status", "reason") == "NodeLost":

@@ -54,9 +54,9 @@ def decode(body: bytes, default: GroupVersionKind | None = None) -> JSONObject:
             raise DecodeError(f"{api_version or 'no apiVersion'}, Kind={kind or 'none'} has no protobuf encoding")
         return {"apiVersion": api_version, "kind": kind, **message.decode(raw)}
     except (IndexError, wire.Truncated) as error:
-        raise DecodeError(f"the protobuf body{_of(kind)} is malformed or cut short") from error
+        raise DecodeError(f"the protobuf body{_of(kind)} is malformed or truncated") from error
     except (msgspec.DecodeError, OverflowError) as error:
-        raise DecodeError(f"the protobuf body{_of(kind)} has a field that cannot be read: {error}") from error
+        raise DecodeError(f"the protobuf body{_of(kind)} has an invalid field: {error}") from error
     except RecursionError as error:
         raise DecodeError(f"the protobuf body{_of(kind)} is nested too deeply") from error
 
@@ -74,17 +74,19 @@ def encode(obj: JSONObject) -> bytes:
         raw = message.encode(obj)
     except (TypeError, AttributeError, ValueError, RecursionError) as error:
         raise DecodeError(f"{kind}: a field has a value of the wrong type: {error}") from error
-    kind_of = b"\x0a" + wire.sized(api_version.encode()) + b"\x12" + wire.sized(kind.encode())
-    return b"".join((_MAGIC, b"\x0a", wire.sized(kind_of), b"\x12", wire.sized(raw), b"\x1a\x00\x22\x00"))
+    kind_of = b"\x0a" + wire.length_delimited(api_version.encode()) + b"\x12" + wire.length_delimited(kind.encode())
+    return b"".join(
+        (_MAGIC, b"\x0a", wire.length_delimited(kind_of), b"\x12", wire.length_delimited(raw), b"\x1a\x00\x22\x00")
+    )
 
 
 def _open(body: bytes) -> tuple[str, str, bytes]:
     """Return apiVersion, kind and raw object of an envelope (`runtime.Unknown` after the magic bytes)."""
-    fields = wire.read_sized(body[len(_MAGIC) :])
-    type_meta = wire.read_sized(fields.get(1, b""))
+    fields = wire.read_length_delimited(body[len(_MAGIC) :])
+    type_meta = wire.read_length_delimited(fields.get(1, b""))
     encoding = fields.get(3, b"")
     if encoding:
-        raise DecodeError(f"the content encoding {encoding.decode('utf-8', 'replace')} of a protobuf body is not known")
+        raise DecodeError(f"the content encoding {encoding.decode('utf-8', 'replace')} of a protobuf body is unknown")
     return type_meta.get(1, b"").decode(), type_meta.get(2, b"").decode(), fields.get(2, b"")
 
 

@@ -29,7 +29,7 @@ _BYTES: Final = wire.BYTES
 _DOUBLE: Final = Struct("<d")
 
 
-class _Reader(NamedTuple):
+class _FieldDecoder(NamedTuple):
     """How to decode the field of one tag.
 
     A length-delimited value is decoded by `decode(content)`, or as a string if `decode` is None. Any other value is
@@ -41,7 +41,7 @@ class _Reader(NamedTuple):
     decode: Callable[..., Any] | None
 
 
-class _Writer(NamedTuple):
+class _FieldEncoder(NamedTuple):
     name: str
     occurs: int
     tag: bytes
@@ -80,8 +80,8 @@ class Message:
     def __init__(self, rows: Sequence[Row], messages: Messages) -> None:
         self._rows = rows
         self._messages = messages
-        self._readers: dict[int, _Reader] = {}
-        self._writers: list[_Writer] = []
+        self._readers: dict[int, _FieldDecoder] = {}
+        self._writers: list[_FieldEncoder] = []
 
     def decode(self, data: bytes) -> JSONObject:
         """Decode the fields in `data`. Raises IndexError or wire.Truncated if it ends too early."""
@@ -142,7 +142,7 @@ class Message:
             if occurs == _INLINE:
                 content = encode(obj)
                 if content:
-                    out += tag + wire.sized(content)
+                    out += tag + wire.length_delimited(content)
                 continue
             value = obj.get(name)
             if value is None:
@@ -163,24 +163,24 @@ class Message:
             if kind in _NUMBERS:
                 self._add_number(number, name, occurs, _NUMBERS[kind])
             elif occurs == _MAP:
-                self._add_sized(number, name, occurs, _entry(self._messages.codec(kind)))
+                self._add_length_delimited(number, name, occurs, _entry(self._messages.codec(kind)))
             elif occurs == _UNLESS_ZERO and kind not in ("string", "bytes"):
                 # Go's omitempty never omits a struct.
-                self._add_sized(number, name, _ALWAYS, self._messages.codec(kind))
+                self._add_length_delimited(number, name, _ALWAYS, self._messages.codec(kind))
             else:
-                self._add_sized(number, name, occurs, self._messages.codec(kind))
+                self._add_length_delimited(number, name, occurs, self._messages.codec(kind))
 
-    def _add_sized(self, number: int, name: str, occurs: int, codec: Codec) -> None:
+    def _add_length_delimited(self, number: int, name: str, occurs: int, codec: Codec) -> None:
         decode = None if codec.decode is _decode_string else codec.decode
-        self._readers[number << 3 | _BYTES] = _Reader(name, occurs, decode)
+        self._readers[number << 3 | _BYTES] = _FieldDecoder(name, occurs, decode)
         encode = codec.encode if occurs == _INLINE else _behind_size(codec.encode)
-        self._writers.append(_Writer(name, occurs, wire.tag(number, wire.BYTES), encode))
+        self._writers.append(_FieldEncoder(name, occurs, wire.tag(number, wire.BYTES), encode))
 
     def _add_number(self, number: int, name: str, occurs: int, kind: _NumberKind) -> None:
-        self._readers[number << 3 | kind.wire_type] = _Reader(name, occurs, kind.read)
+        self._readers[number << 3 | kind.wire_type] = _FieldDecoder(name, occurs, kind.read)
         if occurs == _REPEATED:  # the sender chooses whether it is packed
-            self._readers[number << 3 | _BYTES] = _Reader(name, _PACKED, _unpack(kind))
-        self._writers.append(_Writer(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
+            self._readers[number << 3 | _BYTES] = _FieldDecoder(name, _PACKED, _unpack(kind))
+        self._writers.append(_FieldEncoder(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
 
 
 class _NumberKind(NamedTuple):
@@ -234,18 +234,18 @@ def _decode_string(data: bytes) -> str:
 
 
 def _behind_size(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    return lambda value: wire.sized(encode(value))
+    return lambda value: wire.length_delimited(encode(value))
 
 
 def _entry(codec: Codec) -> Codec:
     """Return an entry of a map as a message with the key, a string, in field 1 and the value in field 2."""
 
     def decode(data: bytes) -> tuple[str, Any]:
-        fields = wire.read_sized(data)
+        fields = wire.read_length_delimited(data)
         return fields.get(1, b"").decode("utf-8", "replace"), codec.decode(fields.get(2, b""))
 
     def encode(item: tuple[str, Any]) -> bytes:
         key, value = item
-        return b"\x0a" + wire.sized(key.encode()) + b"\x12" + wire.sized(codec.encode(value))
+        return b"\x0a" + wire.length_delimited(key.encode()) + b"\x12" + wire.length_delimited(codec.encode(value))
 
     return Codec(decode, encode)

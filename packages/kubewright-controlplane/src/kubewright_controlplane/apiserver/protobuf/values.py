@@ -61,7 +61,7 @@ def _decode_quantity(data: bytes) -> str:
 
 
 def _encode_quantity(value: str | float) -> bytes:
-    return wire.tag(1, wire.BYTES) + wire.sized(str(value).encode())
+    return wire.tag(1, wire.BYTES) + wire.length_delimited(str(value).encode())
 
 
 def _decode_int_or_string(data: bytes) -> int | str:
@@ -72,7 +72,7 @@ def _decode_int_or_string(data: bytes) -> int | str:
 def _encode_int_or_string(value: int | str) -> bytes:
     if isinstance(value, int):
         return b"\x08\x00" + wire.tag(2, wire.VARINT) + wire.varint(value) + b"\x1a\x00"
-    return b"\x08\x01\x10\x00" + wire.tag(3, wire.BYTES) + wire.sized(value.encode())
+    return b"\x08\x01\x10\x00" + wire.tag(3, wire.BYTES) + wire.length_delimited(value.encode())
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -124,7 +124,7 @@ def _decode_json(data: bytes) -> Any:
 
 
 def _encode_json(value: Any) -> bytes:
-    return wire.tag(1, wire.BYTES) + wire.sized(msgspec.json.encode(value))
+    return wire.tag(1, wire.BYTES) + wire.length_delimited(msgspec.json.encode(value))
 
 
 def _decode_strings(data: bytes) -> list[str]:
@@ -145,7 +145,7 @@ def _decode_strings(data: bytes) -> list[str]:
 
 
 def _encode_strings(values: list[str]) -> bytes:
-    return b"".join(wire.tag(1, wire.BYTES) + wire.sized(value.encode()) for value in values)
+    return b"".join(wire.tag(1, wire.BYTES) + wire.length_delimited(value.encode()) for value in values)
 
 
 def decode_bytes(data: bytes) -> str:

@@ -61,7 +61,7 @@ def skip(data: bytes, position: int, tag: int, end: int) -> int:
     return position
 
 
-def read_sized(data: bytes) -> dict[int, bytes]:
+def read_length_delimited(data: bytes) -> dict[int, bytes]:
     """Return the length-delimited fields of a message, by number. Of several with the same number, the last one
     counts.
     """
@@ -96,6 +96,6 @@ def tag(number: int, kind: int) -> bytes:
     return varint(number << 3 | kind)
 
 
-def sized(content: bytes) -> bytes:
+def length_delimited(content: bytes) -> bytes:
     """Return `content` after its length: the value of a length-delimited field."""
     return varint(len(content)) + content

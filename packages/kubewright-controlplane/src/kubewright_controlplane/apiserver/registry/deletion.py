@@ -18,10 +18,10 @@ _BY_PROPAGATION = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"], "
 _COLLECTOR = frozenset({"orphan", "foregroundDeletion"})
 
 
-class Fate(Enum):
+class DeletionEffect(Enum):
     """The effect of a delete on an object."""
 
-    GONE = auto()
+    REMOVED = auto()
     CHANGED = auto()
     UNCHANGED = auto()
 
@@ -64,19 +64,19 @@ class Deletion:
         text = f'Operation cannot be fulfilled on {self._resource.gvk.qualified_kind} "{name}": {why}'
         return Conflict(text, details=StatusDetails(name=name, group=self._resource.group, kind=kind))
 
-    def mark(self) -> Fate:
+    def mark(self) -> DeletionEffect:
         """Mark the object as the delete requests, if anything keeps it. Returns the effect of the delete."""
         refinalized = self._set_collector_finalizers()
         grace = max(self._resource.strategy.grace_seconds(self._obj, self._options.grace_seconds), 0)
         if "deletionTimestamp" in self._metadata:
             shortened = self._shorten(grace)
             if not is_kept(self._resource, self._obj):
-                return Fate.GONE
-            return Fate.CHANGED if shortened or refinalized else Fate.UNCHANGED
+                return DeletionEffect.REMOVED
+            return DeletionEffect.CHANGED if shortened or refinalized else DeletionEffect.UNCHANGED
         gone = not grace and not is_kept(self._resource, self._obj)
         if not gone or self._resource.strategy.default_grace_seconds is not None:
             self._begin(grace)
-        return Fate.GONE if gone else Fate.CHANGED
+        return DeletionEffect.REMOVED if gone else DeletionEffect.CHANGED
 
     def _begin(self, grace: int) -> None:
         metadata = self._metadata

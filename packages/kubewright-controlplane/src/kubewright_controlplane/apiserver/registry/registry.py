@@ -22,7 +22,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, refuse_undeclared
-from kubewright_controlplane.apiserver.registry.deletion import Deletion, Fate, is_kept
+from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, is_kept
 from kubewright_controlplane.apiserver.registry.failures import (
     already_exists,
     conflict,
@@ -221,7 +221,7 @@ class Registry:
         """
         call = call or WriteCall()
         refuse_undeclared(self.resource, config)
-        fields = managedfields.wanted(config, self.resource.schema)
+        fields = managedfields.applied_fields(config, self.resource.schema)
         conform_applied(self.resource, config)
         exists = self.has(name, namespace)
         if exists:
@@ -369,15 +369,15 @@ class Registry:
         deletion.check_preconditions()
         self.resource.strategy.before_delete(obj, attributes)
         self.admission.validate(attributes)
-        fate = deletion.mark()
-        return self._commit_deletion(target, obj, fate, dry_run=options.dry_run)
+        effect = deletion.mark()
+        return self._commit_deletion(target, obj, effect, dry_run=options.dry_run)
 
-    def _commit_deletion(self, target: Target, obj: JSONObject, fate: Fate, *, dry_run: bool) -> Written:
+    def _commit_deletion(self, target: Target, obj: JSONObject, effect: DeletionEffect, *, dry_run: bool) -> Written:
         if dry_run:
-            return Written(self.resource, self._entry(obj), obj, removed=fate is Fate.GONE)
-        if fate is Fate.GONE:
+            return Written(self.resource, self._entry(obj), obj, removed=effect is DeletionEffect.REMOVED)
+        if effect is DeletionEffect.REMOVED:
             return Written(self.resource, self.remove(obj), obj, removed=True)
-        entry = self.commit(obj) if fate is Fate.CHANGED else target.entry
+        entry = self.commit(obj) if effect is DeletionEffect.CHANGED else target.entry
         gone = (
             self.store.get(self.resource.storage, entry.key) is None
         )  # an observer may have removed the last finalizer

@@ -29,7 +29,7 @@ BOOKMARK_SECONDS = 60.0
 _SHORTEST_WATCH_SECONDS = 1800.0
 
 
-class Frames(Protocol):
+class FrameEncoder(Protocol):
     """How a watch encodes its events. Encodings with an equal `key` produce equal frames, which watches share."""
 
     @property
@@ -51,7 +51,9 @@ class Frames(Protocol):
 class Watch:
     """One watch, as the body of a response: an iterator of chunks, each of one or more whole frames. Must be closed."""
 
-    def __init__(self, store: Store, resource: Resource, options: WatchOptions, frames: Frames, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, resource: Resource, options: WatchOptions, frames: FrameEncoder, clock: Clock
+    ) -> None:
         _check(options)
         self._store = store
         self._frames = frames

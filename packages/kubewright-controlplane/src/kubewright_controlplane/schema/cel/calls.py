@@ -36,7 +36,7 @@ def call_of(candidates: list[Function], arguments: list[Code]) -> Code:
     (function,) = candidates
     call = function.call
     if function.linear:
-        return _linear(call, arguments)
+        return _call_with_size_cost(call, arguments)
     match arguments:
         case [only]:
             return lambda frame: call(only(frame))
@@ -46,21 +46,21 @@ def call_of(candidates: list[Function], arguments: list[Code]) -> Code:
             return lambda frame: call(*[each(frame) for each in arguments])
 
 
-def _linear(call: Callable[..., Any], arguments: list[Code]) -> Code:
+def _call_with_size_cost(call: Callable[..., Any], arguments: list[Code]) -> Code:
     if len(arguments) != 2:
-        return lambda frame: _paid(call, [each(frame) for each in arguments], frame)
+        return lambda frame: _call_and_spend(call, [each(frame) for each in arguments], frame)
     first, second = arguments
 
     def called(frame: Frame) -> Any:
         left, right = first(frame), second(frame)
         if left.__class__ is str and right.__class__ is str and len(left) + len(right) < 10:
             return call(left, right)
-        return _paid(call, [left, right], frame)
+        return _call_and_spend(call, [left, right], frame)
 
     return called
 
 
-def _paid(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
+def _call_and_spend(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
     spend(frame, sum(map(size_of, values)) // 10)
     return call(*values)
 

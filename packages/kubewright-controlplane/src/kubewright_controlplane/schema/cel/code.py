@@ -14,7 +14,7 @@ Frame: TypeAlias = list[Any]
 Code: TypeAlias = Callable[[Frame], Any]
 
 
-def truth(value: Any) -> bool:
+def require_bool(value: Any) -> bool:
     """Return `value`, which must be true or false."""
     if value.__class__ is not bool:
         raise no_overload()

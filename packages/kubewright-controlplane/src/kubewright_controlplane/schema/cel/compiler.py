@@ -19,7 +19,7 @@ from kubewright.machinery.cel_names import unescape
 from kubewright_controlplane.schema.cel import loops
 from kubewright_controlplane.schema.cel.calls import call_of, candidates
 from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
-from kubewright_controlplane.schema.cel.code import Code, Frame, truth
+from kubewright_controlplane.schema.cel.code import Code, Frame, require_bool
 from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.functions import Function
 from kubewright_controlplane.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
@@ -175,26 +175,26 @@ class _Compiler:
         result = self.compile(expression.result, inner) if expression.result is not None else None
         self.slots = max(self.slots, len(inner))
         turn = _TURN + _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
-        turns = loops.turns_of(over, places, turn)
+        iterations = loops.iterations_of(over, places, turn)
         match expression.name:
             case "all":
-                return loops.every(turns, body)
+                return loops.every(iterations, body)
             case "exists":
-                return loops.some(turns, body)
+                return loops.some(iterations, body)
             case "exists_one":
-                return loops.only_one(turns, body)
+                return loops.only_one(iterations, body)
             case "filter":
-                return loops.filtered(turns, places[0], body)
+                return loops.filtered(iterations, places[0], body)
             case "optMap" | "optFlatMap":
                 return loops.optional_mapped(over, places[0], body, flat=expression.name == "optFlatMap")
             case "sortBy":
-                return loops.ordered(turns, places[0], body)
+                return loops.ordered(iterations, places[0], body)
             case "transformMap":
-                return loops.transformed_map(turns, places[0], body, result)
+                return loops.transformed_map(iterations, places[0], body, result)
             case "transformMapEntry":
-                return loops.transformed_entries(turns, body, result)
+                return loops.transformed_entries(iterations, body, result)
             case _:
-                return loops.mapped(turns, body, result)
+                return loops.mapped(iterations, body, result)
 
 
 def _constant(value: Any) -> Code:
@@ -245,13 +245,13 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
 def _both(left: Code, right: Code) -> Code:
     def both(frame: Frame) -> bool:
         try:
-            if not truth(left(frame)):
+            if not require_bool(left(frame)):
                 return False
         except EvaluationError:
             if right(frame) is False:
                 return False
             raise
-        return truth(right(frame))
+        return require_bool(right(frame))
 
     return both
 
@@ -259,19 +259,19 @@ def _both(left: Code, right: Code) -> Code:
 def _either(left: Code, right: Code) -> Code:
     def either(frame: Frame) -> bool:
         try:
-            if truth(left(frame)):
+            if require_bool(left(frame)):
                 return True
         except EvaluationError:
             if right(frame) is True:
                 return True
             raise
-        return truth(right(frame))
+        return require_bool(right(frame))
 
     return either
 
 
 def _choice(condition: Code, chosen: Code, other: Code) -> Code:
-    return lambda frame: chosen(frame) if truth(condition(frame)) else other(frame)
+    return lambda frame: chosen(frame) if require_bool(condition(frame)) else other(frame)
 
 
 def _indexed(container: Code, key: Code, convert: Callable[[Any], Any] | None) -> Code:

@@ -173,11 +173,11 @@ def _traversal(size: int, factor: float = _TRAVERSAL) -> int:
     return ceil(size * factor) if size < _ENDLESS else size
 
 
-def _once(sizes: list[int]) -> int:
+def _one_traversal(sizes: list[int]) -> int:
     return _traversal(sizes[0])
 
 
-def _twice(sizes: list[int]) -> int:
+def _two_traversals(sizes: list[int]) -> int:
     return _traversal(sizes[0], 2 * _TRAVERSAL)
 
 
@@ -185,17 +185,19 @@ def _smaller(sizes: list[int]) -> int:
     return _traversal(min(sizes))
 
 
-def _searched(sizes: list[int]) -> int:
+def _pattern_match(sizes: list[int]) -> int:
     return _traversal(sizes[0] + 1) * _traversal(sizes[1], _PATTERN)
 
 
 _BY_SIZE: Final[Mapping[str, Callable[[list[int]], int]]] = {
     **dict.fromkeys(("_==_", "_!=_"), _smaller),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _once),
-    **dict.fromkeys(("url", "cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _once),
-    **dict.fromkeys(("format", "bytes"), _once),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _twice),
-    **dict.fromkeys(("matches", "find", "findAll"), _searched),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _one_traversal),
+    **dict.fromkeys(
+        ("url", "cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _one_traversal
+    ),
+    **dict.fromkeys(("format", "bytes"), _one_traversal),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _two_traversals),
+    **dict.fromkeys(("matches", "find", "findAll"), _pattern_match),
     "startsWith": lambda sizes: _traversal(sizes[1]),
     "endsWith": lambda sizes: _traversal(sizes[1]),
     "contains": lambda sizes: _traversal(sizes[0]) * _traversal(sizes[1]),

@@ -114,7 +114,7 @@ def normalized_path(path: str) -> str:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Evaluation:
     """The checks of one document: the faults found, and the remaining budget."""
 
     faults: list[FieldError]
@@ -122,7 +122,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Old:
+class _OldValue:
     """What is known of a value's past: the old value, None if unknown; and whether it has changed."""
 
     value: Any
@@ -144,11 +144,11 @@ class Rules:
 
     def check(self, obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
         """Return the faults of a whole document."""
-        run = _Run([])
-        self._check(obj, _Old(old, lambda: old is not None and jsons.equal(obj, old)), None, run)
+        run = _Evaluation([])
+        self._check(obj, _OldValue(old, lambda: old is not None and jsons.equal(obj, old)), None, run)
         return run.faults
 
-    def _check(self, value: Any, old: _Old, path: Path, run: _Run) -> None:
+    def _check(self, value: Any, old: _OldValue, path: Path, run: _Evaluation) -> None:
         if value is None or run.budget < 0:
             return
         for rule in self._rules:
@@ -161,7 +161,7 @@ class Rules:
         elif is_array(value) and self._items is not None:
             self._check_items(self._items, value, old, path, run)
 
-    def _check_fields(self, value: JSONObject, old: _Old, path: Path, run: _Run) -> None:
+    def _check_fields(self, value: JSONObject, old: _OldValue, path: Path, run: _Evaluation) -> None:
         before: JSONObject = old.value if is_object(old.value) else {}
         for key, item in value.items():
             below = self._fields.get(key)
@@ -171,7 +171,7 @@ class Rules:
             if below is not None:
                 below._check(item, _old_of(item, before.get(key), old), (path, link), run)
 
-    def _check_items(self, items: Rules, value: JSONArray, old: _Old, path: Path, run: _Run) -> None:
+    def _check_items(self, items: Rules, value: JSONArray, old: _OldValue, path: Path, run: _Evaluation) -> None:
         before: JSONArray = old.value if is_array(old.value) else []
         keys = self._node.list_keys if self._node.list_type == "map" else ()
         known = {_key(each, keys): each for each in before if is_object(each)} if keys else {}
@@ -179,7 +179,7 @@ class Rules:
             was = known.get(_key(item, keys)) if keys and is_object(item) else None
             items._check(item, _old_of(item, was, old), (path, index), run)
 
-    def _check_rule(self, rule: Rule, value: Any, old: _Old, path: Path, run: _Run) -> None:
+    def _check_rule(self, rule: Rule, value: Any, old: _OldValue, path: Path, run: _Evaluation) -> None:
         kind = self._node.type
         place = bracketed(path) or "<nil>"
         values = rule.values(value, old.value)
@@ -228,13 +228,13 @@ def _key(item: JSONObject, keys: tuple[str, ...]) -> str:
     return jsons.compact([item.get(key) for key in keys])
 
 
-def _old_of(value: Any, was: Any, around: _Old) -> _Old:
+def _old_of(value: Any, was: Any, around: _OldValue) -> _OldValue:
     """Return the past of a part. It is unchanged if it equals its old value, or, if that is unknown, if its parent is
     unchanged.
     """
     if was is None:
-        return _Old(None, around.unchanged)
-    return _Old(was, lambda: jsons.equal(value, was))
+        return _OldValue(None, around.unchanged)
+    return _OldValue(was, lambda: jsons.equal(value, was))
 
 
 def _failure(error: str, title: str) -> str:
@@ -244,7 +244,7 @@ def _failure(error: str, title: str) -> str:
     return f"{error} evaluating rule: {title}"
 
 
-def _message(rule: Rule, values: tuple[Any, Any], run: _Run) -> str:
+def _message(rule: Rule, values: tuple[Any, Any], run: _Evaluation) -> str:
     """Return the value of the rule's message expression; empty if there is none, or if its value cannot be shown."""
     if rule.message is None:
         return ""

@@ -65,7 +65,7 @@ class FieldSet:
 
     def without(self, other: FieldSet) -> FieldSet:
         """Return the fields that are not in the other set, nor below a field of it."""
-        return self if not other.tree or not self.tree else FieldSet(_cut(self.tree, other.tree) or {})
+        return self if not other.tree or not self.tree else FieldSet(_without_subtrees(self.tree, other.tree) or {})
 
     def __bool__(self) -> bool:
         return bool(self.tree)
@@ -100,7 +100,7 @@ def _without_member(tree: Tree) -> Tree | None:
     return {key: below for key, below in tree.items() if key != SELF} or None
 
 
-def _settled(tree: Tree) -> Tree | None:
+def _normalized(tree: Tree) -> Tree | None:
     """Normalize a new tree: None if it is empty, a leaf if only its own place is in it."""
     if not tree:
         return None
@@ -134,7 +134,7 @@ def _difference(left: Tree, right: Tree) -> Tree | None:
                 out[SELF] = _LEAF
         elif key != SELF and (rest := _difference(below, theirs)) is not None:
             out[key] = rest
-    return _settled(out)
+    return _normalized(out)
 
 
 def _intersection(left: Tree, right: Tree) -> Tree | None:
@@ -147,18 +147,18 @@ def _intersection(left: Tree, right: Tree) -> Tree | None:
         theirs = right.get(key)
         if theirs is not None and (common := _intersection(below, theirs)) is not None:
             out[key] = common
-    return _settled(out)
+    return _normalized(out)
 
 
-def _cut(left: Tree, right: Tree) -> Tree | None:
+def _without_subtrees(left: Tree, right: Tree) -> Tree | None:
     out: Tree = {}
     for key, below in left.items():
         theirs = right.get(key)
         if theirs is None:
             out[key] = below
-        elif not is_member(theirs) and (rest := _cut(below, theirs) if below else below) is not None:
+        elif not is_member(theirs) and (rest := _without_subtrees(below, theirs) if below else below) is not None:
             out[key] = rest
-    return _settled(out)
+    return _normalized(out)
 
 
 def _sorted(tree: Tree) -> Tree:

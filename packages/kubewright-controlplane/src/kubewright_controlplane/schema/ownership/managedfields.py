@@ -30,10 +30,10 @@ from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 from kubewright_controlplane.schema.ownership.typed import (
     Comparison,
+    leaf_fields,
     merged,
-    owned,
+    owned_fields,
     removed,
-    single,
     with_named_fields,
     without_emptied,
 )
@@ -80,11 +80,11 @@ def update(
     _write(new, managers)
 
 
-def wanted(config: JSONObject, schema: Schema) -> FieldSet:
+def applied_fields(config: JSONObject, schema: Schema) -> FieldSet:
     """Return the fields that an applier of `config` owns. Call it before decoding drops explicit zero values from
     `config`.
     """
-    return FieldSet(owned(_stripped(config), schema.root))
+    return FieldSet(owned_fields(_without_managed_fields(config), schema.root))
 
 
 def apply(
@@ -103,7 +103,7 @@ def apply(
     """Return the object after `manager` applied `config` to `live` (None if it does not exist).
 
     The result is a new object that shares parts with both. If nothing changes, it equals `live`. `fields` is the
-    result of `wanted`, from before `config` was decoded. Fields in it that decoding dropped are unset.
+    result of `applied_fields`, from before `config` was decoded. Fields in it that decoding dropped are unset.
 
     Raises Conflict with a cause for each field that other managers own, unless `force`. Raises BadRequest if `config`
     has another version, or managedFields of its own.
@@ -122,7 +122,7 @@ def apply(
     conflicts = merge.conflicts()
     if conflicts and not force:
         if manager == "kubectl" and live is not None:
-            conflicts = _held_against_kubectl(conflicts, live, api_version, schema)
+            conflicts = _conflicts_with_kubectl(conflicts, live, api_version, schema)
         if conflicts:
             raise _conflict(conflicts)
     return merge.result(now)
@@ -150,8 +150,8 @@ class _Apply:
         managed_fields = live["metadata"].get("managedFields") if live is not None else ()
         self.managers = Managers.decode(managed_fields, is_stored=True)
         self._last = self.managers.entries.get(owner)
-        self._before = _stripped(live) if live is not None else {}
-        unset = FieldSet(single((fields - wanted(config, schema)).tree, node))
+        self._before = _without_managed_fields(live) if live is not None else {}
+        unset = FieldSet(leaf_fields((fields - applied_fields(config, schema)).tree, node))
         self._after = self._pruned(removed(merged(self._before, config, node), unset.tree, node), node)
         comparison = Comparison(self._before if live is not None else schema.empty, self._after, node)
         self._gone = comparison.removed
@@ -165,7 +165,7 @@ class _Apply:
 
     def result(self, now: datetime) -> JSONObject:
         """Return the merged object with its new managedFields."""
-        after = self._with_annotation(self._tidied(self._after))
+        after = self._with_annotation(self._drop_emptied(self._after))
         changes = self._live is None or bool(self._changed) or after != self._before
         stamp = time.format(now) if changes else (self._last.time if self._last else None)
         self.managers.disown(self._changed)
@@ -176,7 +176,7 @@ class _Apply:
         return out
 
     def _pruned(self, both: JSONObject, node: Node) -> JSONObject:
-        """Return `both` without the fields that only this manager owned, and that it does not apply anymore."""
+        """Return `both` without the fields that only this manager owned, and that it no longer applies."""
         if self._last is None:
             return both
         last = _named(self._last.fields, node)
@@ -185,14 +185,14 @@ class _Apply:
         everybody = self._wanted
         for _, entry in self.managers.others(self._owner):
             everybody |= entry.fields
-        here = _named(FieldSet(owned(both, node)), node)
+        here = _named(FieldSet(owned_fields(both, node)), node)
         without = removed(both, last.tree, node)
-        claimed = _named(FieldSet(owned(without, node)), node) | _named(everybody, node)
+        claimed = _named(FieldSet(owned_fields(without, node)), node) | _named(everybody, node)
         without = removed(both, (here - claimed).tree, node)
-        gone = (here - _named(FieldSet(owned(without, node)), node)) & last
+        gone = (here - _named(FieldSet(owned_fields(without, node)), node)) & last
         return removed(both, gone.tree, node)
 
-    def _tidied(self, after: JSONObject) -> JSONObject:
+    def _drop_emptied(self, after: JSONObject) -> JSONObject:
         """Return `after` as Go would write it, without fields that became empty."""
         return without_emptied(after, self._gone, self._node) if self._gone else after
 
@@ -203,7 +203,7 @@ class _Apply:
         annotations: JSONObject = _metadata(after).get("annotations") or {}
         if self._owner.manager != "kubectl" or not annotations.get(_LAST_APPLIED):
             return after
-        applied = _stripped(self._config)
+        applied = _without_managed_fields(self._config)
         if is_object(own := _metadata(applied).get("annotations")):
             own = {key: value for key, value in own.items() if key != _LAST_APPLIED}
             applied = {**applied, "metadata": {**applied["metadata"], "annotations": own}}
@@ -223,8 +223,8 @@ def _track(
     schema: Schema,
     ignored: FieldSet,
 ) -> None:
-    before = _stripped(old) if old is not None else schema.empty
-    comparison = Comparison(before, _stripped(new), schema.root)
+    before = _without_managed_fields(old) if old is not None else schema.empty
+    comparison = Comparison(before, _without_managed_fields(new), schema.root)
     changed = FieldSet(comparison.changed).without(ignored)
     removed_fields = FieldSet(comparison.removed).without(ignored)
     managers.disown(changed)
@@ -236,7 +236,7 @@ def _track(
         managers.set(owner, Entry(fields, owner.api_version, time.format(now)))
 
 
-def _stripped(obj: JSONObject) -> JSONObject:
+def _without_managed_fields(obj: JSONObject) -> JSONObject:
     """Return `obj` without its managedFields."""
     metadata = obj.get("metadata")
     if not is_object(metadata) or "managedFields" not in metadata:
@@ -259,7 +259,7 @@ def _named(fields: FieldSet, node: Node) -> FieldSet:
     return FieldSet(with_named_fields(fields.tree, node))
 
 
-def _held_against_kubectl(
+def _conflicts_with_kubectl(
     conflicts: list[tuple[Owner, FieldSet]], live: JSONObject, api_version: str, schema: Schema
 ) -> list[tuple[Owner, FieldSet]]:
     """Return the remaining conflicts if kubectl owns what it applied on the client side before."""
@@ -270,8 +270,8 @@ def _held_against_kubectl(
         return conflicts
     if not is_object(applied) or applied.get("apiVersion") != api_version:
         return conflicts
-    comparison = Comparison(applied, _stripped(live), schema.root)
-    allowed = FieldSet(owned(applied, schema.root)) - FieldSet(comparison.changed) - FieldSet(comparison.removed)
+    comparison = Comparison(applied, _without_managed_fields(live), schema.root)
+    allowed = FieldSet(owned_fields(applied, schema.root)) - FieldSet(comparison.changed) - FieldSet(comparison.removed)
     left = ((other, fields - allowed) for other, fields in conflicts)
     return [(other, fields) for other, fields in left if fields]
 

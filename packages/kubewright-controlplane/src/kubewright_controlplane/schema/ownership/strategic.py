@@ -66,7 +66,7 @@ def _merge_field(merged: JSONObject, key: str, value: Any, node: Node | None) ->
     elif is_object(value) and _DIRECTIVE in value:
         merged.pop(key, None)
     else:
-        merged[key] = _plain(value)
+        merged[key] = _without_directives(value)
 
 
 def _retained(original: JSONObject, patch: JSONObject) -> JSONObject:
@@ -106,12 +106,12 @@ def _merge_ordered(merged: JSONObject, patch: JSONObject, node: Node | None) -> 
         if current is None and changes is None:
             continue
         if current is None:
-            items = _plain(changes)
+            items = _without_directives(changes)
         elif changes is None:
             items = current
         else:
             items = _merge_list(current, changes, child) if _merges(child) else changes
-        merged[key] = _in_order(items, order, _remembered(current or [], changes or [], identity), identity)
+        merged[key] = _in_order(items, order, _server_order(current or [], changes or [], identity), identity)
         done.add(key)
     return done
 
@@ -188,7 +188,7 @@ def _scalar(value: Any) -> Hashable:
     return (value.__class__, compact(value) if is_object(value) or is_array(value) else value)
 
 
-def _remembered(original: JSONArray, patch: JSONArray, identity: Callable[[Any], Hashable]) -> list[Hashable]:
+def _server_order(original: JSONArray, patch: JSONArray, identity: Callable[[Any], Hashable]) -> list[Hashable]:
     """Return the order of the server's items after the merge, as the API server remembers it.
 
     In the API server, this list shares memory with the merged one: deleted items make room, and new items take it.
@@ -236,14 +236,14 @@ def _in_order(
     return [*merged, *ours[right:], *theirs[left:]]
 
 
-def _plain(value: Any) -> Any:
+def _without_directives(value: Any) -> Any:
     """Return a value of a patch that has no counterpart, without directives and nulls."""
     if is_object(value):
         return {
-            key: _plain(item)
+            key: _without_directives(item)
             for key, item in value.items()
             if item is not None and not key.startswith(_DIRECTIVES) and not (is_object(item) and _DIRECTIVE in item)
         }
     if is_array(value):
-        return [_plain(item) for item in value if not (is_object(item) and _DIRECTIVE in item)]
+        return [_without_directives(item) for item in value if not (is_object(item) and _DIRECTIVE in item)]
     return value

@@ -29,7 +29,7 @@ def is_granular(value: Any, node: Node | None) -> bool:
     return is_array(value) and node is not None and node.list_type != "atomic"
 
 
-def owned(value: JSONObject, node: Node | None) -> Tree:
+def owned_fields(value: JSONObject, node: Node | None) -> Tree:
     """Return the fields that an applier of `value` owns."""
     return _owned(value, node) or {}
 
@@ -57,13 +57,13 @@ def _owned(value: Any, node: Node | None) -> Tree | None:
     return out or None
 
 
-def single(fields: Tree, node: Node | None) -> Tree:
+def leaf_fields(fields: Tree, node: Node | None) -> Tree:
     """Return those of `fields` that are values, not objects or lists that are merged one by one."""
     out: Tree = {}
     for element, below in fields.items():
         child = _below(element, node)
         if below:
-            if tree := single(below, child):
+            if tree := leaf_fields(below, child):
                 out[element] = tree
         elif element != SELF and (child is None or not _has_parts(child)):
             out[element] = below
@@ -82,7 +82,7 @@ def _has_parts(node: Node) -> bool:
     return node.type == "object" and node.special != "any" and node.map_type == "granular"
 
 
-def whole(value: Any, node: Node | None) -> Tree:
+def all_places(value: Any, node: Node | None) -> Tree:
     """Return every place in `value`: the fields that change if all of it is added or removed."""
     if not value or not is_granular(value, node):
         return _LEAF
@@ -92,11 +92,11 @@ def whole(value: Any, node: Node | None) -> Tree:
             if item.__class__ is not dict and item.__class__ is not list:
                 out[f"f:{key}"] = _LEAF
             else:
-                out[f"f:{key}"] = whole(item, node.child(key) if node is not None else None)
+                out[f"f:{key}"] = all_places(item, node.child(key) if node is not None else None)
     else:
         items = node.items if node is not None else None
         for element, item in indexed(value, node).items():
-            out[element] = whole(item, items)
+            out[element] = all_places(item, items)
     return out
 
 
@@ -150,7 +150,7 @@ class Comparison:
         elif is_array(left) and is_array(right):
             self._lists(left, right, node, changed, removed)
         else:
-            return whole(new, node), whole(old, node)
+            return all_places(new, node), all_places(old, node)
         return changed or None, removed or None
 
     def _objects(self, old: JSONObject, new: JSONObject, node: Node | None, changed: Tree, removed: Tree) -> None:
@@ -162,7 +162,7 @@ class Comparison:
             if before is _ABSENT and value is None and child is not None and child.builtin:
                 continue  # null, which Go writes as absent
             if before is _ABSENT and not _is_always_there(key, node):
-                changed[f"f:{key}"] = whole(value, child)
+                changed[f"f:{key}"] = all_places(value, child)
                 continue
             came, went = self._values(None if before is _ABSENT else before, value, child)
             if came is not None:
@@ -171,7 +171,7 @@ class Comparison:
                 removed[f"f:{key}"] = went
         for key, value in old.items():
             if key not in new:
-                removed[f"f:{key}"] = whole(value, node.child(key) if node is not None else None)
+                removed[f"f:{key}"] = all_places(value, node.child(key) if node is not None else None)
 
     def _lists(self, old: JSONArray, new: JSONArray, node: Node | None, changed: Tree, removed: Tree) -> None:
         before, after = indexed(old, node), indexed(new, node)
@@ -181,7 +181,7 @@ class Comparison:
             if _same(was, value, items):
                 continue
             if was is _ABSENT:
-                changed[element] = whole(value, items)
+                changed[element] = all_places(value, items)
                 continue
             came, went = self._values(was, value, items)
             if came is not None:
@@ -190,7 +190,7 @@ class Comparison:
                 removed[element] = went
         for element, value in before.items():
             if element not in after:
-                removed[element] = whole(value, items)
+                removed[element] = all_places(value, items)
 
 
 def _same(left: Any, right: Any, node: Node | None) -> bool:

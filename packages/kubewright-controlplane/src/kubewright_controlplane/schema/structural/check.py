@@ -35,7 +35,7 @@ def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]
     The fields of the faults start with `path`. The API server uses `spec.validation.openAPIV3Schema` if all versions
     have the same schema, and `spec.versions[0].schema.openAPIV3Schema` otherwise.
     """
-    faults = _supported(schema, path)
+    faults = _unsupported_faults(schema, path)
     if not faults:
         faults = structural_faults(schema, path) or _default_faults(schema, path)
     if schema.get("nullable"):
@@ -44,10 +44,10 @@ def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]
     return faults or rule_faults(schema, path)
 
 
-def _supported(schema: JSONObject, path: str) -> list[FieldError]:
+def _unsupported_faults(schema: JSONObject, path: str) -> list[FieldError]:
     """Return the faults in keywords that prevent all further checks."""
     faults: list[FieldError] = []
-    for place, each in _every(schema, path):
+    for place, each in _all_schemas(schema, path):
         faults.extend(forbidden(f"{place}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if key in each)
         kind = each.get("type", "")
         if kind == "null":
@@ -60,19 +60,19 @@ def _supported(schema: JSONObject, path: str) -> list[FieldError]:
     return faults
 
 
-def _every(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
+def _all_schemas(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
     """Return `schema` and all schemas inside it, with their paths."""
     found = [(path, schema)]
     for key in ("items", "additionalProperties", "not"):
         if is_object(child := schema.get(key)):
-            found += _every(child, f"{path}.{key}")
+            found += _all_schemas(child, f"{path}.{key}")
     for key in ("allOf", "anyOf", "oneOf"):
         parts: JSONArray = schema.get(key) or []
         for index, part in enumerate(parts):
-            found += _every(part, f"{path}.{key}[{index}]")
+            found += _all_schemas(part, f"{path}.{key}[{index}]")
     properties: JSONObject = schema.get("properties") or {}
     for name, child in properties.items():
-        found += _every(child, f"{path}.properties[{name}]")
+        found += _all_schemas(child, f"{path}.properties[{name}]")
     return found
 
 
@@ -350,9 +350,9 @@ def _check_values(schema: JSONObject, path: str, faults: list[FieldError], *, sk
             continue
         for index, part in enumerate(parts):
             inner = "anyOf" if junctor == "allOf" == skip and index == 0 else ""
-            _check_inside(part, f"{path}.{junctor}[{index}]", faults, skip=inner)
+            _check_combined(part, f"{path}.{junctor}[{index}]", faults, skip=inner)
     if is_object(unwanted := schema.get("not")):
-        _check_inside(unwanted, f"{path}.not", faults)
+        _check_combined(unwanted, f"{path}.not", faults)
     if pattern := schema.get("pattern"):
         try:
             compile_pattern(pattern)
@@ -361,14 +361,14 @@ def _check_values(schema: JSONObject, path: str, faults: list[FieldError], *, sk
             faults.append(invalid(f"{path}.pattern", pattern, text))
 
 
-def _check_inside(schema: JSONObject, path: str, faults: list[FieldError], *, skip: str = "") -> None:
+def _check_combined(schema: JSONObject, path: str, faults: list[FieldError], *, skip: str = "") -> None:
     """Check a schema inside a combination: it may restrict values, but not declare them."""
     _check_values(schema, path, faults, skip=skip)
     if is_object(items := schema.get("items")):
-        _check_inside(items, f"{path}.items", faults)
+        _check_combined(items, f"{path}.items", faults)
     properties: JSONObject = schema.get("properties") or {}
     for key, child in properties.items():
-        _check_inside(child, f"{path}.properties[{key}]", faults)
+        _check_combined(child, f"{path}.properties[{key}]", faults)
     faults.extend(forbidden(f"{path}.{key}", text) for key, text in _FORBIDDEN_INSIDE.items() if schema.get(key))
     if "metadata" in properties:
         faults.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))

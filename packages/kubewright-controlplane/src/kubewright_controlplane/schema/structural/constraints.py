@@ -23,16 +23,16 @@ from kubewright.machinery.fields import (
     type_invalid,
 )
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
-from kubewright_controlplane.schema.formats import check_for, compile_pattern
+from kubewright_controlplane.schema.formats import compile_pattern, format_check
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.walk import (
-    NOWHERE,
+    UNKNOWN_PATH,
     Check,
     Faults,
     NodeCheck,
     Path,
     add_invalid,
-    add_unplaced,
+    add_without_path,
     bracketed,
     compile_descent,
     dotted,
@@ -49,7 +49,7 @@ _CLASSES: Final[Mapping[str, tuple[type, ...]]] = {
 
 def compile_check(spec: JSONObject) -> Check:
     """Compile the check of one schema and all schemas below it."""
-    return _combined([each for each in (_types(spec), *_junctors(spec), *_by_class(spec), _enum(spec)) if each])
+    return _combined([each for each in (_types(spec), *_combinations(spec), *_by_class(spec), _enum(spec)) if each])
 
 
 def _combined(checks: list[Check]) -> Check:
@@ -77,7 +77,7 @@ def _types(spec: JSONObject) -> Check | None:
         return None
     classes = {each for name in names for each in _CLASSES.get(name, ())}
     nullable, whole, wanted = bool(spec.get("nullable")), "integer" in names, ",".join(names)
-    if "string" in names and len(names) == 1 and spec.get("format") and check_for(spec["format"]):
+    if "string" in names and len(names) == 1 and spec.get("format") and format_check(spec["format"]):
         classes.add(list)  # the API server is as lenient
 
     def check(value: Any, path: Path, faults: Faults) -> None:
@@ -93,7 +93,7 @@ def _types(spec: JSONObject) -> Check | None:
             found = _TYPE_NAMES[value.__class__]
         place = dotted(path)
         faults.append(
-            (path, type_invalid(place or NOWHERE, found, f'{place} in body must be of type {wanted}: "{found}"'))
+            (path, type_invalid(place or UNKNOWN_PATH, found, f'{place} in body must be of type {wanted}: "{found}"'))
         )
 
     return check
@@ -126,13 +126,13 @@ def _text_checks(spec: JSONObject) -> list[Check]:
     if bounds := text_bounds(spec):
         checks.append(bounds)
     format = spec.get("format", "")
-    if spec.get("type", "string") == "string" and (has_format := check_for(format)):
+    if spec.get("type", "string") == "string" and (has_format := format_check(format)):
 
         def check(value: str, path: Path, faults: Faults) -> None:
             if not has_format(value):
                 place = dotted(path)
                 text = f"{place} in body must be of type {format}: {jsons.quoted(value)}"
-                faults.append((path, type_invalid(place or NOWHERE, value, text)))
+                faults.append((path, type_invalid(place or UNKNOWN_PATH, value, text)))
 
         checks.append(check)
     return checks
@@ -154,7 +154,7 @@ def _array_checks(spec: JSONObject) -> list[Check]:
             if fewest is not None and len(value) < fewest:
                 add_invalid(faults, path, len(value), f"should have at least {fewest} items")
             if most is not None and len(value) > most:
-                faults.append((path, too_many(dotted(path) or NOWHERE, len(value), most)))
+                faults.append((path, too_many(dotted(path) or UNKNOWN_PATH, len(value), most)))
 
         checks.append(sized)
     if spec.get("uniqueItems"):
@@ -176,7 +176,7 @@ def _object_checks(spec: JSONObject) -> list[Check]:
             if fewest is not None and len(value) < fewest:
                 add_invalid(faults, path, len(value), f"should have at least {fewest} properties")
             if most is not None and len(value) > most:
-                faults.append((path, too_many(dotted(path) or NOWHERE, len(value), most)))
+                faults.append((path, too_many(dotted(path) or UNKNOWN_PATH, len(value), most)))
 
         checks.append(sized)
     if fields := _fields(spec):
@@ -244,12 +244,12 @@ def _enum(spec: JSONObject) -> Check | None:
     def check(value: Any, path: Path, faults: Faults) -> None:
         if (value.__class__ is str and value in quick) or any(jsons.equal(value, each) for each in others):
             return
-        faults.append((path, not_supported(dotted(path) or NOWHERE, value, texts)))
+        faults.append((path, not_supported(dotted(path) or UNKNOWN_PATH, value, texts)))
 
     return check
 
 
-def _junctors(spec: JSONObject) -> list[Check]:
+def _combinations(spec: JSONObject) -> list[Check]:
     checks: list[Check] = []
     if alternatives := [compile_check(each) for each in spec.get("anyOf") or ()]:
         checks.append(any_of(alternatives))
@@ -305,7 +305,7 @@ def _ranged(limits: tuple[int, int], format: str) -> Check:
 
     def check(value: float, path: Path, faults: Faults) -> None:
         if not low <= value <= high or (isinstance(value, float) and not value.is_integer()):
-            add_unplaced(faults, path, f"Checked value must be of type integer {kind} in {dotted(path)}")
+            add_without_path(faults, path, f"Checked value must be of type integer {kind} in {dotted(path)}")
 
     return check
 
@@ -347,11 +347,11 @@ def any_of(alternatives: list[Check]) -> Check:
     def check(value: Any, path: Path, faults: Faults) -> None:
         nearest: Faults = []
         for each in alternatives:
-            found = _tried(each, value, path)
+            found = _faults_of(each, value, path)
             if not found:
                 return
             nearest = nearest or found
-        add_unplaced(faults, path, f'"{dotted(path)}" must validate at least one schema (anyOf)')
+        add_without_path(faults, path, f'"{dotted(path)}" must validate at least one schema (anyOf)')
         faults.extend(nearest)
 
     return check
@@ -359,12 +359,12 @@ def any_of(alternatives: list[Check]) -> Check:
 
 def one_of(alternatives: list[Check]) -> Check:
     def check(value: Any, path: Path, faults: Faults) -> None:
-        results = [_tried(each, value, path) for each in alternatives]
+        results = [_faults_of(each, value, path) for each in alternatives]
         good = sum(not each for each in results)
         if good == 1:
             return
         told = f"Found {good} valid alternatives" if good else "Found none valid"
-        add_unplaced(faults, path, f'"{dotted(path)}" must validate one and only one schema (oneOf). {told}')
+        add_without_path(faults, path, f'"{dotted(path)}" must validate one and only one schema (oneOf). {told}')
         if not good:
             faults.extend(results[0])
 
@@ -375,11 +375,11 @@ def all_of(parts: list[Check]) -> Check:
     def check(value: Any, path: Path, faults: Faults) -> None:
         good = 0
         for each in parts:
-            found = _tried(each, value, path)
+            found = _faults_of(each, value, path)
             good += not found
             faults.extend(found)
         if good != len(parts):
-            add_unplaced(
+            add_without_path(
                 faults,
                 path,
                 f'"{dotted(path)}" must validate all the schemas (allOf){"" if good else ". None validated"}',
@@ -390,13 +390,13 @@ def all_of(parts: list[Check]) -> Check:
 
 def none_of(unwanted: Check) -> Check:
     def check(value: Any, path: Path, faults: Faults) -> None:
-        if not _tried(unwanted, value, path):
-            add_unplaced(faults, path, f'"{dotted(path)}" must not validate the schema (not)')
+        if not _faults_of(unwanted, value, path):
+            add_without_path(faults, path, f'"{dotted(path)}" must not validate the schema (not)')
 
     return check
 
 
-def _tried(check: Check, value: Any, path: Path) -> Faults:
+def _faults_of(check: Check, value: Any, path: Path) -> Faults:
     found: Faults = []
     check(value, path, found)
     return found

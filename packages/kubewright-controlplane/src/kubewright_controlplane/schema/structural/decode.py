@@ -32,7 +32,7 @@ _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)
 _OBJECT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-class _Mismatch(Exception):
+class _TypeMismatch(Exception):
     """A value does not fit its Go type. Collects the names of the fields around it while it propagates."""
 
     def __init__(self, found: str, go_type: str) -> None:
@@ -55,13 +55,13 @@ def compile_decoder(root: Node) -> Decoder:
     def decode(obj: Any) -> list[str] | None:
         try:
             return walk(obj)
-        except (_Mismatch, _Malformed) as error:
+        except (_TypeMismatch, _MalformedText) as error:
             raise DecodeError(str(error)) from None
 
     return decode
 
 
-class _Malformed(ValueError):
+class _MalformedText(ValueError):
     """A string does not have the text form of its type."""
 
 
@@ -74,7 +74,7 @@ class _Compiler:
         if not node.builtin:
             return self._custom(node)
         if node.special or node.type not in ("object", "array"):
-            return _leave
+            return _do_nothing
         if node.items is not None:
             return self._array(node, node.items)
         if node.values is not None:
@@ -113,7 +113,7 @@ class _Compiler:
 
         def decode(value: JSONArray) -> list[str] | None:
             if value.__class__ is not list:
-                raise _Mismatch(_kind(value), go_type)
+                raise _TypeMismatch(_kind(value), go_type)
             unknown: list[str] | None = None
             for index, item in enumerate(value):
                 if item.__class__ is expected:
@@ -125,7 +125,7 @@ class _Compiler:
                 elif convert is not None:
                     value[index] = convert(item)
                 else:
-                    raise _Mismatch(_kind(item), item_type)
+                    raise _TypeMismatch(_kind(item), item_type)
             return unknown
 
         return decode
@@ -136,7 +136,7 @@ class _Compiler:
 
         def decode(value: JSONObject) -> list[str] | None:
             if value.__class__ is not dict:
-                raise _Mismatch(_kind(value), go_type)
+                raise _TypeMismatch(_kind(value), go_type)
             unknown: list[str] | None = None
             for key, item in value.items():
                 if item.__class__ is expected:
@@ -148,7 +148,7 @@ class _Compiler:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _Mismatch(_kind(item), value_type)
+                    raise _TypeMismatch(_kind(item), value_type)
             return unknown
 
         return decode
@@ -166,7 +166,7 @@ class _Compiler:
 def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
     def decode(value: JSONObject) -> list[str] | None:
         if value.__class__ is not dict:
-            raise _Mismatch(_kind(value), go_type)
+            raise _TypeMismatch(_kind(value), go_type)
         unknown: list[str] | None = None
         dropped: list[str] | None = None
         key = ""
@@ -188,8 +188,8 @@ def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _Mismatch(_kind(item), field_type)
-        except _Mismatch as error:
+                    raise _TypeMismatch(_kind(item), field_type)
+        except _TypeMismatch as error:
             error.struct = error.struct or go_type
             error.fields.append(key)
             raise
@@ -242,7 +242,7 @@ def _joined(path: str) -> str:
     return path if path.startswith("[") else f".{path}"
 
 
-def _leave(value: Any) -> None:
+def _do_nothing(value: Any) -> None:
     """The decoder of a node without fields."""
 
 
@@ -268,7 +268,7 @@ def _ranged(go_type: str) -> Decoder:
 
     def check(value: int) -> None:
         if not low <= value <= high:
-            raise _Mismatch(f"number {value}", go_type)
+            raise _TypeMismatch(f"number {value}", go_type)
 
     return check
 
@@ -280,7 +280,7 @@ def _same(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if value.__class__ is int or value.__class__ is float:
         return value
-    raise _Mismatch(_kind(value), "float64")
+    raise _TypeMismatch(_kind(value), "float64")
 
 
 def _quantity(value: Any) -> str:
@@ -294,7 +294,7 @@ def _canonical_quantity(text: str) -> str:
     try:
         return str(Quantity.parse(text))
     except ValueError as error:
-        raise _Malformed(str(error)) from None
+        raise _MalformedText(str(error)) from None
 
 
 def _int_or_string(value: Any) -> int | str:
@@ -302,10 +302,10 @@ def _int_or_string(value: Any) -> int | str:
         low, high = _RANGES["int32"]
         if low <= value <= high:
             return int(value)
-        raise _Malformed(f"json: cannot unmarshal number {value} into Go value of type int32")
+        raise _MalformedText(f"json: cannot unmarshal number {value} into Go value of type int32")
     if value.__class__ is str:
         return str(value)
-    raise _Malformed(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
+    raise _MalformedText(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
 
 
 def _time(value: Any) -> str:
@@ -317,7 +317,7 @@ def _canonical_time(text: str) -> str:
     try:
         return time.format(time.parse(text))
     except ValueError:
-        raise _Malformed(
+        raise _MalformedText(
             f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
         ) from None
 
@@ -327,7 +327,7 @@ def _micro_time(value: Any) -> str:
     try:
         return time.format_micro(time.parse(text))
     except ValueError:
-        raise _Malformed(
+        raise _MalformedText(
             f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{text}" as "2006"'
         ) from None
 
@@ -337,7 +337,7 @@ def _duration(value: Any) -> str:
     try:
         return time.format_duration(time.parse_duration(text))
     except ValueError as error:
-        raise _Malformed(str(error)) from None
+        raise _MalformedText(str(error)) from None
 
 
 def _bytes(value: Any) -> str:
@@ -346,14 +346,14 @@ def _bytes(value: Any) -> str:
         binascii.a2b_base64(text, strict_mode=True)
     except (ValueError, binascii.Error):
         bad = next((i for i, each in enumerate(text) if not (each.isalnum() or each in "+/=")), len(text))
-        raise _Malformed(f"illegal base64 data at input byte {bad}") from None
+        raise _MalformedText(f"illegal base64 data at input byte {bad}") from None
     return text
 
 
 def _text(value: Any) -> str:
     if value.__class__ is str:
         return str(value)
-    raise _Malformed(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+    raise _MalformedText(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
 
 
 _CONVERTERS: Final[dict[Special, _Converter]] = {

@@ -20,7 +20,7 @@ Defaulter: TypeAlias = Callable[[Any], None]
 
 def compile_defaulter(root: Node) -> Defaulter:
     """Compile the defaulter of a whole document."""
-    return _Compiler().defaulter(root) or _leave
+    return _Compiler().defaulter(root) or _do_nothing
 
 
 def copied(value: Any) -> Any:
@@ -61,7 +61,7 @@ class _Compiler:
         inner = node.items or node.values
         if inner is None:
             return self._struct(node)
-        each = self.defaulter(inner) or _leave
+        each = self.defaulter(inner) or _do_nothing
 
         def default(value: Any) -> None:
             for item in value if value.__class__ is list else value.values():
@@ -98,7 +98,7 @@ class _Compiler:
         def default(value: Any) -> None:
             if value.__class__ is dict:
                 if None in value.values():
-                    _settle_nulls(value, node)
+                    _drop_nulls(value, node)
                 for key, missing in absent:
                     if key not in value:
                         value[key] = copied(missing)
@@ -115,7 +115,7 @@ class _Compiler:
         return default
 
 
-def _settle_nulls(value: dict[str, Any], node: Node) -> None:
+def _drop_nulls(value: dict[str, Any], node: Node) -> None:
     """Drop the nulls that the schema does not allow. Fields with a default get it afterwards, like absent fields."""
     for key in [key for key, item in value.items() if item is None]:
         child = node.child(key)
@@ -127,5 +127,5 @@ def _settle_nulls(value: dict[str, Any], node: Node) -> None:
             del value[key]
 
 
-def _leave(value: Any) -> None:
+def _do_nothing(value: Any) -> None:
     """The defaulter of a schema without defaults."""

@@ -19,7 +19,7 @@ from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.structural.constraints import compile_check, compile_duplicates_check
-from kubewright_controlplane.schema.walk import NOWHERE, Faults, NodeCheck, Path, bracketed, compile_descent, links
+from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Faults, NodeCheck, Path, bracketed, compile_descent, links
 
 if TYPE_CHECKING:
     from kubewright_controlplane.schema.cel.rules import Rules
@@ -36,7 +36,7 @@ _BLOCKING: Final = frozenset(
 )
 """After these faults, rules are not evaluated, because their values do not have the expected types."""
 _UNCHECKED: Final = invalid(
-    NOWHERE,
+    UNKNOWN_PATH,
     None,
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
@@ -54,7 +54,7 @@ def compile_validator(root: Node) -> Validator:
         found: Faults = []
         check(obj, None, found)
         if found and old is not None:
-            found = [(path, fault) for path, fault in found if not _had_it(path, obj, old, root)]
+            found = [(path, fault) for path, fault in found if not _is_unchanged(path, obj, old, root)]
         faults = [fault for _, fault in found]
         if embedded_faults is not None:
             embedded_faults(obj, None, faults)
@@ -85,7 +85,7 @@ def _has_rules(spec: JSONObject) -> bool:
     return any(_has_rules(each) for each in below if is_object(each))
 
 
-def _had_it(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
+def _is_unchanged(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
     """Return whether the value at `path`, or one that contains it, is unchanged from the old object.
 
     Fields of objects are matched by name, and items of a list of type map by their keys. Items of other lists do not

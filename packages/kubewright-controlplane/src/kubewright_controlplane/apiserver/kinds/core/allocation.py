@@ -39,7 +39,7 @@ class Allocations:
         self._next_ip = self._first_ip
         self._first_port = node_ports.start + min(max(_MIN_STATIC_IPS, len(node_ports) // 32), _MAX_STATIC_PORTS)
         self._next_port = self._first_port
-        resources.observe("services", self._follow)
+        resources.observe("services", self._on_commit)
 
     def ip_owner(self, address: str) -> str | None:
         return self._ips.get(address)
@@ -50,7 +50,7 @@ class Allocations:
     def free_ip(self) -> str:
         """Return a free cluster IP. Raises InternalError if there is none."""
         size = self.network.num_addresses - 2
-        for offset in _round(self._next_ip, self._first_ip, 1, size + 1):
+        for offset in _wrap_around(self._next_ip, self._first_ip, 1, size + 1):
             address = str(self.network[offset])
             if address not in self._ips:
                 self._next_ip = offset + 1
@@ -60,13 +60,13 @@ class Allocations:
     def free_port(self, but: set[int]) -> int:
         """Return a free node port that is not in `but`. Raises InternalError if there is none."""
         ports = self.node_ports
-        for port in _round(self._next_port, self._first_port, ports.start, ports.stop):
+        for port in _wrap_around(self._next_port, self._first_port, ports.start, ports.stop):
             if port not in self._ports and port not in but:
                 self._next_port = port + 1
                 return port
         raise InternalError(f"failed to allocate a nodePort: {_SHOWN_AS_FULL}")
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         owner = event.entry.key
         ips, ports = self._held.pop(owner, ([], []))
         for ip in ips:
@@ -95,7 +95,7 @@ def used_ports(spec: JSONObject) -> list[int]:
     return ports
 
 
-def _round(start: int, first: int, low: int, high: int) -> Iterator[int]:
+def _wrap_around(start: int, first: int, low: int, high: int) -> Iterator[int]:
     """Yield all numbers from `low` to below `high`: first from `start` on, then from `first`, then those below
     `first`.
     """

@@ -101,7 +101,7 @@ class EventStrategy(UpsertStrategy):
         }
 
 
-class NewerEventStrategy(UpsertStrategy):
+class EventsV1Strategy(UpsertStrategy):
     """Events in `events.k8s.io/v1`."""
 
     stored_field_names: Mapping[str, str] = {

@@ -37,7 +37,7 @@ class Eviction(Action):
         if (body.get("metadata") or {}).get("name") != attributes.name:
             raise BadRequest("name in URL does not match name in Eviction object")
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
-        if not _needs_no_budget(pod):
+        if not _ignores_budget(pod):
             self._take_from_budget(pod, attributes)
         self._delete(body.get("deleteOptions") or {}, attributes)
         return success()
@@ -54,7 +54,7 @@ class Eviction(Action):
             return
         budget = budgets[0]
         name, status = budget["metadata"]["name"], budget.get("status") or {}
-        if not _is_ready(pod) and _lets_unready_go(budget):
+        if not _is_ready(pod) and _allows_unready_eviction(budget):
             return
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
             cause = f"The disruption budget {name} is still being processed by the server."
@@ -95,7 +95,7 @@ class Eviction(Action):
         registry.delete(attributes.name, attributes.namespace, delete)
 
 
-def _needs_no_budget(pod: JSONObject) -> bool:
+def _ignores_budget(pod: JSONObject) -> bool:
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -110,7 +110,7 @@ def _is_ready(pod: JSONObject) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
-def _lets_unready_go(budget: JSONObject) -> bool:
+def _allows_unready_eviction(budget: JSONObject) -> bool:
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status") or {}

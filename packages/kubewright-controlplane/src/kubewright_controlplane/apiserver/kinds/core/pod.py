@@ -17,11 +17,11 @@ from kubewright_controlplane.apiserver.kinds.core import containers, podspec
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     Binding,
-    Entry,
     EphemeralContainers,
+    ExecConnection,
     Log,
-    NotRun,
     PortForward,
+    UnsupportedConnection,
 )
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy, Subresource
@@ -64,10 +64,10 @@ class PodStrategy(Strategy):
             "eviction": Eviction(resources=self._resources),
             "ephemeralcontainers": EphemeralContainers(),
             "log": Log(resources=self._resources, kubelet=self._kubelet),
-            "exec": Entry(what="exec", resources=self._resources, kubelet=self._kubelet),
-            "attach": Entry(what="attach", resources=self._resources, kubelet=self._kubelet),
+            "exec": ExecConnection(what="exec", resources=self._resources, kubelet=self._kubelet),
+            "attach": ExecConnection(what="attach", resources=self._resources, kubelet=self._kubelet),
             "portforward": PortForward(resources=self._resources, kubelet=self._kubelet),
-            "proxy": NotRun(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
+            "proxy": UnsupportedConnection(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
         }
 
     def default(self, obj: JSONObject) -> None:

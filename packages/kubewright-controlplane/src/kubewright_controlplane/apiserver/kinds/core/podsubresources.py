@@ -138,10 +138,10 @@ class Log(Connection):
         query = parse_qs(request.query)
         check_log_options(query)
         container = _container(pod, query.get("container", [""])[0])
-        answer = await self._kept(request, attributes, container)
-        return answer if answer is not None else self._simulated(pod, container)
+        answer = await self._kubelet_log(request, attributes, container)
+        return answer if answer is not None else self._simulated_log(pod, container)
 
-    async def _kept(self, request: Request, attributes: Attributes, container: str) -> Response | None:
+    async def _kubelet_log(self, request: Request, attributes: Attributes, container: str) -> Response | None:
         """Return the kubelet's answer; None if the container is not running."""
         if self.kubelet is None:
             return None
@@ -153,7 +153,7 @@ class Log(Connection):
             raise BadRequest((await answer.read()).decode())
         return answer
 
-    def _simulated(self, pod: JSONObject, container: str) -> Response:
+    def _simulated_log(self, pod: JSONObject, container: str) -> Response:
         name = pod["metadata"]["name"]
         annotations = pod["metadata"].get("annotations") or {}
         text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
@@ -168,7 +168,7 @@ class Log(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Connection):
+class ExecConnection(Connection):
     """Connects a client to a running container: `exec`, or `attach` to its process. The kubelet handles the stream."""
 
     verbs: tuple[str, ...] = ("create", "get")
@@ -181,12 +181,12 @@ class Entry(Connection):
         query = parse_qs(request.query)
         container = _container(pod, query.get("container", [""])[0])
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
-        return await self._ask(replace(request, target=f"/{self.what}/{path}?{_asked_of_kubelet(query)}"), attributes)
+        return await self._forward(replace(request, target=f"/{self.what}/{path}?{_kubelet_query(query)}"), attributes)
 
-    async def _ask(self, request: Request, attributes: Attributes) -> Response:
+    async def _forward(self, request: Request, attributes: Attributes) -> Response:
         answer = await self.kubelet(request) if self.kubelet is not None else Response(404)
         if answer.status == 404:
-            raise _not_run(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
+            raise _unsupported(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
         if answer.status == 400:
             raise BadRequest((await answer.read()).decode().strip())
         if answer.status != 101:
@@ -195,7 +195,7 @@ class Entry(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortForward(Entry):
+class PortForward(ExecConnection):
     """Connects a client to the ports of a running Pod."""
 
     what: str = "port-forward"
@@ -203,26 +203,26 @@ class PortForward(Entry):
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         existing(self.resources, "pods", attributes.name, attributes.namespace)
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
-        return await self._ask(replace(request, target=f"/portForward/{path}"), attributes)
+        return await self._forward(replace(request, target=f"/portForward/{path}"), attributes)
 
 
-def _asked_of_kubelet(query: Mapping[str, Sequence[str]]) -> str:
+def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
     """Return the options of `exec` and `attach` with the names that kubelets use."""
     wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
     return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
 
 
 @dataclass(frozen=True, kw_only=True)
-class NotRun(Connection):
+class UnsupportedConnection(Connection):
     """Connections to a container or Node that are not supported, and are rejected."""
 
     what: str
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
-        raise _not_run(self.what, attributes)
+        raise _unsupported(self.what, attributes)
 
 
-def _not_run(what: str, attributes: Attributes, why: str = "") -> APIError:
+def _unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:
     plural = attributes.resource.plural
     message = f"{what} into {plural} is not supported by the embedded API server{why}"
     return APIError(status=Status(501, "NotImplemented", message, StatusDetails(name=attributes.name, kind=plural)))

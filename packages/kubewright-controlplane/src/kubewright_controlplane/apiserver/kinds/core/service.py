@@ -65,7 +65,7 @@ class ServiceStrategy(Strategy):
         spec, before = obj["spec"], old["spec"]
         _keep_allocated(spec, before)
         _pair_cluster_ips(spec, before)
-        _drop_what_the_type_has_not(spec, before)
+        _drop_fields_of_other_types(spec, before)
         if spec["type"] != "LoadBalancer" and (obj.get("status") or {}).get("loadBalancer"):
             obj["status"] = {**obj["status"], "loadBalancer": {}}
         if spec["type"] != "ExternalName" and not spec.get("ipFamilyPolicy") and before.get("ipFamilyPolicy"):
@@ -159,7 +159,7 @@ class ServiceStrategy(Strategy):
             if port.get("nodePort"):
                 continue
             number = given.get(port.get("port"))
-            if number is None or _has_twin(ports, port, number):
+            if number is None or _is_used_for_same_protocol(ports, port, number):
                 number = self._allocations.free_port(taken)
             port["nodePort"] = given[port.get("port")] = number
             taken.add(number)
@@ -204,7 +204,7 @@ def _needs_health_check(spec: JSONObject) -> bool:
     return spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def _has_twin(ports: list[JSONObject], port: JSONObject, number: int) -> bool:
+def _is_used_for_same_protocol(ports: list[JSONObject], port: JSONObject, number: int) -> bool:
     """Return whether the number is already used for the same protocol."""
     return any(each.get("nodePort") == number and each.get("protocol") == port.get("protocol") for each in ports)
 
@@ -245,7 +245,7 @@ def _keep_allocated(spec: JSONObject, old: JSONObject) -> None:
         spec["healthCheckNodePort"] = old.get("healthCheckNodePort")
 
 
-def _drop_what_the_type_has_not(spec: JSONObject, old: JSONObject) -> None:
+def _drop_fields_of_other_types(spec: JSONObject, old: JSONObject) -> None:
     """When the type changes, drop the fields that only the old type had, unless the user changed them too."""
     if old["type"] != "ExternalName" and spec["type"] == "ExternalName":
         if spec.get("clusterIP") == old.get("clusterIP") and checks.same(spec.get("clusterIPs"), old.get("clusterIPs")):
