@@ -289,3 +289,18 @@ async def test_a_column_with_an_invalid_path_stays_empty(api: API) -> None:
     await api.ok("POST", FOOS, foo())
     table = await api.ok("GET", FOOS, accept=TABLE)
     assert table["rows"][0]["cells"] == ["a", None]
+
+
+async def test_a_definition_without_served_versions_is_deleted_with_its_objects(
+    api: API, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.ok("POST", DEFINITIONS, definition())
+    await api.ok("POST", FOOS, foo())
+    unserved = [{"op": "replace", "path": "/spec/versions/0/served", "value": False}]
+    json_patch = "application/json-patch+json"
+    await api.ok("PATCH", f"{DEFINITIONS}/foos.example.com", unserved, content_type=json_patch)
+    await api.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
+    await api.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await api.ok("POST", DEFINITIONS, definition())
+    assert (await api.ok("GET", FOOS))["items"] == []
+    assert not caplog.records

@@ -19,7 +19,7 @@ from kubewright_controlplane.apiserver.apiextensions.naming import (
     is_established,
     set_terminating,
 )
-from kubewright_controlplane.apiserver.apiextensions.serving import resources_of
+from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, stored_resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
 from kubewright_controlplane.apiserver.storage.events import Event
 
@@ -110,7 +110,7 @@ class Definitions:
             if name in self._served:
                 self._begin_deletion(name)
                 self._resources.observe(name, partial(self._instance_changed, name))
-                self._delete_instances(name)
+                self._delete_instances(crd)
         self._remove_finalizer(name)
 
     def _begin_deletion(self, name: str) -> None:
@@ -121,8 +121,8 @@ class Definitions:
         set_terminating(crd, "InstanceDeletionInProgress", message, self._now(), holds=True)
         registry.replace(target, crd)
 
-    def _delete_instances(self, name: str) -> None:
-        registry = self._resources.registry(name)
+    def _delete_instances(self, crd: JSONObject) -> None:
+        registry = self._resources.unserved(stored_resource(crd, lambda: True))
         for entry in registry.entries():
             registry.delete(entry.name, entry.namespace, DeleteOptions())
 

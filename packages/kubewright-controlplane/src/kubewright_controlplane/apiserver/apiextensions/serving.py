@@ -32,6 +32,12 @@ def resources_of(crd: JSONObject, is_terminating: Callable[[], bool]) -> list[Re
     return [_resource(crd, version, is_terminating) for version in versions]
 
 
+def stored_resource(crd: JSONObject, is_terminating: Callable[[], bool]) -> Resource:
+    """Return the resource of an established definition's storage version, whether it is served or not."""
+    stored = next(each for each in crd["spec"]["versions"] if each.get("storage"))
+    return _resource(crd, stored, is_terminating)
+
+
 def version_order(name: str) -> tuple[int, int, int, int, str]:
     """Sort key of versions: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name."""
     found = _VERSION.fullmatch(name)

@@ -69,6 +69,10 @@ class ResourceSet:
         """Return the registry of a resource in its storage version: `pods`, `deployments.apps`. Raises KeyError."""
         return self._stored_as[qualified]
 
+    def unserved(self, resource: Resource) -> Registry:
+        """Return a registry for the stored objects of a resource, without serving it."""
+        return Registry(resource, self.store, self._admission, self._clock)
+
     def has_group(self, group: str) -> bool:
         """Return whether any resource of the group is served."""
         return any(gvr.group == group for gvr in self._registries)
