@@ -154,7 +154,7 @@ class _Apply:
         unset = FieldSet(leaf_fields((fields - applied_fields(config, schema)).tree, node))
         self._after = self._pruned(removed(merged(self._before, config, node), unset.tree, node), node)
         comparison = Comparison(self._before if live is not None else schema.empty, self._after, node)
-        self._gone = comparison.removed
+        self._removed_tree = comparison.removed
         self._removed = FieldSet(comparison.removed).without(ignored)
         self._changed = FieldSet(comparison.changed).without(ignored) | (self._removed & unset)
 
@@ -194,7 +194,7 @@ class _Apply:
 
     def _drop_emptied(self, after: JSONObject) -> JSONObject:
         """Return `after` as Go would write it, without fields that became empty."""
-        return without_emptied(after, self._gone, self._node) if self._gone else after
+        return without_emptied(after, self._removed_tree, self._node) if self._removed_tree else after
 
     def _with_annotation(self, after: JSONObject) -> JSONObject:
         """Return `after` with kubectl's last-applied annotation updated, if present, so that client-side apply still
