@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright._runtime.clock import VirtualClock
+from kubewright.machinery.errors import Conflict
 from unit.apiserver.harness import API, CONFIG_MAPS, MERGE
 
 
@@ -245,3 +246,13 @@ async def test_duplicate_fields_are_found_in_any_spelling(api: API) -> None:
     ):
         answer = await api("POST", f"{CONFIG_MAPS}?dryRun=All", body)
         assert answer.headers["warning"] == '299 - "duplicate field \\"data.k\\""'
+
+
+async def test_a_write_based_on_an_outdated_read_is_a_conflict(api: API) -> None:
+    await api.config_map("a", k="1")
+    registry = api.server.resources.registry("configmaps")
+    target = registry.open("a", "default")
+    await api.ok("PATCH", f"{CONFIG_MAPS}/a", {"data": {"k": "2"}}, content_type=MERGE)
+    with pytest.raises(Conflict):
+        registry.replace(target, {**target.draft(), "data": {"k": "3"}})
+    assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "2"}

@@ -36,12 +36,12 @@ class Chain:
                 self._validating.append(plugin)
 
     def admit(self, attributes: Attributes) -> None:
-        """Let each plugin change the object. Raises what the first plugin raises that rejects it."""
+        """Let each plugin change the object. Raises the error of the first plugin that rejects it."""
         for plugin in self._mutating:
             plugin.admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
-        """Let each plugin check the final object. Raises what the first plugin raises that rejects it."""
+        """Let each plugin check the final object. Raises the error of the first plugin that rejects it."""
         for plugin in self._validating:
             plugin.validate(attributes)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.refused import RefusedStrategy
+from kubewright_controlplane.apiserver.kinds.generic import RefusedStrategy
 from kubewright_controlplane.apiserver.registry.model import Strategy
 
 _REFUSED: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.refused import RefusedStrategy
+from kubewright_controlplane.apiserver.kinds.generic import RefusedStrategy
 from kubewright_controlplane.apiserver.registry.model import Strategy
 
 

@@ -17,8 +17,7 @@ from kubewright_controlplane.apiserver import catalog, printers
 from kubewright_controlplane.apiserver.authentication.authentication import Authentication
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.kinds.unsupported import Unsupported
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Unsupported
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.model import (
     Connection,

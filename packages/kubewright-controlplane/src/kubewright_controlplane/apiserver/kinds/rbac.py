@@ -16,7 +16,7 @@ from kubewright_controlplane.apiserver.authorization.attributes import AccessAtt
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.authorization.rules import Rule, compile_rules, quoted, uncovered
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
+from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy
 from kubewright_controlplane.apiserver.user import UserInfo

@@ -105,7 +105,7 @@ class View(Subresource):
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         """Return the object to store when `view` replaces what the view shows of `old`.
 
-        The result may share parts with both arguments but must not change `old`. Its metadata is a dict of its own.
+        The result may share parts with both arguments but must not change `old`. Its metadata must be a new dict.
         """
         return view
 
@@ -165,7 +165,7 @@ class Strategy:
     selectable_fields: tuple[str, ...] = ()
     """The kind's own field selectors; `fields` returns their values."""
     stored_field_names: Mapping[str, str] = {}
-    """Names under which `fields` returns selectable fields that are called otherwise in this version."""
+    """The stored names of selectable fields that have other names in this version."""
     resets_status_on_create: bool = True
     """Status in a create is dropped, if the kind has a status subresource."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubewright.machinery.fields import FieldError, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 

@@ -15,7 +15,7 @@ from kubewright.machinery import names
 from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required, too_long
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 _MAX_SIZE: Final = 1024 * 1024

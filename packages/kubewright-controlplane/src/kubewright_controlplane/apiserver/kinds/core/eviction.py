@@ -13,7 +13,7 @@ from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
-from kubewright_controlplane.apiserver.kinds.lookup import existing, success
+from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry.model import Action
 from kubewright_controlplane.apiserver.registry.objects import set_condition
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions

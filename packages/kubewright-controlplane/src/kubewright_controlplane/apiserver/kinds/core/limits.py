@@ -9,7 +9,7 @@ from kubewright.machinery.fields import FieldError, duplicate, forbidden, invali
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import resources
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy, UpsertStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 if TYPE_CHECKING:

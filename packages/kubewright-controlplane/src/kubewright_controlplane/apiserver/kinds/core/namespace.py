@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry.model import Subresource, View
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import UnsupportedConnection
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Subresource
 

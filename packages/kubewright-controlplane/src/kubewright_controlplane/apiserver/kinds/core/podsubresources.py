@@ -18,7 +18,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
-from kubewright_controlplane.apiserver.kinds.lookup import existing, success
+from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Action, Connection, Strategy, View
 from kubewright_controlplane.apiserver.registry.objects import set_condition

@@ -17,8 +17,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.serviceaccount import BoundObject, ServiceAccountTokens
-from kubewright_controlplane.apiserver.kinds.lookup import existing
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, existing
 from kubewright_controlplane.apiserver.registry.model import Action, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
