@@ -47,7 +47,7 @@ class API:
         assert response.status < 300, document
         return document
 
-    async def refused(self, code: int, method: str, target: str, body: object = None, **rest: Any) -> dict[str, Any]:
+    async def rejected(self, code: int, method: str, target: str, body: object = None, **rest: Any) -> dict[str, Any]:
         """Return the Status of an answer, which must be an error."""
         response = await self(method, target, body, **rest)
         document: dict[str, Any] = json.loads(await response.read())

@@ -52,4 +52,4 @@ async def test_a_restart_keeps_changed_bootstrap_objects(tmp_path: Path, clock: 
 
 async def test_a_loopback_address_is_not_published_as_an_endpoint(api: API) -> None:
     publish(api.server.resources, "127.0.0.1", 7000)
-    await api.refused(404, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    await api.rejected(404, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")

@@ -21,8 +21,8 @@ async def test_an_event_is_removed_an_hour_after_its_last_write(api: API, clock:
     await clock.advance(1800)
     await api.ok("PATCH", f"{EVENTS}/again", {"count": 2}, content_type=MERGE)
     await clock.advance(1900)
-    await api.refused(404, "GET", f"{EVENTS}/once")
+    await api.rejected(404, "GET", f"{EVENTS}/once")
     assert (await api.ok("GET", f"{EVENTS}/again"))["count"] == 2
     assert await watch.names(2) == [("MODIFIED", "again"), ("DELETED", "once")]
     await clock.advance(1900)
-    await api.refused(404, "GET", f"{EVENTS}/again")
+    await api.rejected(404, "GET", f"{EVENTS}/again")

@@ -88,7 +88,7 @@ async def test_names_belong_to_one_definition_until_it_is_deleted(foos: API) -> 
     crd = await foos.ok("GET", f"{DEFINITIONS}/others.example.com")
     assert condition(crd, "NamesAccepted") == ("False", "ListKindConflict")
     assert condition(crd, "Established") == ("False", "NotAccepted")
-    await foos.refused(404, "GET", "/apis/example.com/v1/namespaces/default/others")
+    await foos.rejected(404, "GET", "/apis/example.com/v1/namespaces/default/others")
     await foos.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
     crd = await foos.ok("GET", f"{DEFINITIONS}/others.example.com")
     assert condition(crd, "Established") == ("True", "InitialNamesAccepted")
@@ -98,7 +98,7 @@ async def test_an_object_is_pruned_defaulted_and_validated(foos: API) -> None:
     created = await foos.ok("POST", FOOS, foo(spec={"image": "x", "bogus": 1}, status={"replicas": 9}))
     assert created["spec"] == {"image": "x", "replicas": 1}
     assert "status" not in created
-    status = await foos.refused(422, "POST", FOOS, foo("b", spec={"replicas": 9, "color": "green"}))
+    status = await foos.rejected(422, "POST", FOOS, foo("b", spec={"replicas": 9, "color": "green"}))
     assert {each["field"]: each["message"] for each in status["details"]["causes"]} == {
         "spec.image": "Required value",
         "spec.replicas": "Invalid value: 9: spec.replicas in body should be less than or equal to 5",
@@ -125,13 +125,13 @@ async def test_scale_uses_the_paths_of_the_definition(foos: API) -> None:
     scale = await foos.ok("PATCH", f"{FOOS}/a/scale", {"spec": {"replicas": 3}}, content_type=MERGE)
     assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 1, "selector": "a=b"})
     assert (await foos.ok("GET", f"{FOOS}/a"))["spec"]["replicas"] == 3
-    status = await foos.refused(422, "PATCH", f"{FOOS}/a/scale", {"spec": {"replicas": 9}}, content_type=MERGE)
+    status = await foos.rejected(422, "PATCH", f"{FOOS}/a/scale", {"spec": {"replicas": 9}}, content_type=MERGE)
     assert "should be less than or equal to 5" in status["message"]
 
 
 async def test_an_update_requires_a_resource_version(foos: API) -> None:
     await foos.ok("POST", FOOS, foo())
-    status = await foos.refused(422, "PUT", f"{FOOS}/a", foo())
+    status = await foos.rejected(422, "PUT", f"{FOOS}/a", foo())
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in status["message"]
 
 
@@ -140,7 +140,7 @@ async def test_selectable_fields_and_columns_come_from_the_definition(foos: API)
     await foos.ok("POST", FOOS, foo("blue", spec={"image": "j", "color": "blue"}))
     found = await foos.ok("GET", f"{FOOS}?fieldSelector=spec.color%3Dred")
     assert [each["metadata"]["name"] for each in found["items"]] == ["red"]
-    status = await foos.refused(400, "GET", f"{FOOS}?fieldSelector=spec.image%3Di")
+    status = await foos.rejected(400, "GET", f"{FOOS}?fieldSelector=spec.image%3Di")
     assert status["message"] == "field label not supported: spec.image"
     table = await foos.ok("GET", FOOS, accept=TABLE)
     assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Image"]
@@ -173,7 +173,7 @@ async def test_objects_older_than_the_schema_can_still_be_updated(foos: API) -> 
     narrower["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["color"]["enum"] = ["red"]
     await foos.ok("PATCH", f"{DEFINITIONS}/foos.example.com", {"spec": {"versions": [narrower]}}, content_type=MERGE)
     await foos.ok("PATCH", f"{FOOS}/a", {"spec": {"image": "y"}}, content_type=MERGE)
-    await foos.refused(422, "POST", FOOS, foo("b", spec={"image": "x", "color": "blue"}))
+    await foos.rejected(422, "POST", FOOS, foo("b", spec={"image": "x", "color": "blue"}))
 
 
 async def test_deleting_a_definition_deletes_its_objects(foos: API) -> None:
@@ -184,12 +184,12 @@ async def test_deleting_a_definition_deletes_its_objects(foos: API) -> None:
     assert condition(crd, "Terminating") == ("True", "InstanceDeletionInProgress")
     left = await foos.ok("GET", FOOS)
     assert [each["metadata"]["name"] for each in left["items"]] == ["held"]
-    status = await foos.refused(403, "POST", FOOS, foo("late"))
+    status = await foos.rejected(403, "POST", FOOS, foo("late"))
     assert status["message"] == (
         'foos.example.com "late" is forbidden: create not allowed while custom resource definition is terminating'
     )
     await foos.ok("PATCH", f"{FOOS}/held", {"metadata": {"finalizers": None}}, content_type=MERGE)
-    await foos.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await foos.rejected(404, "GET", f"{DEFINITIONS}/foos.example.com")
     assert (await foos("GET", FOOS)).status == 404
 
 
@@ -241,13 +241,13 @@ async def test_definitions_and_objects_survive_a_restart(tmp_path: Path, clock: 
     ],
 )
 async def test_invalid_definitions_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", DEFINITIONS, definition(**spec))
+    status = await api.rejected(422, "POST", DEFINITIONS, definition(**spec))
     assert message in status["message"]
 
 
 async def test_scope_and_kind_of_an_established_definition_are_immutable(foos: API) -> None:
     change = {"spec": {"scope": "Cluster", "names": {"kind": "Baz"}}}
-    status = await foos.refused(422, "PATCH", f"{DEFINITIONS}/foos.example.com", change, content_type=MERGE)
+    status = await foos.rejected(422, "PATCH", f"{DEFINITIONS}/foos.example.com", change, content_type=MERGE)
     assert 'spec.scope: Invalid value: "Cluster": field is immutable' in status["message"]
     assert 'spec.names.kind: Invalid value: "Baz": field is immutable' in status["message"]
 
@@ -279,7 +279,7 @@ async def test_deletion_of_a_definition_continues_after_a_restart(tmp_path: Path
     await second.start()
     api = API(second, clock)
     await api.ok("PATCH", f"{FOOS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
-    await api.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await api.rejected(404, "GET", f"{DEFINITIONS}/foos.example.com")
     await second.close()
 
 
@@ -300,7 +300,7 @@ async def test_a_definition_without_served_versions_is_deleted_with_its_objects(
     json_patch = "application/json-patch+json"
     await api.ok("PATCH", f"{DEFINITIONS}/foos.example.com", unserved, content_type=json_patch)
     await api.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
-    await api.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await api.rejected(404, "GET", f"{DEFINITIONS}/foos.example.com")
     await api.ok("POST", DEFINITIONS, definition())
     assert (await api.ok("GET", FOOS))["items"] == []
     assert not caplog.records

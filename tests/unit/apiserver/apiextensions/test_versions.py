@@ -44,20 +44,20 @@ TYPES = 'Unsupported value: "foo": supported values: "array", "boolean", "intege
 async def test_a_schema_that_all_versions_share_is_validated_once(
     api: API, versions: list[dict[str, Any]], fields: list[str]
 ) -> None:
-    refused = await api.refused(422, "POST", DEFINITIONS, definition(*versions))
+    refused = await api.rejected(422, "POST", DEFINITIONS, definition(*versions))
     causes = refused["details"]["causes"]
     assert [(each["field"], each["message"]) for each in causes] == [(field, TYPES) for field in fields]
 
 
 async def test_versions_with_equal_schemas_need_equal_selectable_fields(api: API) -> None:
     apart = definition(version("v1", OTHER, selectableFields=BY_X), version("v2", OTHER, selectableFields=BY_Y))
-    refused = await api.refused(422, "POST", DEFINITIONS, apart)
+    refused = await api.rejected(422, "POST", DEFINITIONS, apart)
     assert [each["field"] for each in refused["details"]["causes"]] == [
         "spec.versions[0].selectableFields",
         "spec.versions[1].selectableFields",
     ]
     alike = definition(version("v1", GOOD, selectableFields=BY_X), version("v2", OTHER, selectableFields=BY_X))
-    refused = await api.refused(422, "POST", DEFINITIONS, alike)
+    refused = await api.rejected(422, "POST", DEFINITIONS, alike)
     assert refused["message"].endswith(
         'spec.selectableFields: Invalid value: "": may only be set when validations.schema is included'
     )
@@ -69,7 +69,7 @@ async def test_versions_with_equal_schemas_need_equal_selectable_fields(api: API
 
 
 async def test_exactly_one_version_is_the_storage_version(api: API) -> None:
-    refused = await api.refused(422, "POST", DEFINITIONS, definition(version("v2", GOOD)))
+    refused = await api.rejected(422, "POST", DEFINITIONS, definition(version("v2", GOOD)))
     assert refused["details"]["causes"][0]["message"] == (
         'Invalid value: [{"Name":"v2","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,'
         '"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]: '
@@ -88,7 +88,7 @@ async def test_an_invalid_definition_can_still_be_deleted(api: API) -> None:
     await api.ok("POST", DEFINITIONS, definition(version("v1", GOOD)))
     await api.ok("PATCH", f"{NAME}/status", {"status": {"storedVersions": ["v3"]}}, content_type=MERGE)
     await api.ok("DELETE", NAME)
-    await api.refused(404, "GET", NAME)
+    await api.rejected(404, "GET", NAME)
 
 
 async def test_replica_counts_must_be_valid_counts(api: API) -> None:
@@ -96,7 +96,7 @@ async def test_replica_counts_must_be_valid_counts(api: API) -> None:
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     await api.ok("POST", DEFINITIONS, definition(version("v1", loose, subresources={"scale": scale})))
     foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}, "spec": {"replicas": "many"}}
-    refused = await api.refused(422, "POST", "/apis/example.com/v1/namespaces/default/foos", foo)
+    refused = await api.rejected(422, "POST", "/apis/example.com/v1/namespaces/default/foos", foo)
     assert refused["message"] == (
         'Foo.example.com "a" is invalid: .spec.replicas: Invalid value: 0: .spec.replicas accessor error: '
         "many is of the type string, expected int64"
@@ -107,5 +107,5 @@ async def test_a_missing_subresource_of_a_version_is_not_found(api: API) -> None
     await api.ok("POST", DEFINITIONS, definition(version("v1", GOOD)))
     foos = "/apis/example.com/v1/namespaces/default/foos"
     await api.ok("POST", foos, {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}})
-    refused = await api.refused(404, "PATCH", f"{foos}/a/status", {"status": {}}, content_type=MERGE)
+    refused = await api.rejected(404, "PATCH", f"{foos}/a/status", {"status": {}}, content_type=MERGE)
     assert refused["message"] == 'foos.example.com "a" not found'

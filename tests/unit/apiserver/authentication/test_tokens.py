@@ -85,7 +85,7 @@ async def test_a_token_expires(api: API, account: dict[str, Any], clock: Virtual
     await clock.advance(timedelta(minutes=9))
     await who(api, token)
     await clock.advance(timedelta(minutes=3))
-    assert (await api.refused(401, "POST", WHO, {}, token=token))["reason"] == "Unauthorized"
+    assert (await api.rejected(401, "POST", WHO, {}, token=token))["reason"] == "Unauthorized"
     review = await api.ok("POST", REVIEWS, {"spec": {"token": token}})
     assert review["status"]["error"] == "[invalid bearer token, service account token has expired]"
 
@@ -93,9 +93,9 @@ async def test_a_token_expires(api: API, account: dict[str, Any], clock: Virtual
 async def test_a_token_is_invalid_after_its_account_is_deleted_or_recreated(api: API, account: dict[str, Any]) -> None:
     token = await token_of(api)
     await api.ok("DELETE", f"{ACCOUNTS}/op")
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
     await api.ok("POST", ACCOUNTS, {"metadata": {"name": "op"}})
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
 
 
 async def test_a_bound_token_is_invalid_after_its_pod_is_deleted(api: API, account: dict[str, Any]) -> None:
@@ -104,12 +104,12 @@ async def test_a_bound_token_is_invalid_after_its_pod_is_deleted(api: API, accou
     user = await who(api, token)
     assert user["extra"]["authentication.kubernetes.io/pod-name"] == ["p"]
     await api.ok("DELETE", "/api/v1/namespaces/default/pods/p")
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
 
 
 async def test_a_token_for_other_audiences_is_rejected(api: API, account: dict[str, Any]) -> None:
     token = await token_of(api, audiences=["vault"])
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
     review = await api.ok("POST", REVIEWS, {"spec": {"token": token, "audiences": ["vault", "x"]}})
     assert review["status"]["authenticated"] is True
     assert review["status"]["audiences"] == ["vault"]
@@ -120,7 +120,7 @@ async def test_a_forged_token_is_rejected(api: API, account: dict[str, Any]) -> 
     head, claims, signature = token.split(".")
     other = SigningKey.generate().sign(Token.parse(token).claims)
     for forged in (f"{head}.{claims}.{signature[:-8]}AAAAAAAA", other, f"{head}.{claims}.", "x"):
-        await api.refused(401, "POST", WHO, {}, token=forged)
+        await api.rejected(401, "POST", WHO, {}, token=forged)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ async def test_a_rejected_token_request_says_why(
     api: API, account: dict[str, Any], spec: dict[str, Any], message: str
 ) -> None:
     code = 422 if "invalid" in message else 400
-    assert (await api.refused(code, "POST", f"{ACCOUNTS}/op/token", {"spec": spec}))["message"] == message
+    assert (await api.rejected(code, "POST", f"{ACCOUNTS}/op/token", {"spec": spec}))["message"] == message
 
 
 async def test_a_certificate_names_the_user_and_the_groups(api: API) -> None:
@@ -177,12 +177,12 @@ async def test_a_user_with_permission_can_impersonate(api: API) -> None:
 
 
 async def test_impersonation_without_permission_is_rejected(api: API) -> None:
-    status = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol")
+    status = await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="carol")
     assert status["message"] == (
         'selfsubjectreviews.authentication.k8s.io is forbidden: User "bob" cannot impersonate-on:user-info:create '
         'resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope'
     )
-    status = await api.refused(400, "POST", WHO, {}, impersonate_group="a")
+    status = await api.rejected(400, "POST", WHO, {}, impersonate_group="a")
     assert status["message"] == (
         'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} '
         "without impersonating a user name"
@@ -201,8 +201,8 @@ async def grant(api: API, *rules: dict[str, list[str]]) -> None:
 async def test_impersonation_applies_to_every_request(api: API) -> None:
     await grant(api, {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["carol"]})
     assert (await who(api, "bob", impersonate_user="carol"))["username"] == "carol"
-    await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
-    await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol", impersonate_group="a")
+    await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
+    await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="carol", impersonate_group="a")
 
 
 async def test_constrained_impersonation_allows_only_what_it_names(api: API) -> None:
@@ -213,11 +213,11 @@ async def test_constrained_impersonation_allows_only_what_it_names(api: API) -> 
         {"apiGroups": group, "resources": ["selfsubjectreviews"], "verbs": ["impersonate-on:user-info:create"]},
     )
     assert (await who(api, "bob", impersonate_user="carol"))["username"] == "carol"
-    pods = await api.refused(403, "GET", "/api/v1/pods", token="bob", impersonate_user="carol")
+    pods = await api.rejected(403, "GET", "/api/v1/pods", token="bob", impersonate_user="carol")
     assert 'User "bob" cannot impersonate-on:user-info:list resource "pods"' in pods["message"]
-    dave = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
+    dave = await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
     assert dave["message"].startswith('users.authentication.k8s.io "dave" is forbidden: ')
-    account = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="system:serviceaccount:a:b")
+    account = await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="system:serviceaccount:a:b")
     assert "impersonate-on:serviceaccount:create" in account["message"]
 
 
@@ -225,7 +225,7 @@ async def test_constrained_impersonation_never_allows_system_masters(api: API) -
     anything = {"apiGroups": ["*"], "resources": ["*"]}
     await grant(api, {**anything, "verbs": ["impersonate:user-info", "impersonate-on:user-info:create"]})
     asked = {"impersonate_user": "carol", "impersonate_group": "system:masters"}
-    refused = await api.refused(403, "POST", WHO, {}, token="bob", **asked)
+    refused = await api.rejected(403, "POST", WHO, {}, token="bob", **asked)
     assert refused["message"].endswith("impersonating the system:masters group is not allowed")
 
 

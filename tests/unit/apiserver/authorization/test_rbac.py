@@ -33,13 +33,13 @@ async def allowed(api: API, **attributes: str) -> bool:
 
 
 async def test_without_a_rule_nothing_is_allowed(api: API) -> None:
-    status = await api.refused(403, "GET", PODS, token="bob")
+    status = await api.rejected(403, "GET", PODS, token="bob")
     assert status["message"] == (
         'pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"'
     )
-    cluster_wide = await api.refused(403, "GET", "/api/v1/pods", token="bob")
+    cluster_wide = await api.rejected(403, "GET", "/api/v1/pods", token="bob")
     assert cluster_wide["message"].endswith('in API group "" at the cluster scope')
-    path = await api.refused(403, "GET", "/metrics", token="bob")
+    path = await api.rejected(403, "GET", "/metrics", token="bob")
     assert path["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
 
 
@@ -47,10 +47,10 @@ async def test_a_rule_applies_from_its_commit_to_its_deletion(api: API) -> None:
     await grant(api, rule("list", resources=("pods",)))
     await api.ok("GET", PODS, token="bob")
     await api.ok("PATCH", f"{ROLES}/r", {"rules": [rule("list", resources=("secrets",))]}, content_type=MERGE)
-    await api.refused(403, "GET", PODS, token="bob")
+    await api.rejected(403, "GET", PODS, token="bob")
     await api.ok("GET", "/api/v1/namespaces/default/secrets", token="bob")
     await api.ok("DELETE", f"{BINDINGS}/r")
-    await api.refused(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
+    await api.rejected(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def test_permission_for_one_name_allows_listing_it_by_field_selector(api: 
     listed = "/api/v1/namespaces/default/configmaps"
     await api.ok("GET", f"{listed}?fieldSelector=metadata.name%3Donly", token="bob")
     for query in ("", "?fieldSelector=metadata.name%3Dother", "?fieldSelector=metadata.name%21%3Donly"):
-        await api.refused(403, "GET", f"{listed}{query}", token="bob")
+        await api.rejected(403, "GET", f"{listed}{query}", token="bob")
 
 
 async def test_names_of_several_rules_add_up(api: API) -> None:
@@ -120,7 +120,7 @@ async def test_a_path_is_allowed_by_exact_match_or_prefix(api: API) -> None:
 async def test_a_denial_names_bound_roles_that_are_missing(api: API) -> None:
     binding = {"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "gone"}, "subjects": BOB}
     await api.ok("POST", BINDINGS, binding)
-    status = await api.refused(403, "GET", PODS, token="bob")
+    status = await api.rejected(403, "GET", PODS, token="bob")
     assert status["message"].endswith(': RBAC: role.rbac.authorization.k8s.io "gone" not found')
 
 
@@ -142,7 +142,7 @@ async def test_users_cannot_grant_permissions_that_they_lack(api: API) -> None:
             rule("get", resources=("configmaps",), resourceNames=("a",)),
         ],
     }
-    status = await api.refused(403, "POST", ROLES, wanted, token="bob")
+    status = await api.rejected(403, "POST", ROLES, wanted, token="bob")
     assert status["message"] == (
         'roles.rbac.authorization.k8s.io "more" is forbidden: user "bob" (groups=["system:authenticated"]) '
         "is attempting to grant RBAC permissions not currently held:\n"
@@ -154,7 +154,7 @@ async def test_users_cannot_grant_permissions_that_they_lack(api: API) -> None:
         "POST", ROLES, {"metadata": {"name": "same"}, "rules": [rule("get", resources=("pods",))]}, token="bob"
     )
     admin = {"metadata": {"name": "x"}, "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}, "subjects": BOB}
-    await api.refused(403, "POST", BINDINGS, admin, token="bob")
+    await api.rejected(403, "POST", BINDINGS, admin, token="bob")
 
 
 async def test_escalate_and_bind_are_separate_permissions(api: API) -> None:
@@ -188,13 +188,13 @@ async def test_the_view_role_of_a_new_cluster_allows_reading(api: API) -> None:
     reference = {"kind": "ClusterRole", "name": "view"}
     await api.ok("POST", BINDINGS, {"metadata": {"name": "v"}, "roleRef": reference, "subjects": BOB})
     await api.ok("GET", PODS, token="bob")
-    await api.refused(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
+    await api.rejected(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
 
 
 async def test_the_role_of_a_binding_is_immutable(api: API) -> None:
     await grant(api, rule("get", resources=("pods",)))
     change = {"roleRef": {"name": "other"}}
-    status = await api.refused(422, "PATCH", f"{BINDINGS}/r", change, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{BINDINGS}/r", change, content_type=MERGE)
     assert status["details"]["causes"][0]["field"] == "roleRef"
     assert status["message"].endswith(": cannot change roleRef")
 

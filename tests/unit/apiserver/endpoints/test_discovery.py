@@ -86,7 +86,7 @@ async def test_the_schema_of_a_custom_resource_is_published(api: API) -> None:
 async def test_unknown_paths_are_answered_like_a_real_server(api: API) -> None:
     response = await api("GET", "/apis/nothing.example/v1/things")
     assert (response.status, await response.read()) == (404, b"404 page not found\n")
-    status = await api.refused(404, "GET", "/apis/apps/v1/things")
+    status = await api.rejected(404, "GET", "/apis/apps/v1/things")
     assert (status["message"], status["details"]) == ("the server could not find the requested resource", {})
 
 

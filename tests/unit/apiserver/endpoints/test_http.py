@@ -33,7 +33,7 @@ async def test_a_large_answer_is_compressed_for_clients_that_accept_it(api: API)
 
 
 async def test_a_body_above_the_limit_is_rejected(api: API) -> None:
-    status = await api.refused(413, "POST", CONFIG_MAPS, b" " * (BODY_LIMIT + 1))
+    status = await api.rejected(413, "POST", CONFIG_MAPS, b" " * (BODY_LIMIT + 1))
     assert status["message"] == "Request entity too large: limit is 3145728"
 
 
@@ -45,17 +45,17 @@ async def test_a_defect_is_answered_with_500_and_logged(
 
     monkeypatch.setattr(api.server.resources, "find", fail)
     with caplog.at_level(logging.ERROR):
-        status = await api.refused(500, "GET", CONFIG_MAPS)
+        status = await api.rejected(500, "GET", CONFIG_MAPS)
     assert status["message"].startswith("This request caused apiserver to panic")
     assert f"Request failed  method=GET target={CONFIG_MAPS}" in caplog.text
 
 
 async def test_anonymous_requests_are_forbidden_by_default(api: API) -> None:
-    status = await api.refused(403, "GET", CONFIG_MAPS, token="")
+    status = await api.rejected(403, "GET", CONFIG_MAPS, token="")
     assert 'User "system:anonymous" cannot list resource "configmaps"' in status["message"]
-    status = await api.refused(403, "GET", CONFIG_MAPS, token="bob")
+    status = await api.rejected(403, "GET", CONFIG_MAPS, token="bob")
     assert 'User "bob" cannot list resource "configmaps"' in status["message"]
-    await api.refused(401, "GET", CONFIG_MAPS, token="unknown")
+    await api.rejected(401, "GET", CONFIG_MAPS, token="unknown")
 
 
 async def test_metadata_only_answers_are_supported(api: API) -> None:

@@ -33,7 +33,7 @@ async def test_a_job_without_labels_gets_those_of_its_pods(api: API) -> None:
 
 async def test_scheduling_of_a_job_can_change_only_while_it_is_suspended(api: API) -> None:
     await api.ok("POST", JOBS, job(suspend=True))
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", moved(), content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", moved(), content_type=MERGE)
     assert FIXED in refused["message"]
 
     suspended = {"type": "Suspended", "status": "True"}
@@ -42,7 +42,7 @@ async def test_scheduling_of_a_job_can_change_only_while_it_is_suspended(api: AP
     assert changed["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "fast"}
 
     back = {"spec": {"template": {"spec": {"nodeSelector": None}}}}
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", back, content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", back, content_type=MERGE)
     assert FIXED in refused["message"]
 
 
@@ -51,13 +51,13 @@ async def test_the_image_of_a_suspended_job_cannot_change(api: API) -> None:
     suspended = {"type": "Suspended", "status": "True"}
     await api.ok("PATCH", f"{JOBS}/j/status", {"status": {"conditions": [suspended]}}, content_type=MERGE)
     other = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}}
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", other, content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", other, content_type=MERGE)
     assert "spec.template.spec: Invalid value" in refused["message"]
 
 
 async def test_completions_of_an_indexed_job_change_with_its_parallelism(api: API) -> None:
     await api.ok("POST", JOBS, job(completionMode="Indexed", completions=3, parallelism=3))
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", {"spec": {"completions": 4}}, content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", {"spec": {"completions": 4}}, content_type=MERGE)
     assert refused["message"] == (
         'Job.batch "j" is invalid: spec.completions: Invalid value: 4: can only be modified in tandem with '
         "spec.parallelism"

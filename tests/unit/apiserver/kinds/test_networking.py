@@ -44,7 +44,7 @@ def path(**fields: Any) -> dict[str, Any]:
 )
 async def test_invalid_ingresses_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
     body = {"metadata": {"name": "i"}, "spec": spec}
-    refused = await api.refused(422, "POST", f"{NETWORKING}/ingresses", body)
+    refused = await api.rejected(422, "POST", f"{NETWORKING}/ingresses", body)
     assert refused["message"] == f'Ingress.networking.k8s.io "i" is invalid: {message}'
 
 
@@ -52,7 +52,7 @@ async def test_a_wildcard_host_matches_one_label(api: API) -> None:
     good = {"metadata": {"name": "good"}, "spec": {"rules": [{"host": "*.example.com"}]}}
     await api.ok("POST", f"{NETWORKING}/ingresses", good)
     bad = {"metadata": {"name": "bad"}, "spec": {"rules": [{"host": "a.*.com"}]}}
-    refused = await api.refused(422, "POST", f"{NETWORKING}/ingresses", bad)
+    refused = await api.rejected(422, "POST", f"{NETWORKING}/ingresses", bad)
     assert "a wildcard DNS-1123 subdomain must start with '*.'" in refused["message"]
 
 
@@ -77,7 +77,7 @@ async def test_a_wildcard_host_matches_one_label(api: API) -> None:
 )
 async def test_invalid_policy_peers_are_rejected(api: API, peer: dict[str, Any], message: str) -> None:
     body: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [{"from": [peer]}]}}
-    refused = await api.refused(422, "POST", f"{NETWORKING}/networkpolicies", body)
+    refused = await api.rejected(422, "POST", f"{NETWORKING}/networkpolicies", body)
     assert refused["message"] == f'NetworkPolicy.networking.k8s.io "p" is invalid: {message}'
 
 
@@ -90,14 +90,14 @@ async def test_invalid_policy_peers_are_rejected(api: API, peer: dict[str, Any],
 )
 async def test_an_endpoint_address_must_be_reachable(api: API, address: str, message: str) -> None:
     body = {"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": [{"addresses": [address]}]}
-    refused = await api.refused(422, "POST", SLICES, body)
+    refused = await api.rejected(422, "POST", SLICES, body)
     assert refused["message"] == f'EndpointSlice.discovery.k8s.io "s" is invalid: endpoints[0].addresses[0]: {message}'
 
 
 async def test_limits_of_a_limit_range_must_be_in_order(api: API) -> None:
     limit = {"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "4"}, "default": {"cpu": "1"}}
     body = {"metadata": {"name": "l"}, "spec": {"limits": [limit]}}
-    refused = await api.refused(422, "POST", "/api/v1/namespaces/default/limitranges", body)
+    refused = await api.rejected(422, "POST", "/api/v1/namespaces/default/limitranges", body)
     assert refused["message"].endswith(
         'spec.limits[0].default[cpu]: Invalid value: "2": min value 2 is greater than default value 1]'
     )

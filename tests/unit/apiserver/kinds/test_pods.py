@@ -111,7 +111,7 @@ async def test_requests_default_to_limits_and_set_the_quality_of_service(api: AP
     ],
 )
 async def test_invalid_pods_are_rejected(api: API, body: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", PODS, body)
+    status = await api.rejected(422, "POST", PODS, body)
     assert message in status["message"]
 
 
@@ -120,10 +120,10 @@ async def test_only_images_and_few_other_fields_of_a_pod_can_change(api: API) ->
     image = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
     changed = await api.ok("PATCH", f"{PODS}/p", image, content_type=STRATEGIC)
     assert changed["metadata"]["generation"] == 2
-    status = await api.refused(422, "PATCH", f"{PODS}/p", {"spec": {"hostname": "x"}}, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{PODS}/p", {"spec": {"hostname": "x"}}, content_type=MERGE)
     assert "pod updates may not change fields other than `spec.containers[*].image`" in status["message"]
     added = {"spec": {"containers": [{"name": "d", "image": "x"}]}}
-    status = await api.refused(422, "PATCH", f"{PODS}/p", added, content_type=STRATEGIC)
+    status = await api.rejected(422, "PATCH", f"{PODS}/p", added, content_type=STRATEGIC)
     assert status["message"].endswith("spec.containers: Forbidden: pod updates may not add or remove containers")
 
 
@@ -135,7 +135,7 @@ async def test_a_pod_can_be_bound_only_once(api: API) -> None:
     assert bound["status"]["conditions"][0]["type"] == "PodScheduled"
     target = {"kind": "Node", "name": "n2"}
     again = {"metadata": {"name": "p"}, "target": target}
-    status = await api.refused(409, "POST", f"{PODS}/p/binding", again)
+    status = await api.rejected(409, "POST", f"{PODS}/p/binding", again)
     assert status["message"] == (
         'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1"'
     )
@@ -144,14 +144,14 @@ async def test_a_pod_can_be_bound_only_once(api: API) -> None:
 async def test_only_scheduled_pods_have_a_grace_period(api: API) -> None:
     await api.ok("POST", PODS, pod("waiting"))
     await api.ok("DELETE", f"{PODS}/waiting")
-    await api.refused(404, "GET", f"{PODS}/waiting")
+    await api.rejected(404, "GET", f"{PODS}/waiting")
     await api.ok("POST", PODS, pod("running"))
     await bind(api, "running")
     deleted = await api.ok("DELETE", f"{PODS}/running")
     assert deleted["metadata"]["deletionGracePeriodSeconds"] == 30
     await api.ok("GET", f"{PODS}/running")
     await api.ok("DELETE", f"{PODS}/running?gracePeriodSeconds=0")
-    await api.refused(404, "GET", f"{PODS}/running")
+    await api.rejected(404, "GET", f"{PODS}/running")
 
 
 async def test_ephemeral_containers_can_be_added_but_not_removed(api: API) -> None:
@@ -160,7 +160,7 @@ async def test_ephemeral_containers_can_be_added_but_not_removed(api: API) -> No
     path = f"{PODS}/p/ephemeralcontainers"
     shown = await api.ok("PATCH", path, {"spec": {"ephemeralContainers": [debugger]}}, content_type=STRATEGIC)
     assert shown["spec"]["ephemeralContainers"][0]["name"] == "dbg"
-    status = await api.refused(422, "PATCH", path, {"spec": {"ephemeralContainers": []}}, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", path, {"spec": {"ephemeralContainers": []}}, content_type=MERGE)
     assert 'existing ephemeral containers "dbg" may not be removed' in status["message"]
 
 
@@ -177,7 +177,7 @@ async def test_the_log_of_a_simulated_pod_comes_from_its_annotation(api: API) ->
 
 async def test_exec_in_a_simulated_pod_is_rejected_with_the_reason(api: API) -> None:
     await api.ok("POST", PODS, pod())
-    status = await api.refused(501, "POST", f"{PODS}/p/exec?command=ls")
+    status = await api.rejected(501, "POST", f"{PODS}/p/exec?command=ls")
     assert "exec into pods is not supported by the embedded API server" in status["message"]
 
 
@@ -192,7 +192,7 @@ async def test_an_eviction_respects_the_disruption_budget(api: API) -> None:
     seen = {"status": {"observedGeneration": 1, "desiredHealthy": 1, "currentHealthy": 1, "disruptionsAllowed": 0}}
     await api.ok("PATCH", f"{budgets}/pdb/status", seen, content_type=MERGE)
     eviction = {"metadata": {"name": "p"}}
-    status = await api.refused(429, "POST", f"{PODS}/p/eviction", eviction)
+    status = await api.rejected(429, "POST", f"{PODS}/p/eviction", eviction)
     assert status["message"] == "Cannot evict pod as it would violate the pod's disruption budget."
     assert "retryAfterSeconds" not in status["details"], "it is for the caller to judge when to ask again"
     await api.ok("PATCH", f"{budgets}/pdb/status", {"status": {"disruptionsAllowed": 1}}, content_type=MERGE)

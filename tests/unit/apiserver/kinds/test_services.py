@@ -38,7 +38,7 @@ async def test_two_services_never_share_a_cluster_ip(api: API) -> None:
 
 async def test_a_node_port_in_use_is_rejected_until_it_is_released(api: API) -> None:
     await api.ok("POST", SERVICES, node_port("first", 30010))
-    status = await api.refused(422, "POST", SERVICES, node_port("second", 30010))
+    status = await api.rejected(422, "POST", SERVICES, node_port("second", 30010))
     assert status["message"] == (
         'Service "second" is invalid: spec.ports[0].nodePort: Invalid value: 30010: provided port is already allocated'
     )
@@ -100,14 +100,14 @@ async def test_a_dry_run_allocates_no_address(api: API) -> None:
     ],
 )
 async def test_invalid_services_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", SERVICES, service("bad", **spec))
+    status = await api.rejected(422, "POST", SERVICES, service("bad", **spec))
     assert message in status["message"]
 
 
 async def test_a_cluster_ip_is_immutable(api: API) -> None:
     await api.ok("POST", SERVICES, service("a", clusterIP="10.96.0.50"))
     change = {"spec": {"clusterIP": "10.96.0.51"}}
-    status = await api.refused(422, "PATCH", f"{SERVICES}/a", change, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{SERVICES}/a", change, content_type=MERGE)
     assert status["message"] == (
         'Service "a" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.0.51"]: may not change once set'
     )

@@ -45,7 +45,7 @@ async def test_an_expired_token_is_answered_with_a_new_one(api: API) -> None:
     first = await api.ok("GET", f"{CONFIG_MAPS}?limit=2")
     for number in range(100):
         await api.ok("PUT", f"{CONFIG_MAPS}/c3", {"metadata": {"name": "c3"}, "data": {"n": str(number)}})
-    status = await api.refused(410, "GET", f"{CONFIG_MAPS}?limit=2&continue={first['metadata']['continue']}")
+    status = await api.rejected(410, "GET", f"{CONFIG_MAPS}?limit=2&continue={first['metadata']['continue']}")
     assert status["reason"] == "Expired"
     assert await names(api, f"limit=2&continue={status['metadata']['continue']}") == ["c2", "c3"]
 
@@ -58,7 +58,7 @@ async def test_an_exact_list_returns_the_past_or_raises_gone(api: API) -> None:
     assert await names(api, f"resourceVersion={then}&resourceVersionMatch=NotOlderThan") == ["c0", "later"]
     for number in range(100):
         await api.ok("PUT", f"{CONFIG_MAPS}/c0", {"metadata": {"name": "c0"}, "data": {"n": str(number)}})
-    await api.refused(410, "GET", f"{CONFIG_MAPS}?resourceVersion={then}&resourceVersionMatch=Exact")
+    await api.rejected(410, "GET", f"{CONFIG_MAPS}?resourceVersion={then}&resourceVersionMatch=Exact")
 
 
 async def test_resource_version_zero_ignores_the_limit(api: API) -> None:

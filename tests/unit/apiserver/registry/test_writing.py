@@ -35,7 +35,7 @@ async def test_the_second_of_two_writes_to_one_version_gets_a_conflict(api: API)
     made = await api.config_map("a")
     first, second = made | {"data": {"k": "1"}}, made | {"data": {"k": "2"}}
     await api.ok("PUT", f"{CONFIG_MAPS}/a", first)
-    status = await api.refused(409, "PUT", f"{CONFIG_MAPS}/a", second)
+    status = await api.rejected(409, "PUT", f"{CONFIG_MAPS}/a", second)
     assert status["reason"] == "Conflict"
     assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "1"}
 
@@ -61,7 +61,7 @@ async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: API, clock: 
     assert again == going
     last = await api.ok("PATCH", f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
     assert last["metadata"]["resourceVersion"] == going["metadata"]["resourceVersion"]
-    await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
+    await api.rejected(404, "GET", f"{CONFIG_MAPS}/a")
     assert await watch.names(2) == [("MODIFIED", "a"), ("DELETED", "a")]
 
 
@@ -69,7 +69,7 @@ async def test_no_finalizer_can_be_added_during_deletion(api: API) -> None:
     await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
     await api.ok("DELETE", f"{CONFIG_MAPS}/a")
     patch = {"metadata": {"finalizers": ["example.com/f", "example.com/g"]}}
-    status = await api.refused(422, "PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
     assert "no new finalizers can be added" in status["message"]
 
 
@@ -81,13 +81,13 @@ async def test_a_propagation_policy_sets_the_garbage_collectors_finalizer(
     going = await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": propagation})
     assert going["metadata"]["finalizers"] == [finalizer]
     await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": "Background"})
-    await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
+    await api.rejected(404, "GET", f"{CONFIG_MAPS}/a")
 
 
 async def test_delete_preconditions_are_checked(api: API) -> None:
     made = await api.config_map("a")
     for precondition in ({"uid": "other"}, {"resourceVersion": "1"}):
-        await api.refused(409, "DELETE", f"{CONFIG_MAPS}/a", {"preconditions": precondition})
+        await api.rejected(409, "DELETE", f"{CONFIG_MAPS}/a", {"preconditions": precondition})
     metadata = made["metadata"]
     right = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": right})
@@ -129,8 +129,8 @@ async def test_scale_shows_and_sets_replicas_with_its_own_conflicts(api: API) ->
     scaled = await api.ok("PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 5}})
     assert scaled["spec"] == {"replicas": 5}
     assert (await api.ok("GET", f"{path}/d"))["spec"]["replicas"] == 5
-    await api.refused(409, "PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 6}})
-    await api.refused(422, "PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
+    await api.rejected(409, "PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 6}})
+    await api.rejected(422, "PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
 
 
 async def test_unknown_and_duplicate_fields_are_reported_as_requested(api: API) -> None:
@@ -139,7 +139,7 @@ async def test_unknown_and_duplicate_fields_are_reported_as_requested(api: API) 
     assert warned.headers["warning"] == '299 - "duplicate field \\"data.k\\"", 299 - "unknown field \\"bogus\\""'
     ignored = await api("POST", f"{CONFIG_MAPS}?dryRun=All&fieldValidation=Ignore", body)
     assert (ignored.status, "warning" in ignored.headers) == (201, False)
-    status = await api.refused(400, "POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
+    status = await api.rejected(400, "POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
     faults = 'strict decoding error: duplicate field "data.k", unknown field "bogus"'
     assert status["message"] == f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {faults}'
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LimitRanger(Plugin):
                 faults += _faults({**item, "max": {}}, requests)
                 faults += _request_faults(item, requests["requests"])
         if faults:
-            raise refuse(attributes, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+            raise rejection(attributes, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
     def _items(self, attributes: Attributes, kind: str) -> Iterator[JSONObject]:
         for limit_range in self._resources.registry("limitranges").read_all(attributes.namespace):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
@@ -25,7 +25,7 @@ class NamespaceLifecycle(Plugin):
     def admit(self, attributes: Attributes) -> None:
         if attributes.resource.qualified == "namespaces":
             if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
-                raise refuse(attributes, "this namespace may not be deleted")
+                raise rejection(attributes, "this namespace may not be deleted")
             return
         namespace = attributes.namespace
         if not namespace or attributes.operation != "CREATE":
@@ -44,7 +44,7 @@ class NamespaceLifecycle(Plugin):
         details = StatusDetails(
             name=attributes.name, group=resource.group, kind=resource.plural, causes=(cause,)
         )  # fmt: skip
-        return Forbidden(refuse(attributes, why).status.message, details=details)
+        return Forbidden(rejection(attributes, why).status.message, details=details)
 
     def _on_commit(self, event: Event) -> None:
         if event.type == "DELETED":

@@ -48,7 +48,7 @@ def concerns(attributes: Attributes, qualified: str, *operations: str) -> bool:
     )  # fmt: skip
 
 
-def refuse(attributes: Attributes, why: str) -> Forbidden:
-    """Return a refusal: `pods "a" is forbidden: <why>`."""
+def rejection(attributes: Attributes, why: str) -> Forbidden:
+    """Return the error of a rejected write: `pods "a" is forbidden: <why>`."""
     resource = attributes.resource
     return forbidden_object(resource.group, resource.plural, attributes.name, why)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ class Priority(Plugin):
                 f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
                 f"priority admission controller computed {value} from the given PriorityClass name"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
         if spec.get("preemptionPolicy") not in (None, policy):
             why = (
                 f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
                 f"priority admission controller computed {policy} from the given PriorityClass name"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
         spec["priority"], spec["preemptionPolicy"] = value, policy
 
     def validate(self, attributes: Attributes) -> None:
@@ -65,7 +65,7 @@ class Priority(Plugin):
                 f"PriorityClass {present['metadata']['name']} is already marked as globalDefault. "
                 "Only one globalDefault can exist"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
 
     def _keep(self, attributes: Attributes) -> None:
         assert attributes.object is not None
@@ -79,7 +79,7 @@ class Priority(Plugin):
         if name:
             found = self._resources.registry(_PRIORITY_CLASSES).read(name)
             if found is None:
-                raise refuse(attributes, f"no PriorityClass with name {name} was found")
+                raise rejection(attributes, f"no PriorityClass with name {name} was found")
         else:
             found = self._global_default()
             if found is None:
@@ -132,12 +132,12 @@ class RuntimeClass(Plugin):
             return
         found = self._resources.registry(_RUNTIME_CLASSES).read(name)
         if found is None:
-            raise refuse(attributes, f'pod rejected: RuntimeClass "{name}" not found')
+            raise rejection(attributes, f'pod rejected: RuntimeClass "{name}" not found')
         overhead = (found.get("overhead") or {}).get("podFixed")
         if overhead:
             if spec.get("overhead") not in (None, overhead):
                 why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-                raise refuse(attributes, why)
+                raise rejection(attributes, why)
             spec["overhead"] = overhead
         self._place(attributes, spec, found.get("scheduling") or {})
 
@@ -149,7 +149,7 @@ class RuntimeClass(Plugin):
                     f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                     f"pod.spec.nodeSelector[{key}] = {selector[key]}"
                 )
-                raise refuse(attributes, why)
+                raise rejection(attributes, why)
             selector = {**selector, key: value}
         if selector:
             spec["nodeSelector"] = selector

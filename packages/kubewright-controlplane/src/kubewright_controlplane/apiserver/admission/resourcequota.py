@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.limitranger import pod_total
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
 from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
@@ -60,7 +60,7 @@ class ResourceQuota(Plugin):
         if qualified == "pods" and _in_scope(quota, obj):
             unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
             if unsaid:
-                raise refuse(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
+                raise rejection(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
         if not asked:
             return
         used = self._used(quota, hard)
@@ -71,7 +71,7 @@ class ResourceQuota(Plugin):
                 return ",".join(f"{each}={amounts[each]}" for each in over)
 
             why = f"exceeded quota: {name}, requested: {shown(asked)}, used: {shown(used)}, limited: {shown(hard)}"
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
 
     def _used(self, quota: JSONObject, hard: Iterable[str]) -> Usage:
         used: Usage = {name: Quantity(0) for name in hard}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ServiceAccount(Plugin):
         if account is None:
             place = f"{attributes.namespace}/{name}"
             why = f'error looking up service account {place}: serviceaccount "{name}" not found'
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
         return account
 
 

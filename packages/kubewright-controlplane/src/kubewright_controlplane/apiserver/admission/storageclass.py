@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class PersistentVolumeClaimResize(Plugin):
         if _size(new) <= _size(old):
             return
         if (old.get("status") or {}).get("phase") != "Bound":
-            raise refuse(attributes, "Only bound persistent volume claims can be expanded")
+            raise rejection(attributes, "Only bound persistent volume claims can be expanded")
         name = new["spec"].get("storageClassName")
         found = self._resources.registry(_CLASSES).read(name) if name else None
         if found is None or not found.get("allowVolumeExpansion"):
@@ -68,7 +68,7 @@ class PersistentVolumeClaimResize(Plugin):
                 "only dynamically provisioned pvc can be resized and "
                 "the storageclass that provisions the pvc must support resize"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
 
 
 def _size(claim: JSONObject) -> Quantity:

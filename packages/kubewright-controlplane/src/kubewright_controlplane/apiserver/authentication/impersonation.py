@@ -48,16 +48,16 @@ def impersonate(request: Request, access: AccessAttributes, authorizer: Authoriz
         return access.user
     wanted = _wanted(request)
     mode = _mode(wanted)
-    refusals: list[Forbidden] = []
+    denials: list[Forbidden] = []
     if mode:
-        refusal = _constrained_refusal(access, wanted, mode, authorizer)
-        if refusal is None:
+        denial = _constrained_denial(access, wanted, mode, authorizer)
+        if denial is None:
             return _completed(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
-        refusals.append(refusal)
-    refusal = _refusal(_required_permissions(access.user, wanted, "impersonate", ""), authorizer)
-    if refusal is None:
+        denials.append(denial)
+    denial = _denial(_required_permissions(access.user, wanted, "impersonate", ""), authorizer)
+    if denial is None:
         return _completed(wanted, ())
-    raise [*refusals, refusal][0]
+    raise [*denials, denial][0]
 
 
 def _wanted(request: Request) -> UserInfo:
@@ -101,21 +101,21 @@ def _mode(wanted: UserInfo) -> str:
     return mode if by_name_alone or mode == "user-info" else ""
 
 
-def _constrained_refusal(
+def _constrained_denial(
     access: AccessAttributes, wanted: UserInfo, mode: str, authorizer: Authorizer
 ) -> Forbidden | None:
     verb = f"impersonate:{mode}"
-    refusal = _refusal([replace(access, verb=f"impersonate-on:{mode}:{access.verb}")], authorizer)
-    if refusal is None and MASTERS_GROUP in wanted.groups:
+    denial = _denial([replace(access, verb=f"impersonate-on:{mode}:{access.verb}")], authorizer)
+    if denial is None and MASTERS_GROUP in wanted.groups:
         groups = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "groups", name=MASTERS_GROUP)
         return forbidden(groups, f"impersonating the {MASTERS_GROUP} group is not allowed")
-    if refusal is None and not all(map(_is_domain_prefixed, wanted.extra)):
+    if denial is None and not all(map(_is_domain_prefixed, wanted.extra)):
         extra = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "userextras")
         return forbidden(extra, "impersonating an invalid key in extra is not allowed")
-    return refusal or _refusal(_required_permissions(access.user, wanted, verb, _AUTHENTICATION), authorizer)
+    return denial or _denial(_required_permissions(access.user, wanted, verb, _AUTHENTICATION), authorizer)
 
 
-def _refusal(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forbidden | None:
+def _denial(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forbidden | None:
     """Return the first denial among the required permissions."""
     for access in needed:
         decision = authorizer.authorize(access)

@@ -94,7 +94,7 @@ def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> 
     if kind == expected.kind and api_version == expected.api_version:
         return
     if custom:
-        _refuse_custom(obj, kind, api_version, expected)
+        _reject_custom(obj, kind, api_version, expected)
     if kind in ("", expected.kind) and api_version in ("", expected.api_version):
         return
     version = str(api_version).rpartition("/")[2] or expected.version
@@ -107,7 +107,7 @@ def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> 
     raise Nonconforming(expected, why, kind=kind, version=version)
 
 
-def _refuse_custom(obj: JSONObject, kind: str, api_version: str, expected: GroupVersionKind) -> Never:
+def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: GroupVersionKind) -> Never:
     if not kind:
         text = encode_json(obj).decode()
         raise BadRequest(

@@ -144,7 +144,7 @@ def apply_options(query: Query, request: Request, user: UserInfo) -> WriteOption
     return write_options("PatchOptions", query, request, user, force=query.flag("force"))
 
 
-def refuse_force(query: Query) -> None:
+def reject_force(query: Query) -> None:
     """Raise Invalid if `force` is set, which is only allowed for apply."""
     if query.flag("force"):
         fault = FieldError("FieldValueForbidden", "force", None, "may not be specified for non-apply patch")

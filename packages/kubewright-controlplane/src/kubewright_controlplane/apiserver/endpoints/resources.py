@@ -17,7 +17,7 @@ from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import TableForm
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.failures import not_found, not_served
-from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, refuse_future
+from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, reject_future
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
@@ -46,7 +46,7 @@ class ResourceEndpoints:
             return answers.page_not_found()
         if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
             raise not_served()
-        call = _Request(registry, request, info, user, self._clock)
+        call = _ResourceRequest(registry, request, info, user, self._clock)
         response = await call.subresource() if info.subresource else call.resource()
         if registry.resource.deprecation_warning:
             call.warnings.append(registry.resource.deprecation_warning)
@@ -54,7 +54,7 @@ class ResourceEndpoints:
         return response
 
 
-class _Request:
+class _ResourceRequest:
     """One request for one resource."""
 
     def __init__(self, registry: Registry, request: Request, info: RequestInfo, user: UserInfo, clock: Clock) -> None:
@@ -104,7 +104,7 @@ class _Request:
 
     def _get(self) -> Response:
         show = self._representation()
-        refuse_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
+        reject_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
         entry = self._registry.entry(self._info.name, self._namespace)
         return answers.document(200, show.one(served(self._resource, entry)), show.content_type)
 
@@ -206,7 +206,7 @@ class _Request:
         patching.check_type(self._resource, content_type)
         if content_type == patching.APPLY_PATCH:
             return _answer_write(show, self._apply(subresource))
-        parameters.refuse_force(self._query)
+        parameters.reject_force(self._query)
         call = self._write_call("PatchOptions")
         document = patching.decode(self._request.body, content_type)
         if content_type != patching.JSON_PATCH and call.options.field_validation != "Ignore":
@@ -215,7 +215,7 @@ class _Request:
         target = registry.open(info.name, self._namespace, subresource)
         patched = patching.apply(self._resource, content_type, target.draft(), document)
         body.check_patched(patched, kind or self._resource.gvk, custom=self._resource.custom and kind is None)
-        registry.address(patched, info.name, self._namespace)
+        registry.check_address(patched, info.name, self._namespace)
         try:
             written = registry.replace(target, patched, call)
         except Nonconforming as error:

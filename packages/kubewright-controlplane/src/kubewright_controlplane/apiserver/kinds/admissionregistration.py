@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.generic import RefusedStrategy
+from kubewright_controlplane.apiserver.kinds.generic import UnsupportedKindStrategy
 from kubewright_controlplane.apiserver.registry.model import Strategy
 
-_REFUSED: Final = (
+_UNSUPPORTED: Final = (
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
     "mutatingwebhookconfigurations",
@@ -20,4 +20,4 @@ _REFUSED: Final = (
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    return {plural: RefusedStrategy() for plural in _REFUSED}
+    return {plural: UnsupportedKindStrategy() for plural in _UNSUPPORTED}

@@ -26,7 +26,7 @@ class UpsertStrategy(PlainStrategy):
     allow_create_on_update = True
 
 
-class RefusedStrategy(Strategy):
+class UnsupportedKindStrategy(Strategy):
     """Rejects creates of a kind, since accepting one would promise behavior that the server does not have."""
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:

@@ -23,7 +23,7 @@ class Nonconforming(BadRequest):
         self.why = why
 
 
-def refuse_undeclared(resource: Resource, config: JSONObject) -> None:
+def reject_undeclared(resource: Resource, config: JSONObject) -> None:
     """Raise InternalError, as a real API server does, for applied fields that the schema does not declare."""
     faults = undeclared(config, resource.schema.root)
     if faults:

@@ -61,7 +61,7 @@ def parse_revision(text: str) -> int:
     return int(text)
 
 
-def refuse_future(store: Store, revision: int) -> None:
+def reject_future(store: Store, revision: int) -> None:
     """Raise ServerTimeout for a future revision."""
     if revision > store.revision:
         raise too_large_resource_version(revision, store.revision)
@@ -113,7 +113,7 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
         asked = parse_revision(options.resource_version)
     except InternalError as error:
         raise BadRequest(f"invalid resource version: {error}") from error
-    refuse_future(store, asked)
+    reject_future(store, asked)
     exact = options.resource_version_match == "Exact"
     limit = 0 if asked == 0 and options.resource_version and not exact else max(options.limit, 0)
     if asked and limit and not options.resource_version_match:

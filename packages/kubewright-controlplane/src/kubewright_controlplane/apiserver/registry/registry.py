@@ -21,7 +21,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, refuse_undeclared
+from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
 from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, is_kept
 from kubewright_controlplane.apiserver.registry.failures import (
     already_exists,
@@ -200,16 +200,16 @@ class Registry:
 
         Raises NotFound, Conflict (resourceVersion or uid differ from the stored ones), Invalid, Forbidden, BadRequest.
         """
-        metadata = self.address(obj, name, namespace)
+        metadata = self.check_address(obj, name, namespace)
         if subresource:
             if self.view(subresource).kind is None:
-                self._refuse_unconditional(metadata)
+                self._reject_unconditional(metadata)
         elif self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
             return self.create(obj, namespace, call)
         else:
-            self._refuse_unconditional(metadata)
+            self._reject_unconditional(metadata)
         target = self.open(name, namespace, subresource)
-        self._refuse_other_uid(metadata, target.old["metadata"])
+        self._reject_other_uid(metadata, target.old["metadata"])
         return self.replace(target, obj, call)
 
     def apply(
@@ -220,13 +220,13 @@ class Registry:
         Raises Conflict, with managers and fields, if `force` is not set and other managers own what would change.
         """
         call = call or WriteCall()
-        refuse_undeclared(self.resource, config)
+        reject_undeclared(self.resource, config)
         fields = managedfields.applied_fields(config, self.resource.schema)
         conform_applied(self.resource, config)
         exists = self.has(name, namespace)
         if exists:
             meta.metadata_of(config).setdefault("name", name)
-        self.address(config, name, namespace)
+        self.check_address(config, name, namespace)
         if not subresource and not exists:
             obj = self._merge_applied(None, config, fields, subresource, call)
             conform(self.resource, obj, call)
@@ -261,7 +261,7 @@ class Registry:
         new["metadata"] = dict(new.get("metadata") or {})
         conform(resource, new, call)
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
-        self._refuse_stale(metadata, old_metadata)
+        self._reject_stale(metadata, old_metadata)
         faults = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
         if resource.has_status and not target.subresource:
@@ -303,20 +303,20 @@ class Registry:
             return target.view.kind or self.resource.gvk
         return self.resource.gvk
 
-    def address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
+    def check_address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
         """Return the metadata of a document that was sent to this name. Raises BadRequest if it has another name."""
         metadata = meta.metadata_of(obj)
         meta.match_namespace(self.resource, metadata, namespace)
         meta.match_name(metadata, name)
         return metadata
 
-    def _refuse_unconditional(self, metadata: JSONObject) -> None:
+    def _reject_unconditional(self, metadata: JSONObject) -> None:
         if not metadata.get("resourceVersion") and not self.resource.strategy.allow_unconditional_update:
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [fault])
 
-    def _refuse_other_uid(self, metadata: JSONObject, old: JSONObject) -> None:
-        """Refuse a PUT whose uid is that of another object with the same name."""
+    def _reject_other_uid(self, metadata: JSONObject, old: JSONObject) -> None:
+        """Reject a PUT whose uid is that of another object with the same name."""
         uid = metadata.get("uid")
         if uid and uid != old["uid"]:
             key = key_of(old.get("namespace", ""), old["name"])
@@ -327,8 +327,8 @@ class Registry:
             )
             raise conflict(self.resource, old["name"], why)
 
-    def _refuse_stale(self, metadata: JSONObject, old: JSONObject) -> None:
-        """Refuse a write that is based on another version of the object."""
+    def _reject_stale(self, metadata: JSONObject, old: JSONObject) -> None:
+        """Reject a write that is based on another version of the object."""
         version = metadata.get("resourceVersion") or old["resourceVersion"]
         if not version.isdecimal():
             raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")

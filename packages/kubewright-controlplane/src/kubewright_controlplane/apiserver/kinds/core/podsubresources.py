@@ -64,13 +64,15 @@ class Binding(Action):
         wanted_uid = body["metadata"].get("uid")
         if wanted_uid and wanted_uid != metadata["uid"]:
             why = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {metadata['uid']}"
-            raise _refused(attributes, why)
+            raise _binding_conflict(attributes, why)
         if metadata.get("deletionTimestamp"):
-            raise _refused(attributes, f"pod {attributes.name} is being deleted, cannot be assigned to a host")
+            raise _binding_conflict(attributes, f"pod {attributes.name} is being deleted, cannot be assigned to a host")
         if spec.get("nodeName"):
-            raise _refused(attributes, f'pod {attributes.name} is already assigned to node "{spec["nodeName"]}"')
+            raise _binding_conflict(
+                attributes, f'pod {attributes.name} is already assigned to node "{spec["nodeName"]}"'
+            )
         if spec.get("schedulingGates"):
-            raise _refused(attributes, f"pod {attributes.name} has non-empty .spec.schedulingGates")
+            raise _binding_conflict(attributes, f"pod {attributes.name} has non-empty .spec.schedulingGates")
         spec["nodeName"] = node
         for field in ("annotations", "labels"):
             if body["metadata"].get(field):
@@ -231,7 +233,7 @@ def _unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:
 _VERSIONING: Final = ("resourceVersion", "uid", "managedFields")
 
 
-def _refused(attributes: Attributes, why: str) -> Conflict:
+def _binding_conflict(attributes: Attributes, why: str) -> Conflict:
     text = f'Operation cannot be fulfilled on pods/binding "{attributes.name}": {why}'
     return Conflict(text, details=StatusDetails(name=attributes.name, kind="pods/binding"))
 

@@ -108,7 +108,7 @@ class ServiceStrategy(Strategy):
         spec = obj["spec"]
         without_selector = is_headless(spec) and not spec.get("selector")
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if without_selector else "SingleStack")
-        _refuse(obj, cluster_ip_faults(spec))
+        _raise_if_invalid(obj, cluster_ip_faults(spec))
         families: list[str] = spec.setdefault("ipFamilies", [self._family])
         if without_selector:
             if len(families) == 1 and policy != "SingleStack":
@@ -116,8 +116,8 @@ class ServiceStrategy(Strategy):
             return
         if policy == "RequireDualStack":
             why = "this cluster is not configured for dual-stack services"
-            _refuse(obj, [invalid("spec.ipFamilyPolicy", policy, why)])
-        _refuse(
+            _raise_if_invalid(obj, [invalid("spec.ipFamilyPolicy", policy, why)])
+        _raise_if_invalid(
             obj,
             [
                 invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
@@ -138,7 +138,7 @@ class ServiceStrategy(Strategy):
             elif allocations.ip_owner(ip) is not None:
                 why = "provided IP is already allocated"
             if why:
-                _refuse(obj, [invalid("spec.clusterIPs", given, f"failed to allocate IP {ip}: {why}")])
+                _raise_if_invalid(obj, [invalid("spec.clusterIPs", given, f"failed to allocate IP {ip}: {why}")])
         if not given:
             spec["clusterIP"] = allocations.free_ip()
             spec["clusterIPs"] = [spec["clusterIP"]]
@@ -152,7 +152,7 @@ class ServiceStrategy(Strategy):
             if number and self._allocations.port_owner(number) != owner:
                 why = self._port_fault(number)
                 if why:
-                    _refuse(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
+                    _raise_if_invalid(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
         taken = set(used_ports(spec))
         given = {port.get("port"): port["nodePort"] for port in ports if port.get("nodePort")}
         for port in ports if _chooses_node_ports(spec) else ():
@@ -174,7 +174,7 @@ class ServiceStrategy(Strategy):
         return "" if self._allocations.port_owner(number) is None else "provided port is already allocated"
 
 
-def _refuse(obj: JSONObject, faults: list[FieldError]) -> None:
+def _raise_if_invalid(obj: JSONObject, faults: list[FieldError]) -> None:
     if faults:
         raise Invalid.of("Service", "", obj["metadata"]["name"], faults)
 
