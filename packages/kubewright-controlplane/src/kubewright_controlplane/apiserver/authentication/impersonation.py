@@ -46,21 +46,21 @@ def impersonate(request: Request, access: AccessAttributes, authorizer: Authoriz
     """
     if not any(name.startswith("impersonate-") for name in request.headers):
         return access.user
-    wanted = _wanted(request)
+    wanted = _impersonated_user(request)
     mode = _mode(wanted)
     denials: list[Forbidden] = []
     if mode:
         denial = _constrained_denial(access, wanted, mode, authorizer)
         if denial is None:
-            return _completed(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
+            return _with_implied_groups(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
         denials.append(denial)
     denial = _denial(_required_permissions(access.user, wanted, "impersonate", ""), authorizer)
     if denial is None:
-        return _completed(wanted, ())
+        return _with_implied_groups(wanted, ())
     raise [*denials, denial][0]
 
 
-def _wanted(request: Request) -> UserInfo:
+def _impersonated_user(request: Request) -> UserInfo:
     """Return the user as in the headers, without the groups that follow from its name."""
     headers = request.headers
     extra = {
@@ -74,7 +74,7 @@ def _wanted(request: Request) -> UserInfo:
     return wanted
 
 
-def _completed(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
+def _with_implied_groups(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
     """Return the user with the groups that every user of such a name belongs to."""
     groups = groups or wanted.groups
     account = split_service_account(wanted.name)

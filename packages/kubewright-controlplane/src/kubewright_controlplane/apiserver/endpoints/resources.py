@@ -21,7 +21,7 @@ from kubewright_controlplane.apiserver.registry.listing import list_entries, par
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
-from kubewright_controlplane.apiserver.registry.registry import Registry, Written
+from kubewright_controlplane.apiserver.registry.registry import Registry, WriteResult
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.watching import Watch
 from kubewright_controlplane.apiserver.storage.events import Entry
@@ -222,7 +222,7 @@ class _ResourceRequest:
             raise patching.nonconforming(error, patched) from error
         return _answer_write(show, written, view)
 
-    def _apply(self, subresource: str) -> Written:
+    def _apply(self, subresource: str) -> WriteResult:
         options = parameters.apply_options(self._query, self._request, self._user)
         config = body.decode_apply(self._request.body, self._resource.gvk)
         call = WriteCall(options, self.warnings)
@@ -297,7 +297,7 @@ _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ALL_NAMESPACES_VERBS = frozenset({"list", "watch"})
 
 
-def _answer_write(show: Representation, written: Written, view: View | None = None) -> Response:
+def _answer_write(show: Representation, written: WriteResult, view: View | None = None) -> Response:
     """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
     data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
     return answers.document(201 if written.created else 200, show.one(data), show.content_type)

@@ -65,7 +65,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Written:
+class WriteResult:
     """The result of a write."""
 
     resource: Resource
@@ -132,14 +132,14 @@ class Registry:
 
     # Creating
 
-    def create(self, obj: JSONObject, namespace: str = "", call: WriteCall | None = None) -> Written:
+    def create(self, obj: JSONObject, namespace: str = "", call: WriteCall | None = None) -> WriteResult:
         """Default, admit, validate and store a new object. Raises AlreadyExists, Invalid, Forbidden, BadRequest."""
         call = call or WriteCall()
         conform(self.resource, obj, call)
         meta.match_namespace(self.resource, meta.metadata_of(obj), namespace)
         return self._create(obj, call)
 
-    def _create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> Written:
+    def _create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> WriteResult:
         resource, strategy, metadata = self.resource, self.resource.strategy, obj["metadata"]
         generated = not metadata.get("name")
         meta.fill_for_create(metadata, self.clock.now())
@@ -157,7 +157,7 @@ class Registry:
         call.warnings.extend(strategy.warnings(obj, None))
         self._find_free_name(metadata, generated)
         entry = self._entry(obj) if call.options.dry_run else self.commit(obj)
-        return Written(resource, entry, obj, created=True)
+        return WriteResult(resource, entry, obj, created=True)
 
     def _prepare_create(self, obj: JSONObject, attributes: Attributes) -> list[FieldError]:
         """Normalize and validate a new object. Returns the faults found."""
@@ -186,7 +186,7 @@ class Registry:
         view = self.view(subresource) if subresource else None
         return Target(self.resource, self.entry(name, namespace), subresource, view)
 
-    def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> Written:
+    def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> WriteResult:
         """Store `obj` as the new state of an open object, or of what its subresource shows.
 
         Raises Conflict (`obj` has another resourceVersion than the stored object), Invalid, Forbidden, BadRequest.
@@ -195,7 +195,7 @@ class Registry:
 
     def update(
         self, name: str, obj: JSONObject, namespace: str = "", subresource: str = "", call: WriteCall | None = None
-    ) -> Written:
+    ) -> WriteResult:
         """Replace an object, or what a subresource shows of it, as PUT does. Some kinds create a missing object.
 
         Raises NotFound, Conflict (resourceVersion or uid differ from the stored ones), Invalid, Forbidden, BadRequest.
@@ -214,7 +214,7 @@ class Registry:
 
     def apply(
         self, name: str, config: JSONObject, namespace: str = "", subresource: str = "", call: WriteCall | None = None
-    ) -> Written:
+    ) -> WriteResult:
         """Server-side apply: set and own the fields in `config`, and give up the fields that only an earlier one had.
 
         Raises Conflict, with managers and fields, if `force` is not set and other managers own what would change.
@@ -237,7 +237,7 @@ class Registry:
         new = self._merge_applied(target.draft(), config, fields, subresource, call)
         return self._update(target, new, call, applied=True)
 
-    def _update(self, target: Target, new: JSONObject, call: WriteCall, *, applied: bool = False) -> Written:
+    def _update(self, target: Target, new: JSONObject, call: WriteCall, *, applied: bool = False) -> WriteResult:
         resource, old = self.resource, target.old
         attributes = self._attributes("UPDATE", old["metadata"], call, target.subresource)
         attributes.object, attributes.old_object = new, old
@@ -283,19 +283,19 @@ class Registry:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
 
-    def _commit_update(self, target: Target, new: JSONObject, *, dry_run: bool) -> Written:
+    def _commit_update(self, target: Target, new: JSONObject, *, dry_run: bool) -> WriteResult:
         resource, metadata = self.resource, new["metadata"]
         if new == target.old and equal(new, target.old):
-            return Written(resource, target.entry, new)
+            return WriteResult(resource, target.entry, new)
         if dry_run:
-            return Written(resource, self._entry(new), new)
+            return WriteResult(resource, self._entry(new), new)
         if self.store.get(resource.storage, target.entry.key) is not target.entry:
             raise modified(resource, metadata["name"])
         if "deletionTimestamp" not in metadata or is_kept(resource, new):
-            return Written(resource, self.commit(new), new)
+            return WriteResult(resource, self.commit(new), new)
         self.remove(new)
         metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # what a real API server answers
-        return Written(resource, self._entry(new), new, removed=True)
+        return WriteResult(resource, self._entry(new), new, removed=True)
 
     def _fault_kind(self, target: Target) -> GroupVersionKind:
         """Return the kind that faults of a write name."""
@@ -345,7 +345,7 @@ class Registry:
         namespace: str = "",
         options: DeleteOptions | None = None,
         warnings: list[str] | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Remove an object, or mark it as being deleted. Raises NotFound, and Conflict for preconditions.
 
         Warnings for the client are added to `warnings`.
@@ -372,16 +372,18 @@ class Registry:
         effect = deletion.mark()
         return self._commit_deletion(target, obj, effect, dry_run=options.dry_run)
 
-    def _commit_deletion(self, target: Target, obj: JSONObject, effect: DeletionEffect, *, dry_run: bool) -> Written:
+    def _commit_deletion(
+        self, target: Target, obj: JSONObject, effect: DeletionEffect, *, dry_run: bool
+    ) -> WriteResult:
         if dry_run:
-            return Written(self.resource, self._entry(obj), obj, removed=effect is DeletionEffect.REMOVED)
+            return WriteResult(self.resource, self._entry(obj), obj, removed=effect is DeletionEffect.REMOVED)
         if effect is DeletionEffect.REMOVED:
-            return Written(self.resource, self.remove(obj), obj, removed=True)
+            return WriteResult(self.resource, self.remove(obj), obj, removed=True)
         entry = self.commit(obj) if effect is DeletionEffect.CHANGED else target.entry
         gone = (
             self.store.get(self.resource.storage, entry.key) is None
         )  # an observer may have removed the last finalizer
-        return Written(self.resource, entry, obj, removed=gone)
+        return WriteResult(self.resource, entry, obj, removed=gone)
 
     # Committing
 
