@@ -21,7 +21,7 @@ async def api(control_plane: Config) -> AsyncIterator[API]:
 
 @pytest_asyncio.fixture
 async def ns(api: API) -> AsyncIterator[str]:
-    """The path of a new namespace, in which Pods can be made: `/api/v1/namespaces/<name>`."""
+    """The path of a new namespace in which Pods can be created: `/api/v1/namespaces/<name>`."""
     name = f"conformance-{secrets.token_hex(4)}"
     (await api.post("/api/v1/namespaces", {"metadata": {"name": name}})).expect(201)
 

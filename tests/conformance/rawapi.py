@@ -1,4 +1,4 @@
-"""Raw HTTP against an API server: nothing of the SDK's types or client stands between a case and the wire."""
+"""Raw HTTP against an API server, so that the cases use neither the SDK's types nor its client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON = "application/json"
 
 
 async def until(check: Callable[[], Awaitable[T | None]]) -> T:
-    """What `check` gives, once that is true."""
+    """Call `check` until its result is true, and return that."""
 
     async def holds() -> T:
         found = await check()
@@ -32,7 +32,7 @@ async def until(check: Callable[[], Awaitable[T | None]]) -> T:
 
 @dataclass
 class Answer:
-    """What came back."""
+    """A response that was read completely."""
 
     status: int
     headers: dict[str, str]
@@ -73,7 +73,7 @@ class Stream:
         self._rest = b""
 
     async def next(self) -> dict[str, Any]:
-        """The next event."""
+        """Return the next event."""
         while b"\n" not in self._rest:
             self._rest += await anext(self._chunks)
         line, _, self._rest = self._rest.partition(b"\n")
@@ -81,7 +81,7 @@ class Stream:
         return event
 
     async def until(self, kind: str) -> list[dict[str, Any]]:
-        """All events up to the first of type `kind`, which is the last of them."""
+        """Return all events up to and including the first of type `kind`."""
         events = [await self.next()]
         while events[-1]["type"] != kind:
             events.append(await self.next())
@@ -92,7 +92,7 @@ class Stream:
 
 
 class API:
-    """One user's way to the API server."""
+    """A client of the API server for one user."""
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""Who a client is, and what it may do."""
+"""Authentication and authorization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1"
 
 
 async def soon(api: API, target: str, status: int, **headers: str) -> None:
-    """The server answers with `status` before long: it learns of roles and accounts by watching them."""
+    """Wait until the server answers with `status`: it observes roles and accounts with a delay."""
 
     async def answers() -> bool:
         return (await api.get(target, **headers)).status == status
@@ -42,7 +42,7 @@ async def anonymous(control_plane: Config) -> AsyncIterator[API]:
 
 @pytest_asyncio.fixture
 async def account(api: API, ns: str, control_plane: Config) -> AsyncIterator[API]:
-    """A ServiceAccount named `robot`, with no rights of its own."""
+    """A ServiceAccount named `robot` without permissions."""
     await api.post(f"{ns}/serviceaccounts", {"metadata": {"name": "robot"}})
     token = (await api.post(f"{ns}/serviceaccounts/robot/token", {"spec": {}})).expect(201).json["status"]["token"]
     robot = API(replace(control_plane, client_cert=None, client_key=None, token=token))
@@ -58,17 +58,17 @@ async def test_no_credentials_are_anonymous(anonymous: API) -> None:
     assert answer.json["details"] == {"kind": "nodes"}
 
 
-async def test_bad_credentials_are_refused(anonymous: API) -> None:
+async def test_bad_credentials_are_rejected(anonymous: API) -> None:
     answer = (await anonymous.get("/api/v1/nodes", authorization="Bearer nonsense")).expect(401)
     assert (answer.reason, answer.message) == ("Unauthorized", "Unauthorized")
 
 
-async def test_health_and_version_are_for_everyone(anonymous: API) -> None:
+async def test_anonymous_users_can_read_health_and_version(anonymous: API) -> None:
     (await anonymous.get("/healthz")).expect(200)
     (await anonymous.get("/version")).expect(200)
 
 
-async def test_a_refusal_names_user_verb_resource_and_namespace(api: API, ns: str) -> None:
+async def test_a_denial_names_user_verb_resource_and_namespace(api: API, ns: str) -> None:
     answer = (await api.get(f"{ns}/pods/p", **as_user("bob"))).expect(403)
     namespace = ns.rpartition("/")[2]
     assert answer.message == (
@@ -76,12 +76,12 @@ async def test_a_refusal_names_user_verb_resource_and_namespace(api: API, ns: st
     )
 
 
-async def test_a_refused_path_is_named(api: API) -> None:
+async def test_a_denial_names_the_path(api: API) -> None:
     answer = (await api.get("/metrics", **as_user("bob"))).expect(403)
     assert answer.message == 'forbidden: User "bob" cannot get path "/metrics"'
 
 
-async def test_a_role_allows_what_it_names_where_it_is_bound(api: API, ns: str) -> None:
+async def test_a_role_allows_what_it_names_in_its_namespace(api: API, ns: str) -> None:
     rbac = f"{RBAC}/namespaces/{ns.rpartition('/')[2]}"
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]
     (await api.post(f"{rbac}/roles", {"metadata": {"name": "r"}, "rules": rules})).expect(201)
@@ -98,7 +98,7 @@ async def test_a_role_allows_what_it_names_where_it_is_bound(api: API, ns: str) 
     await soon(api, f"{ns}/configmaps", 403, **as_user("ann"))
 
 
-async def test_subresources_and_names_are_rights_of_their_own(api: API, ns: str) -> None:
+async def test_subresources_and_names_need_their_own_permissions(api: API, ns: str) -> None:
     rbac = f"{RBAC}/namespaces/{ns.rpartition('/')[2]}"
     rules = [
         {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["get"]},
@@ -118,13 +118,13 @@ async def test_subresources_and_names_are_rights_of_their_own(api: API, ns: str)
     (await api.get(f"{ns}/configmaps/other", **user)).expect(403)
 
 
-async def test_impersonation_is_a_right(account: API) -> None:
+async def test_impersonation_requires_permission(account: API) -> None:
     answer = (await account.get("/api/v1/nodes", **as_user("bob"))).expect(403)
     assert ":robot" in answer.message
     assert "cannot impersonate" in answer.message
 
 
-async def test_a_service_accounts_token_is_who_it_is(account: API, ns: str) -> None:
+async def test_a_token_authenticates_its_service_account(account: API, ns: str) -> None:
     namespace = ns.rpartition("/")[2]
     review = await account.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
     info = review.expect(201).json["status"]["userInfo"]
@@ -136,7 +136,7 @@ async def test_a_service_accounts_token_is_who_it_is(account: API, ns: str) -> N
     }
 
 
-async def test_a_token_has_the_claims_that_it_should(api: API, ns: str) -> None:
+async def test_a_token_has_the_expected_claims(api: API, ns: str) -> None:
     await api.post(f"{ns}/serviceaccounts", {"metadata": {"name": "robot"}})
     body = {"spec": {"audiences": ["me"], "expirationSeconds": 600}}
     answer = (await api.post(f"{ns}/serviceaccounts/robot/token", body)).expect(201).json
@@ -148,7 +148,7 @@ async def test_a_token_has_the_claims_that_it_should(api: API, ns: str) -> None:
     assert claims["kubernetes.io"]["serviceaccount"]["name"] == "robot"
 
 
-async def test_a_token_dies_with_its_account(api: API, account: API, ns: str) -> None:
+async def test_a_token_is_invalid_after_its_account_is_deleted(api: API, account: API, ns: str) -> None:
     (await account.get("/api/v1/nodes")).expect(403)
     await api.delete(f"{ns}/serviceaccounts/robot")
     await soon(account, "/api/v1/nodes", 401)
@@ -159,7 +159,7 @@ async def review(api: API, kind: str, spec: dict[str, Any], **headers: str) -> A
     return answer.expect(201).json["status"]
 
 
-async def test_access_reviews_tell_what_would_be_allowed(api: API, ns: str) -> None:
+async def test_access_reviews_answer_what_is_allowed(api: API, ns: str) -> None:
     spec = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
     assert (await review(api, "selfsubjectaccessreviews", spec))["allowed"] is True
     assert (await review(api, "selfsubjectaccessreviews", spec, **as_user("bob")))["allowed"] is False
@@ -168,7 +168,7 @@ async def test_access_reviews_tell_what_would_be_allowed(api: API, ns: str) -> N
     assert (await review(api, "subjectaccessreviews", masters))["allowed"] is True
 
 
-async def test_rights_that_one_lacks_cannot_be_granted(api: API, ns: str) -> None:
+async def test_users_cannot_grant_permissions_that_they_lack(api: API, ns: str) -> None:
     name = f"editor-{secrets.token_hex(4)}"
     rules = [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["create", "get"]}]
     await api.post(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
@@ -192,7 +192,7 @@ async def test_rights_that_one_lacks_cannot_be_granted(api: API, ns: str) -> Non
     assert '{APIGroups:["x"], Resources:["y"], Verbs:["z"]}' in answer.message
 
 
-async def test_the_view_role_reads_and_writes_nothing(api: API, ns: str) -> None:
+async def test_the_view_role_reads_and_does_not_write(api: API, ns: str) -> None:
     rbac = f"{RBAC}/namespaces/{ns.rpartition('/')[2]}"
     binding = {
         "metadata": {"name": "viewers"},
@@ -211,7 +211,7 @@ async def test_some_namespaces_cannot_be_deleted(api: API, name: str) -> None:
     assert "this namespace may not be deleted" in answer.message
 
 
-async def test_nothing_can_be_made_in_a_namespace_that_ends(api: API, ns: str) -> None:
+async def test_creates_in_a_terminating_namespace_are_rejected(api: API, ns: str) -> None:
     body = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     (await api.post(f"{ns}/configmaps", body)).expect(201)
     (await api.delete(ns)).expect(200)

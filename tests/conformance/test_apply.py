@@ -1,4 +1,4 @@
-"""Server-side apply: who owns which field, and what becomes of it."""
+"""Server-side apply: ownership of fields, conflicts, removal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def owned(obj: dict[str, Any], manager: str) -> Any:
     return entries[manager]["fieldsV1"] if manager in entries else None
 
 
-async def test_an_apply_creates_what_is_not_there(api: API, ns: str) -> None:
+async def test_an_apply_creates_a_missing_object(api: API, ns: str) -> None:
     made = (await apply(api, ns, config_map({"k": "v"}), "me")).expect(201).json
     [entry] = made["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == ("me", "Apply")
@@ -46,7 +46,7 @@ async def test_a_field_no_longer_applied_is_removed(api: API, ns: str) -> None:
     assert changed["data"] == {"k": "v"}
 
 
-async def test_a_field_that_another_manager_has_too_stays(api: API, ns: str) -> None:
+async def test_a_field_with_another_owner_is_kept(api: API, ns: str) -> None:
     await apply(api, ns, config_map({"k": "v", "l": "w"}), "me")
     await apply(api, ns, config_map({"l": "w"}), "other")
     changed = (await apply(api, ns, config_map({"k": "v"}), "me")).expect(200).json
@@ -95,19 +95,19 @@ async def test_an_unknown_field_cannot_be_applied(api: API, ns: str) -> None:
     assert "field not declared in schema" in answer.message
 
 
-async def test_an_apply_needs_the_objects_kind(api: API, ns: str) -> None:
+async def test_an_apply_requires_the_kind(api: API, ns: str) -> None:
     answer = await apply(api, ns, {"metadata": {"name": "a"}, "data": {}}, "me")
     answer.expect(400)
 
 
-async def test_a_resource_version_in_an_apply_must_be_the_present_one(api: API, ns: str) -> None:
+async def test_a_resource_version_in_an_apply_must_be_current(api: API, ns: str) -> None:
     await apply(api, ns, config_map({"k": "v"}), "me")
     stale = config_map({"k": "w"})
     stale["metadata"]["resourceVersion"] = "1"
     (await apply(api, ns, stale, "me")).expect(409)
 
 
-async def test_managed_fields_in_an_apply_are_refused(api: API, ns: str) -> None:
+async def test_managed_fields_in_an_apply_are_rejected(api: API, ns: str) -> None:
     body = config_map({"k": "v"})
     body["metadata"]["managedFields"] = [{"manager": "x", "operation": "Apply", "apiVersion": "v1"}]
     answer = (await apply(api, ns, body, "me")).expect(400)
@@ -150,7 +150,7 @@ async def test_list_items_are_merged_by_their_keys(api: API, ns: str) -> None:
     assert [each["name"] for each in left["spec"]["template"]["spec"]["containers"]] == ["c"]
 
 
-async def test_what_client_side_apply_set_is_taken_over(api: API, ns: str) -> None:
+async def test_fields_of_client_side_apply_are_taken_over(api: API, ns: str) -> None:
     last = '{"apiVersion":"v1","data":{"k":"v","l":"w"},"kind":"ConfigMap","metadata":{"name":"a"}}'
     body = config_map({"k": "v", "l": "w"})
     body["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": last}
@@ -162,7 +162,7 @@ async def test_what_client_side_apply_set_is_taken_over(api: API, ns: str) -> No
 
 
 @pytest.mark.parametrize("dry_run", ["", "&dryRun=All"])
-async def test_status_is_owned_through_its_own_door(api: API, ns: str, dry_run: str) -> None:
+async def test_status_fields_are_owned_through_the_status_subresource(api: API, ns: str, dry_run: str) -> None:
     path = f"{ns.replace('/api/v1', '/apis/apps/v1')}/deployments/d"
     await api.patch(f"{path}?fieldManager=me", DEPLOYMENT, "apply")
     status = {

@@ -1,4 +1,4 @@
-"""What the controllers of a control plane make of objects."""
+"""The controllers of a control plane."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Namespace:
         return items
 
     async def settled(self, name: str = "d") -> dict[str, Any]:
-        """The Deployment, when its rollout is through."""
+        """Wait for the end of the Deployment's rollout and return it."""
 
         async def check() -> dict[str, Any] | None:
             found: dict[str, Any] = (await self.api.get(f"{self.apps}/deployments/{name}")).json
@@ -40,7 +40,7 @@ class Namespace:
         return result
 
 
-async def test_a_deployment_gets_ready(api: API, ns: str) -> None:
+async def test_a_deployment_becomes_ready(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     await api.post(f"{space.apps}/deployments", deployment())
     found = await space.settled()
@@ -99,7 +99,7 @@ async def test_a_paused_deployment_does_not_roll(api: API, ns: str) -> None:
     assert len(await space.items(f"{space.apps}/replicasets")) == 1
 
 
-async def test_a_recreate_deployment_ends_the_old_pods_first(api: API, ns: str) -> None:
+async def test_a_recreate_deployment_deletes_the_old_pods_first(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     await api.post(f"{space.apps}/deployments", deployment(strategy={"type": "Recreate"}))
     await space.settled()
@@ -125,7 +125,7 @@ async def test_a_pod_that_is_deleted_is_replaced(api: API, ns: str) -> None:
     await until(replaced)
 
 
-async def test_what_is_owned_goes_with_its_owner(api: API, ns: str) -> None:
+async def test_owned_objects_are_deleted_with_their_owner(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
@@ -140,7 +140,7 @@ async def test_what_is_owned_goes_with_its_owner(api: API, ns: str) -> None:
     assert await space.items(f"{ns}/configmaps")
 
 
-async def test_an_owner_that_never_was_owns_nothing(api: API, ns: str) -> None:
+async def test_objects_of_a_missing_owner_are_deleted(api: API, ns: str) -> None:
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "no-such-uid"}
     await api.post(f"{ns}/secrets", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
 
@@ -150,7 +150,7 @@ async def test_an_owner_that_never_was_owns_nothing(api: API, ns: str) -> None:
     await until(gone)
 
 
-async def test_an_object_with_one_owner_left_stays(api: API, ns: str) -> None:
+async def test_an_object_with_a_remaining_owner_is_kept(api: API, ns: str) -> None:
     references = []
     for name in ("a", "b"):
         made = (await api.post(f"{ns}/configmaps", {"metadata": {"name": name}})).json["metadata"]
@@ -165,7 +165,7 @@ async def test_an_object_with_one_owner_left_stays(api: API, ns: str) -> None:
     await until(has_one_owner)
 
 
-async def test_a_foreground_deletion_waits_for_what_is_owned(api: API, ns: str) -> None:
+async def test_foreground_deletion_waits_for_owned_objects(api: API, ns: str) -> None:
     owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
     reference = {
         "apiVersion": "v1",
@@ -192,7 +192,7 @@ async def test_a_foreground_deletion_waits_for_what_is_owned(api: API, ns: str) 
     await until(gone)
 
 
-async def test_an_orphaning_deletion_lets_go_of_what_is_owned(api: API, ns: str) -> None:
+async def test_orphan_deletion_keeps_owned_objects(api: API, ns: str) -> None:
     owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
     await api.post(f"{ns}/configmaps", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
@@ -221,7 +221,7 @@ async def test_a_service_has_the_addresses_of_its_pods(api: API, ns: str) -> Non
     await until(addresses)
 
 
-async def test_every_namespace_has_an_account_and_the_clusters_certificate(api: API, ns: str) -> None:
+async def test_every_namespace_has_a_default_account_and_the_cluster_ca(api: API, ns: str) -> None:
     async def there() -> bool:
         account = await api.get(f"{ns}/serviceaccounts/default")
         certificate = await api.get(f"{ns}/configmaps/kube-root-ca.crt")
@@ -232,7 +232,7 @@ async def test_every_namespace_has_an_account_and_the_clusters_certificate(api: 
     assert found["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
 
 
-async def test_a_deleted_namespace_empties_and_goes(api: API, ns: str) -> None:
+async def test_a_deleted_namespace_is_emptied_and_removed(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     await api.post(f"{space.apps}/deployments", deployment())
     await api.post(f"{ns}/secrets", {"metadata": {"name": "s"}})
@@ -244,7 +244,7 @@ async def test_a_deleted_namespace_empties_and_goes(api: API, ns: str) -> None:
     await until(gone)
 
 
-async def test_an_owner_in_another_namespace_is_none(api: API, ns: str) -> None:
+async def test_an_owner_in_another_namespace_counts_as_missing(api: API, ns: str) -> None:
     elsewhere = "/api/v1/namespaces/default/configmaps"
     name = ns.rpartition("/")[2]
     owner = (await api.post(elsewhere, {"metadata": {"name": name}})).expect(201).json["metadata"]
@@ -279,7 +279,7 @@ async def test_a_circle_of_owners_is_deleted_in_the_foreground(api: API, ns: str
     await until(gone)
 
 
-async def test_what_does_not_block_its_owner_goes_with_it_all_the_same(api: API, ns: str) -> None:
+async def test_objects_that_do_not_block_their_owner_are_deleted_too(api: API, ns: str) -> None:
     owner = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "owner"}})).json["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
     body = {"metadata": {"name": "owned", "ownerReferences": [reference], "finalizers": ["example.com/hold"]}}
@@ -297,7 +297,7 @@ async def test_what_does_not_block_its_owner_goes_with_it_all_the_same(api: API,
     await api.patch(f"{ns}/secrets/owned", {"metadata": {"finalizers": None}})
 
 
-async def test_a_replica_set_that_is_deleted_alone_leaves_its_pods(api: API, ns: str) -> None:
+async def test_orphan_deletion_of_a_replica_set_keeps_its_pods(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     template = deployment()["spec"]["template"]
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "d"}}, "template": template}
@@ -319,7 +319,7 @@ async def test_a_replica_set_that_is_deleted_alone_leaves_its_pods(api: API, ns:
     assert all("ownerReferences" not in pod["metadata"] for pod in pods)
 
 
-async def test_a_rollout_that_stands_still_fails_after_its_deadline(api: API, ns: str) -> None:
+async def test_a_stalled_rollout_fails_after_its_deadline(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     stuck = deployment(progressDeadlineSeconds=2, minReadySeconds=1)
     stuck["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
@@ -333,7 +333,7 @@ async def test_a_rollout_that_stands_still_fails_after_its_deadline(api: API, ns
     await until(failed)
 
 
-async def test_a_rollback_takes_the_old_replica_set_with_a_new_revision(api: API, ns: str) -> None:
+async def test_a_rollback_reuses_the_old_replica_set_with_a_new_revision(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     await api.post(f"{space.apps}/deployments", deployment())
     await space.settled()
@@ -350,7 +350,7 @@ async def test_a_rollback_takes_the_old_replica_set_with_a_new_revision(api: API
     assert back["deployment.kubernetes.io/revision-history"] == "1"
 
 
-async def test_trouble_of_replica_sets_shows_in_their_deployment(api: API, ns: str) -> None:
+async def test_failures_of_replica_sets_show_in_their_deployment(api: API, ns: str) -> None:
     space = Namespace(api, ns)
     limits = {"limits": [{"type": "Container", "max": {"memory": "1Mi"}}]}
     (await api.post(f"{ns}/limitranges", {"metadata": {"name": "l"}, "spec": limits})).expect(201)
@@ -368,7 +368,7 @@ async def test_trouble_of_replica_sets_shows_in_their_deployment(api: API, ns: s
     assert "maximum memory usage per Container is 1Mi" in found["message"]
 
 
-async def test_a_namespace_says_what_holds_it_up(api: API, ns: str) -> None:
+async def test_a_terminating_namespace_reports_what_remains(api: API, ns: str) -> None:
     held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     (await api.post(f"{ns}/configmaps", held)).expect(201)
     await api.delete(ns)

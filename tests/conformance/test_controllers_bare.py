@@ -1,7 +1,8 @@
-"""Our controllers on somebody else's API server: to tell whose fault a fault is.
+"""The embedded controllers on a real API server, to find out whether a failure is that of the server or the
+controllers.
 
-The cases of this folder that are about controllers run again, by a pytest of their own, against a real API server that
-has no controllers but ours.
+The controller cases of this folder run again, in a pytest of their own, against a real API server that runs no other
+controllers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.timeout(1800)
 CASES = ("test_controllers.py", "test_controllers_workloads.py")
 
 
-async def test_our_controllers_do_the_same_on_a_real_api_server(target: str) -> None:
+async def test_the_embedded_controllers_work_on_a_real_api_server(target: str) -> None:
     if target != "real":
         pytest.skip("needs the real API server: --target=real")
     async with RealControlPlane(controllers=False) as real:

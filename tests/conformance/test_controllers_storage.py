@@ -1,4 +1,4 @@
-"""What the controllers of a control plane make of claims and volumes."""
+"""The controllers for claims and volumes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pod(claim_name: str) -> dict[str, Any]:
 
 
 class Storage:
-    """Volumes of a class of their own, so that tests do not take each other's."""
+    """Volumes with a class of their own, so that tests do not bind each other's."""
 
     def __init__(self, api: API, ns: str) -> None:
         self.api, self.ns = api, ns
@@ -94,14 +94,14 @@ async def test_a_claim_is_bound_to_the_smallest_volume_that_fits(storage: Storag
     assert volume["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
 
 
-async def test_a_claim_waits_for_a_volume_that_comes_later(storage: Storage) -> None:
+async def test_a_claim_waits_for_a_matching_volume(storage: Storage) -> None:
     await storage.claim()
     await storage.in_phase(f"{storage.ns}/persistentvolumeclaims/c", "Pending")
     name = await storage.volume("1Gi")
     assert (await storage.bound())["spec"]["volumeName"] == name
 
 
-async def test_a_volume_is_released_when_its_claim_goes(storage: Storage) -> None:
+async def test_a_volume_is_released_when_its_claim_is_deleted(storage: Storage) -> None:
     name = await storage.volume("1Gi")
     await storage.claim()
     await storage.bound()
@@ -140,7 +140,7 @@ async def test_a_claim_that_waits_for_its_first_consumer_is_bound_with_the_pod(s
     await storage.in_phase(f"{storage.ns}/pods/p", "Running")
 
 
-async def test_a_claim_in_use_outlives_its_deletion(storage: Storage) -> None:
+async def test_a_claim_in_use_is_not_removed(storage: Storage) -> None:
     await storage.volume("1Gi")
     await storage.claim()
     await storage.api.post(f"{storage.ns}/pods", pod("c"))
@@ -156,7 +156,7 @@ async def test_a_claim_in_use_outlives_its_deletion(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
-async def test_the_simulated_provisioner_makes_grows_and_deletes_volumes(
+async def test_the_simulated_provisioner_creates_expands_and_deletes_volumes(
     storage: Storage, mode: str, target: str
 ) -> None:
     if target != "embedded":
@@ -186,7 +186,7 @@ async def test_the_simulated_provisioner_makes_grows_and_deletes_volumes(
     await until(gone)
 
 
-async def test_a_claim_that_names_no_class_gets_the_default_one(storage: Storage, target: str) -> None:
+async def test_a_claim_without_a_class_gets_the_default_one(storage: Storage, target: str) -> None:
     if target != "embedded":
         pytest.skip("a bare control plane has no class of volumes")
     (await storage.api.post(f"{storage.ns}/persistentvolumeclaims", claim())).expect(201)

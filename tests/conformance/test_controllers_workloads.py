@@ -1,4 +1,4 @@
-"""What the controllers of a control plane make of StatefulSets, DaemonSets, Jobs and CronJobs."""
+"""The controllers for StatefulSets, DaemonSets, Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def job(name: str = "j", **spec: Any) -> dict[str, Any]:
 
 
 class Space:
-    """One namespace, with the groups that workloads are in."""
+    """One namespace, with the API groups of workloads."""
 
     def __init__(self, api: API, ns: str) -> None:
         self.api, self.core = api, ns
@@ -37,7 +37,7 @@ class Space:
         return items
 
     async def pods(self) -> list[dict[str, Any]]:
-        """Pods that are not on their way out, by name."""
+        """Return the names of Pods that are not being deleted."""
         found = await self.items(f"{self.core}/pods")
         return sorted(
             (each for each in found if "deletionTimestamp" not in each["metadata"]),
@@ -45,7 +45,7 @@ class Space:
         )
 
     async def stateful_set(self, name: str = "s", *, updated: int | None = None) -> dict[str, Any]:
-        """The StatefulSet, when all its pods are ready, and `updated` of them are of the newest revision."""
+        """Wait until all pods of the StatefulSet are ready and `updated` of them have the newest revision."""
 
         async def check() -> dict[str, Any] | None:
             found: dict[str, Any] = (await self.api.get(f"{self.apps}/statefulsets/{name}")).json
@@ -93,7 +93,7 @@ def new_image(image: str) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}}
 
 
-async def test_pods_of_a_stateful_set_have_names_and_come_in_order(space: Space) -> None:
+async def test_pods_of_a_stateful_set_have_names_and_start_in_order(space: Space) -> None:
     await space.api.post(f"{space.apps}/statefulsets", workload("StatefulSet", "s", replicas=3, serviceName="svc"))
     found = await space.stateful_set()
     pods = await space.pods()
@@ -110,7 +110,7 @@ async def test_pods_of_a_stateful_set_have_names_and_come_in_order(space: Space)
     assert revision["revision"] == 1
 
 
-async def test_a_stateful_set_shrinks_from_its_end(space: Space) -> None:
+async def test_a_stateful_set_removes_the_last_pods_first(space: Space) -> None:
     await space.api.post(f"{space.apps}/statefulsets", workload("StatefulSet", "s", replicas=3))
     await space.stateful_set()
     await space.api.patch(f"{space.apps}/statefulsets/s", {"spec": {"replicas": 1}})
@@ -133,7 +133,7 @@ async def test_an_update_of_a_stateful_set_stops_at_its_partition(space: Space) 
     assert done["status"]["currentRevision"] == done["status"]["updateRevision"]
 
 
-async def test_a_stateful_set_that_goes_back_takes_its_old_revision_again(space: Space) -> None:
+async def test_a_rollback_of_a_stateful_set_reuses_its_old_revision(space: Space) -> None:
     await space.api.post(f"{space.apps}/statefulsets", workload("StatefulSet", "s", replicas=1))
     first = await space.stateful_set()
     await space.api.patch(f"{space.apps}/statefulsets/s", new_image("nginx:2"), "strategic")
@@ -145,7 +145,7 @@ async def test_a_stateful_set_that_goes_back_takes_its_old_revision_again(space:
     assert sorted(each["revision"] for each in revisions) == [2, 3]
 
 
-async def test_a_lost_pod_of_a_stateful_set_comes_back_under_its_name(space: Space) -> None:
+async def test_a_lost_pod_of_a_stateful_set_is_recreated_with_its_name(space: Space) -> None:
     await space.api.post(f"{space.apps}/statefulsets", workload("StatefulSet", "s", replicas=2))
     await space.stateful_set()
     lost = (await space.pods())[0]["metadata"]["uid"]
@@ -159,7 +159,7 @@ async def test_a_lost_pod_of_a_stateful_set_comes_back_under_its_name(space: Spa
     assert [pod["metadata"]["name"] for pod in await space.pods()] == ["s-0", "s-1"]
 
 
-async def test_each_pod_of_a_stateful_set_has_a_claim_of_its_own(space: Space) -> None:
+async def test_each_pod_of_a_stateful_set_has_its_own_claim(space: Space) -> None:
     claim = {
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
@@ -195,7 +195,7 @@ async def test_a_daemon_set_has_a_pod_on_every_node(space: Space) -> None:
     assert "node.kubernetes.io/unschedulable" in tolerated
 
 
-async def test_a_daemon_set_leaves_out_nodes_that_do_not_match(space: Space) -> None:
+async def test_a_daemon_set_skips_nodes_that_do_not_match(space: Space) -> None:
     node = (await space.items("/api/v1/nodes"))[0]["metadata"]["name"]
     made = workload("DaemonSet", "s")
     made["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
@@ -257,7 +257,7 @@ async def test_a_suspended_job_waits_until_it_is_resumed(space: Space) -> None:
 
 async def test_a_job_that_has_failed_too_often_fails(space: Space) -> None:
     made = job(backoffLimit=0)
-    made["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}  # its pod stays where a test can end it
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}  # its pod stays where a test can finish it
     await space.api.post(f"{space.batch}/jobs", made)
     [pod] = await until(space.pods)
     await space.api.patch(f"{space.core}/pods/{pod['metadata']['name']}/status", {"status": {"phase": "Failed"}})
@@ -269,7 +269,7 @@ async def test_a_job_that_has_failed_too_often_fails(space: Space) -> None:
     ]
 
 
-async def test_a_job_that_is_deleted_takes_its_pods_along(space: Space) -> None:
+async def test_deleting_a_job_deletes_its_pods(space: Space) -> None:
     made = job()
     made["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
     await space.api.post(f"{space.batch}/jobs", made)
@@ -282,7 +282,7 @@ async def test_a_job_that_is_deleted_takes_its_pods_along(space: Space) -> None:
     await until(empty)
 
 
-async def test_a_finished_job_is_deleted_after_its_time(space: Space) -> None:
+async def test_a_finished_job_is_deleted_after_its_ttl(space: Space) -> None:
     await space.api.post(f"{space.batch}/jobs", job(ttlSecondsAfterFinished=0))
 
     async def gone() -> bool:
@@ -291,7 +291,7 @@ async def test_a_finished_job_is_deleted_after_its_time(space: Space) -> None:
     await until(gone)
 
 
-async def test_a_cron_job_starts_a_job_when_its_time_has_come(space: Space) -> None:
+async def test_a_cron_job_starts_a_job_on_schedule(space: Space) -> None:
     template = {"spec": job()["spec"]}
     made = {"metadata": {"name": "c"}, "spec": {"schedule": "@every 1s", "jobTemplate": template}}
     (await space.api.post(f"{space.batch}/cronjobs", made)).expect(201)
@@ -323,7 +323,7 @@ async def test_a_suspended_cron_job_starts_nothing(space: Space) -> None:
     assert all(each["metadata"]["name"].startswith("on-") for each in await until(started))
 
 
-async def test_a_service_has_endpoints_in_the_older_form(space: Space) -> None:
+async def test_a_service_has_endpoints(space: Space) -> None:
     service = {"selector": {"app": "s"}, "ports": [{"port": 80, "targetPort": 8080}]}
     await space.api.post(f"{space.core}/services", {"metadata": {"name": "svc"}, "spec": service})
     await space.api.post(f"{space.apps}/statefulsets", workload("StatefulSet", "s", replicas=2))
@@ -355,14 +355,14 @@ async def test_an_orphan_that_appears_later_is_adopted(space: Space) -> None:
     await space.api.post(f"{space.core}/pods", pod)
 
     async def taken_in() -> bool:
-        """It is adopted, and one of the two is too many."""
+        """The Pod is adopted, and one of the two is surplus."""
         pods = await space.pods()
         return len(pods) == 1 and all("ownerReferences" in each["metadata"] for each in pods)
 
     await until(taken_in)
 
 
-async def test_a_pod_that_no_longer_matches_is_let_go_and_replaced(space: Space) -> None:
+async def test_a_pod_that_no_longer_matches_is_released_and_replaced(space: Space) -> None:
     await space.api.post(f"{space.apps}/replicasets", workload("ReplicaSet", "r", replicas=1))
     [pod] = await until(space.pods)
     name = pod["metadata"]["name"]
@@ -376,7 +376,7 @@ async def test_a_pod_that_no_longer_matches_is_let_go_and_replaced(space: Space)
     await until(replaced)
 
 
-async def test_a_node_that_is_created_becomes_ready_and_takes_pods(space: Space) -> None:
+async def test_a_created_node_becomes_ready_and_accepts_pods(space: Space) -> None:
     taint = {"key": "example.com/for", "value": "this-test", "effect": "NoSchedule"}
     made = {"metadata": {"name": f"node-{space.core.rpartition('-')[2]}"}, "spec": {"taints": [taint]}}
     name = made["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, and the objects that they make possible."""
+"""CustomResourceDefinitions and their objects."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def crd(plural: str, group: str, **version: Any) -> dict[str, Any]:
 
 
 class Gizmos:
-    """A CRD of its own for each test, and where its objects are."""
+    """A CRD for each test, and the path of its objects."""
 
     def __init__(self, api: API, ns: str, group: str) -> None:
         self.api = api
@@ -104,7 +104,7 @@ async def gizmos(api: API, ns: str) -> AsyncIterator[Gizmos]:
     await established(api, gizmos.definition)
 
     async def served() -> bool:
-        """Objects, and the discovery that tells of them."""
+        """The objects of a CRD, and the discovery that describes them."""
         return (await api.get(gizmos.path)).status == (await api.get(f"/apis/{group}/v1")).status == 200
 
     await until(served)
@@ -141,7 +141,7 @@ async def test_defaults_are_set_and_unknown_fields_pruned(gizmos: Gizmos) -> Non
     assert answer.json["metadata"]["generation"] == 1
 
 
-async def test_items_of_its_list_say_their_kind(gizmos: Gizmos) -> None:
+async def test_items_of_its_list_have_a_kind(gizmos: Gizmos) -> None:
     await gizmos.api.post(gizmos.path, gizmos.gizmo())
     found = (await gizmos.api.get(gizmos.path)).json
     assert (found["kind"], found["apiVersion"]) == ("GizmoList", f"{gizmos.group}/v1")
@@ -194,7 +194,7 @@ async def test_several_faults_are_listed_together(gizmos: Gizmos) -> None:
     assert "is invalid: [" in answer.message
 
 
-async def test_strict_validation_refuses_unknown_fields(gizmos: Gizmos) -> None:
+async def test_strict_validation_rejects_unknown_fields(gizmos: Gizmos) -> None:
     answer = await gizmos.api.post(f"{gizmos.path}?fieldValidation=Strict", gizmos.gizmo(bogus=1))
     answer.expect(400)
     assert 'strict decoding error: unknown field "spec.bogus"' in answer.message
@@ -205,7 +205,7 @@ async def test_a_body_without_a_kind_is_a_bad_request(gizmos: Gizmos) -> None:
     assert "Object 'Kind' is missing in" in answer.message
 
 
-async def test_status_is_written_through_its_own_door(gizmos: Gizmos) -> None:
+async def test_status_is_written_through_its_subresource(gizmos: Gizmos) -> None:
     made = (await gizmos.api.post(gizmos.path, {**gizmos.gizmo(), "status": {"phase": "x"}})).expect(201).json
     assert "status" not in made
     made["status"], made["spec"]["size"] = {"phase": "Ready"}, 4
@@ -218,7 +218,7 @@ async def test_status_is_written_through_its_own_door(gizmos: Gizmos) -> None:
     assert through_spec["metadata"]["generation"] == 2
 
 
-async def test_a_write_of_the_status_is_held_to_a_uid_by_an_update_or_a_test_alone(gizmos: Gizmos) -> None:
+async def test_a_status_write_checks_the_uid_only_in_a_put_or_a_json_patch_test(gizmos: Gizmos) -> None:
     made = (await gizmos.api.post(gizmos.path, gizmos.gizmo())).expect(201).json
     status, other = f"{gizmos.path}/g/status", {"metadata": {"uid": "another"}, "status": {"phase": "Ready"}}
     patched = (await gizmos.api.patch(status, other)).expect(200).json
@@ -235,7 +235,7 @@ async def test_a_write_of_the_status_is_held_to_a_uid_by_an_update_or_a_test_alo
     assert (await gizmos.api.get(f"{gizmos.path}/g")).json["status"] == {"phase": "Ready"}
 
 
-async def test_an_update_needs_a_resource_version(gizmos: Gizmos) -> None:
+async def test_an_update_requires_a_resource_version(gizmos: Gizmos) -> None:
     await gizmos.api.post(gizmos.path, gizmos.gizmo())
     answer = (await gizmos.api.put(f"{gizmos.path}/g", gizmos.gizmo(size=2))).expect(422)
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.message
@@ -250,7 +250,7 @@ async def test_the_scale_subresource_is_a_view_of_its_paths(gizmos: Gizmos) -> N
     assert (changed["spec"]["size"], changed["metadata"]["generation"]) == (3, 2)
 
 
-async def test_a_strategic_patch_is_not_for_custom_resources(gizmos: Gizmos) -> None:
+async def test_a_strategic_patch_of_a_custom_resource_is_unsupported(gizmos: Gizmos) -> None:
     await gizmos.api.post(gizmos.path, gizmos.gizmo())
     answer = (await gizmos.api.patch(f"{gizmos.path}/g", {"spec": {"size": 2}}, "strategic")).expect(415)
     assert "application/merge-patch+json" in answer.message
@@ -316,7 +316,7 @@ async def test_a_definition_stores_exactly_one_version(api: API) -> None:
     assert "must have exactly one version marked as storage version" in answer.message
 
 
-async def test_a_missing_namespace_is_told_before_the_object_is_looked_at(gizmos: Gizmos) -> None:
+async def test_a_missing_namespace_is_reported_before_validation(gizmos: Gizmos) -> None:
     path = gizmos.path.replace(gizmos.path.split("/")[5], "nons")
     answer = (await gizmos.api.post(path, gizmos.gizmo())).expect(404)
     assert answer.message == 'namespaces "nons" not found'

@@ -1,4 +1,4 @@
-"""Discovery, OpenAPI, health: how clients learn what a server serves."""
+"""Discovery, OpenAPI and health: how clients learn what a server serves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_version_lists_its_resources_and_subresources(api: API) -> None:
 
 
 @pytest.mark.parametrize("root", ["/api", "/apis"])
-async def test_discovery_comes_aggregated_when_asked_for(api: API, root: str) -> None:
+async def test_aggregated_discovery_is_available(api: API, root: str) -> None:
     answer = (await api.get(root, accept=AGGREGATED)).expect(200)
     assert answer.headers["content-type"] == AGGREGATED
     assert answer.headers["vary"] == "Accept"
@@ -44,7 +44,7 @@ async def test_discovery_comes_aggregated_when_asked_for(api: API, root: str) ->
     again.expect(304)
 
 
-async def test_aggregated_discovery_tells_all_of_a_resource(api: API) -> None:
+async def test_aggregated_discovery_describes_a_resource(api: API) -> None:
     found = (await api.get("/apis", accept=AGGREGATED)).json
     apps = next(each for each in found["items"] if each["metadata"]["name"] == "apps")
     [version] = apps["versions"]
@@ -54,7 +54,7 @@ async def test_aggregated_discovery_tells_all_of_a_resource(api: API) -> None:
     assert {each["subresource"] for each in deployments["subresources"]} == {"scale", "status"}
 
 
-async def test_openapi_is_found_and_cached_by_its_hash(api: API) -> None:
+async def test_openapi_documents_are_cacheable_by_hash(api: API) -> None:
     paths = (await api.get("/openapi/v3")).expect(200).json["paths"]
     url = paths["apis/apps/v1"]["serverRelativeURL"]
     assert url.startswith("/openapi/v3/apis/apps/v1?hash=")
@@ -63,13 +63,13 @@ async def test_openapi_is_found_and_cached_by_its_hash(api: API) -> None:
     assert "io.k8s.api.apps.v1.Deployment" in document.json["components"]["schemas"]
 
 
-async def test_the_version_is_told(api: API) -> None:
+async def test_the_version_is_served(api: API) -> None:
     found = (await api.get("/version")).expect(200).json
     assert (found["major"], found["minor"]) == ("1", "36")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez"])
-async def test_health_is_told(api: API, path: str) -> None:
+async def test_health_is_served(api: API, path: str) -> None:
     assert (await api.get(path)).expect(200).body == b"ok"
     assert b"[+]ping ok" in (await api.get(f"{path}?verbose")).expect(200).body
 
@@ -80,7 +80,7 @@ async def test_every_answer_can_be_traced_and_is_not_cached(api: API, ns: str) -
     assert answer.headers["cache-control"] == "no-cache, private"
 
 
-async def test_a_large_answer_is_compressed_when_asked_for(api: API, ns: str) -> None:
+async def test_a_large_answer_is_compressed_on_request(api: API, ns: str) -> None:
     body = {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}}
     await api.post(f"{ns}/configmaps", body)
     answer = await api.get(f"{ns}/configmaps/a", accept_encoding="gzip")
@@ -90,7 +90,7 @@ async def test_a_large_answer_is_compressed_when_asked_for(api: API, ns: str) ->
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
-async def test_a_list_comes_as_a_table(api: API, ns: str) -> None:
+async def test_a_list_can_be_a_table(api: API, ns: str) -> None:
     await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})
     found = (await api.get(f"{ns}/configmaps?fieldSelector=metadata.name%3Da", accept=TABLE)).expect(200).json
     assert (found["kind"], found["apiVersion"]) == ("Table", "meta.k8s.io/v1")
@@ -100,7 +100,7 @@ async def test_a_list_comes_as_a_table(api: API, ns: str) -> None:
     assert row["object"]["kind"] == "PartialObjectMetadata"
 
 
-async def test_a_table_of_pods_has_the_columns_that_people_know(api: API, ns: str) -> None:
+async def test_a_table_of_pods_has_the_usual_columns(api: API, ns: str) -> None:
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}
     (await api.post(f"{ns}/pods", body)).expect(201)
     found = (await api.get(f"{ns}/pods", accept=TABLE)).expect(200).json
@@ -109,7 +109,7 @@ async def test_a_table_of_pods_has_the_columns_that_people_know(api: API, ns: st
     assert found["rows"][0]["cells"][0] == "p"
 
 
-async def test_metadata_comes_alone_when_asked_for(api: API, ns: str) -> None:
+async def test_metadata_only_lists_are_supported(api: API, ns: str) -> None:
     await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}, "data": {"k": "v"}})
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     found = (await api.get(f"{ns}/configmaps", accept=accept)).expect(200).json

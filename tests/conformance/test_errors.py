@@ -1,4 +1,4 @@
-"""What the API server says of requests that it refuses: code, reason and words, as clients and people read them."""
+"""Errors: code, reason and message of rejected requests."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ async def test_a_resource_that_does_not_exist_is_not_found(api: API, ns: str) ->
     assert answer.json["details"] == {}
 
 
-async def test_a_group_that_does_not_exist_is_not_found_as_text(api: API) -> None:
+async def test_a_missing_group_is_not_found_in_plain_text(api: API) -> None:
     answer = (await api.get("/apis/nope.example.com/v1/gizmos")).expect(404)
     assert answer.body == b"404 page not found\n"
 
 
-async def test_a_second_create_says_that_it_exists(api: API, ns: str) -> None:
+async def test_a_second_create_is_already_exists(api: API, ns: str) -> None:
     (await api.post(f"{ns}/configmaps", config_map())).expect(201)
     answer = (await api.post(f"{ns}/configmaps", config_map())).expect(409)
     assert (answer.reason, answer.message) == ("AlreadyExists", 'configmaps "a" already exists')
@@ -52,7 +52,7 @@ async def test_an_update_from_a_stale_read_is_a_conflict(api: API, ns: str) -> N
     )
 
 
-async def test_an_update_of_another_incarnation_is_a_conflict(api: API, ns: str) -> None:
+async def test_an_update_with_another_uid_is_a_conflict(api: API, ns: str) -> None:
     made = (await api.post(f"{ns}/configmaps", config_map())).expect(201).json
     other = config_map()
     other["metadata"] = {"name": "a", "uid": "5"}
@@ -71,7 +71,7 @@ async def test_an_object_without_a_name_is_invalid(api: API, ns: str) -> None:
     ]
 
 
-async def test_a_resource_version_on_create_is_refused(api: API, ns: str) -> None:
+async def test_a_resource_version_on_create_is_rejected(api: API, ns: str) -> None:
     body = config_map()
     body["metadata"] = {"name": "a", "resourceVersion": "1"}
     answer = (await api.post(f"{ns}/configmaps", body)).expect(500)
@@ -97,13 +97,13 @@ async def test_a_body_of_another_kind_is_a_bad_request(api: API, ns: str) -> Non
     assert answer.message.startswith('Secret in version "v1" cannot be handled as a ConfigMap')
 
 
-async def test_strict_decoding_names_every_unknown_and_duplicate_field(api: API, ns: str) -> None:
+async def test_strict_decoding_reports_every_unknown_and_duplicate_field(api: API, ns: str) -> None:
     body = b'{"metadata":{"name":"a"},"data":{"k":"1","k":"2"},"bogus":1}'
     answer = (await api.post(f"{ns}/configmaps?fieldValidation=Strict", body)).expect(400)
     assert 'strict decoding error: duplicate field "data.k", unknown field "bogus"' in answer.message
 
 
-async def test_unknown_fields_are_warned_of_by_default(api: API, ns: str) -> None:
+async def test_unknown_fields_cause_warnings_by_default(api: API, ns: str) -> None:
     body = {"metadata": {"name": "a", "foo": "x"}}
     answer = (await api.post(f"{ns}/configmaps", body)).expect(201)
     assert answer.headers["warning"] == '299 - "unknown field \\"metadata.foo\\""'
@@ -117,7 +117,7 @@ async def test_a_json_patch_whose_test_fails_is_invalid(api: API, ns: str) -> No
     assert "the server rejected our request due to an error in our request" in answer.message
 
 
-async def test_a_patch_of_no_known_type_is_unsupported(api: API, ns: str) -> None:
+async def test_an_unknown_patch_type_is_unsupported(api: API, ns: str) -> None:
     (await api.post(f"{ns}/configmaps", config_map())).expect(201)
     answer = (await api.send("PATCH", f"{ns}/configmaps/a", {})).expect(415)
     assert answer.reason == "UnsupportedMediaType"
@@ -140,18 +140,18 @@ async def test_a_method_that_a_resource_does_not_have_is_not_allowed(api: API, n
 
 
 @pytest.mark.parametrize("more", ["", "&resourceVersionMatch=NotOlderThan&limit=1"])
-async def test_a_resource_version_of_the_future_is_a_timeout(api: API, ns: str, more: str) -> None:
+async def test_a_future_resource_version_is_a_timeout(api: API, ns: str, more: str) -> None:
     answer = (await api.get(f"{ns}/configmaps?resourceVersion=999999999{more}")).expect(504)
     assert answer.reason == "Timeout"
     assert answer.causes[0][0] == "ResourceVersionTooLarge"
     assert answer.json["details"]["retryAfterSeconds"] == 1
 
 
-async def test_a_resource_version_that_is_no_number_is_a_bad_request(api: API, ns: str) -> None:
+async def test_a_resource_version_that_is_not_a_number_is_a_bad_request(api: API, ns: str) -> None:
     (await api.get(f"{ns}/configmaps?resourceVersion=abc")).expect(400)
 
 
-async def test_objects_cannot_be_made_in_a_namespace_that_does_not_exist(api: API) -> None:
+async def test_creates_in_a_missing_namespace_are_not_found(api: API) -> None:
     answer = (await api.post("/api/v1/namespaces/nons/configmaps", config_map())).expect(404)
     assert answer.message == 'namespaces "nons" not found'
 
@@ -170,7 +170,7 @@ async def test_a_body_above_three_mebibytes_is_too_large(api: API, ns: str) -> N
     (await api.post(f"{ns}/configmaps", config_map(k="x" * 3145728))).expect(413)
 
 
-async def test_an_unknown_dry_run_is_refused(api: API, ns: str) -> None:
+async def test_an_unknown_dry_run_is_rejected(api: API, ns: str) -> None:
     answer = (await api.post(f"{ns}/configmaps?dryRun=Some", config_map())).expect(422)
     assert answer.message == (
         'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"'

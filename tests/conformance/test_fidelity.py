@@ -1,4 +1,4 @@
-"""What was found to differ by putting the answers of two servers side by side."""
+"""Differences that were found by comparing the answers of two servers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ async def send_patch(api: API, target: str, body: Any, kind: str) -> Any:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_a_name_without_its_namespace_is_nowhere(api: API, method: str) -> None:
+async def test_a_named_path_without_a_namespace_is_not_found(api: API, method: str) -> None:
     body = {"metadata": {"name": "a"}} if method == "PUT" else None
     answer = (await api.send(method, "/api/v1/configmaps/a", body)).expect(404)
     assert answer.message == "the server could not find the requested resource"
 
 
 @pytest.mark.parametrize("kind", ["merge-patch", "strategic-merge-patch"])
-async def test_a_field_that_a_patch_has_twice_is_told(api: API, ns: str, kind: str) -> None:
+async def test_duplicate_fields_in_a_patch_are_reported(api: API, ns: str, kind: str) -> None:
     await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
     target = f"{ns}/configmaps/a"
     warned = (await send_patch(api, f"{target}?fieldValidation=Warn", TWICE, kind)).expect(200)
@@ -37,7 +37,7 @@ async def test_a_field_that_a_patch_has_twice_is_told(api: API, ns: str, kind: s
 
 
 @pytest.mark.parametrize("kind", ["merge-patch", "strategic-merge-patch"])
-async def test_a_field_that_a_patch_should_not_have_is_told(api: API, ns: str, kind: str) -> None:
+async def test_unknown_fields_in_a_patch_are_reported(api: API, ns: str, kind: str) -> None:
     await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
     target, bogus = f"{ns}/configmaps/a", {"bogus": {"a": "b"}}
     warned = (await send_patch(api, f"{target}?fieldValidation=Warn", bogus, kind)).expect(200)
@@ -46,14 +46,14 @@ async def test_a_field_that_a_patch_should_not_have_is_told(api: API, ns: str, k
     assert 'strict decoding error: unknown field "bogus"' in strict.message
 
 
-async def test_an_object_that_is_too_large_as_a_whole_says_so(api: API, ns: str) -> None:
+async def test_an_object_that_is_too_large_is_rejected(api: API, ns: str) -> None:
     body = {"metadata": {"name": "a"}, "data": {"a": "x" * (1024 * 1024 + 1)}}
     answer = (await api.post(f"{ns}/configmaps", body)).expect(422)
     assert answer.causes == [("FieldValueTooLong", "[]", "Too long: may not be more than 1048576 bytes")]
 
 
 @pytest.mark.parametrize("accept", ["application/json", OPENAPI_V2])
-async def test_clients_that_fall_back_on_openapi_v2_get_a_document(api: API, accept: str) -> None:
+async def test_openapi_v2_has_a_document(api: API, accept: str) -> None:
     answer = (await api.get("/openapi/v2", accept=accept)).expect(200)
     if accept == "application/json":
         assert json.loads(answer.body)["swagger"] == "2.0"
@@ -61,7 +61,7 @@ async def test_clients_that_fall_back_on_openapi_v2_get_a_document(api: API, acc
         assert answer.body.startswith(b"\x0a\x032.0\x12")
 
 
-async def test_a_job_without_labels_has_those_of_its_pods(api: API, ns: str) -> None:
+async def test_a_job_without_labels_gets_those_of_its_pods(api: API, ns: str) -> None:
     path = ns.replace("/api/v1", "/apis/batch/v1")
     spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "nginx"}]}
     body = {"metadata": {"name": "j"}, "spec": {"suspend": True, "template": {"spec": spec}}}
@@ -76,7 +76,7 @@ async def test_what_a_dry_run_would_create_is_shown_as_a_table(api: API, ns: str
     assert answer.expect(201).json["rows"][0]["cells"][:2] == ["a", 0]
 
 
-async def test_nobody_owns_what_the_server_gives(api: API) -> None:
+async def test_server_assigned_fields_have_no_owner(api: API) -> None:
     body = {"metadata": {"name": "dry"}}
     made = (await api.post("/api/v1/namespaces?dryRun=All&fieldManager=me", body)).expect(201).json
     assert made["spec"] == {"finalizers": ["kubernetes"]}
@@ -85,7 +85,7 @@ async def test_nobody_owns_what_the_server_gives(api: API) -> None:
 
 
 async def fault_of_applying(api: API, ns: str, spec: dict[str, Any], **metadata: Any) -> str:
-    """What is said of a Deployment with this spec that is applied."""
+    """Return the error of applying a Deployment with this spec."""
     target = f"{ns.replace('/api/v1', '/apis/apps/v1')}/deployments/d?fieldManager=me"
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", **metadata}, "spec": spec}
     return (await api.patch(target, body, "apply")).expect(500).message
@@ -126,12 +126,14 @@ def pods_of(*containers: Any) -> dict[str, Any]:
         ),
     ],
 )
-async def test_what_cannot_be_applied_is_told_by_its_path(api: API, ns: str, spec: dict[str, Any], fault: str) -> None:
+async def test_fields_that_cannot_be_applied_are_reported_by_path(
+    api: API, ns: str, spec: dict[str, Any], fault: str
+) -> None:
     whole = f"failed to create typed patch object ({ns.rpartition('/')[2]}/d; apps/v1, Kind=Deployment): {fault}"
     assert await fault_of_applying(api, ns, spec, namespace=ns.rpartition("/")[2]) == whole
 
 
-async def test_all_that_cannot_be_applied_is_told_together(api: API, ns: str) -> None:
+async def test_all_fields_that_cannot_be_applied_are_reported_together(api: API, ns: str) -> None:
     said = await fault_of_applying(api, ns, {"replicas": "3"}, labels={"a": 1})
     assert "errors:\n  " in said
     assert ".spec.replicas: expected numeric (int or float), got string" in said
@@ -145,7 +147,7 @@ async def test_a_container_that_is_applied_without_a_name_is_invalid(api: API, n
     assert ("FieldValueRequired", "spec.containers[0].name", "Required value") in answer.causes
 
 
-async def test_what_is_applied_may_leave_out_the_name_of_what_is_there(api: API, ns: str) -> None:
+async def test_an_apply_of_an_existing_object_may_omit_the_name(api: API, ns: str) -> None:
     target, body = f"{ns}/configmaps/a?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}}
     answer = (await api.patch(target, body, "apply")).expect(400)
     assert answer.message == "the name of the object (a based on URL) was undeterminable: name must be provided"

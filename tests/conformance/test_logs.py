@@ -1,4 +1,4 @@
-"""What may be asked of a container's log. None of the Pods here is on a node, so that nothing has to run."""
+"""Options of log requests. The Pods are on no node, so nothing has to run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.rawapi import API
 
 
 async def a_pod(api: API, ns: str, *containers: str) -> str:
-    """The path of the log of a Pod that no scheduler looks at."""
+    """The log path of a Pod that no scheduler handles."""
     spec = {
         "schedulerName": "nobody",
         "serviceAccountName": "default",
@@ -21,12 +21,12 @@ async def a_pod(api: API, ns: str, *containers: str) -> str:
     return f"{ns}/pods/p/log"
 
 
-async def test_a_pod_without_a_node_has_logged_nothing(api: API, ns: str) -> None:
+async def test_a_pod_without_a_node_has_an_empty_log(api: API, ns: str) -> None:
     answer = (await api.get(await a_pod(api, ns, "c"))).expect(204)
     assert answer.body == b""
 
 
-async def test_the_container_has_to_be_named_when_there_are_several(api: API, ns: str) -> None:
+async def test_the_container_must_be_named_if_there_are_several(api: API, ns: str) -> None:
     answer = (await api.get(await a_pod(api, ns, "one", "two"))).expect(400)
     assert answer.message == "a container name must be specified for pod p, choose one of: [one two]"
     answer = (await api.get(f"{ns}/pods/p/log?container=three")).expect(400)
@@ -47,11 +47,11 @@ async def test_the_container_has_to_be_named_when_there_are_several(api: API, ns
         ("tailLines=x", 400, 'parsing "x": invalid syntax'),
     ],
 )
-async def test_options_that_make_no_sense_are_refused(api: API, ns: str, query: str, status: int, message: str) -> None:
+async def test_contradictory_log_options_are_rejected(api: API, ns: str, query: str, status: int, message: str) -> None:
     answer = (await api.get(f"{await a_pod(api, ns, 'c')}?{query}")).expect(status)
     assert message in answer.message
 
 
-async def test_a_time_that_is_none_is_refused(api: API, ns: str) -> None:
+async def test_an_invalid_time_is_rejected(api: API, ns: str) -> None:
     answer = (await api.get(f"{await a_pod(api, ns, 'c')}?sinceTime=yesterday")).expect(400)
     assert 'parsing time "yesterday"' in answer.message

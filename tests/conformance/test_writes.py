@@ -1,4 +1,4 @@
-"""Create, update, patch and delete, as any client does them."""
+"""Create, update, patch and delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def config_map(name: str = "a", **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-async def test_a_create_fills_in_what_the_server_gives(api: API, ns: str) -> None:
+async def test_a_create_sets_server_assigned_metadata(api: API, ns: str) -> None:
     made = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}, "data": {"k": "v"}})).expect(201).json
     metadata = made["metadata"]
     assert (made["kind"], made["apiVersion"], made["data"]) == ("ConfigMap", "v1", {"k": "v"})
@@ -24,14 +24,14 @@ async def test_a_create_fills_in_what_the_server_gives(api: API, ns: str) -> Non
     assert int(metadata["resourceVersion"]) > 0
 
 
-async def test_a_generated_name_gets_five_characters(api: API, ns: str) -> None:
+async def test_a_generated_name_has_a_suffix_of_five_characters(api: API, ns: str) -> None:
     body = {"metadata": {"generateName": "web-"}}
     name = (await api.post(f"{ns}/configmaps", body)).expect(201).json["metadata"]["name"]
     assert name.startswith("web-")
     assert len(name) == len("web-") + 5
 
 
-async def test_a_dry_run_answers_and_keeps_nothing(api: API, ns: str) -> None:
+async def test_a_dry_run_stores_nothing(api: API, ns: str) -> None:
     answer = (await api.post(f"{ns}/configmaps?dryRun=All", config_map())).expect(201)
     assert answer.json["metadata"]["uid"]
     (await api.get(f"{ns}/configmaps/a")).expect(404)
@@ -49,14 +49,14 @@ async def test_an_update_without_a_resource_version_overwrites(api: API, ns: str
     assert updated["data"] == {"other": "w"}
 
 
-async def test_an_update_cannot_change_what_the_server_gave(api: API, ns: str) -> None:
+async def test_an_update_cannot_change_server_assigned_metadata(api: API, ns: str) -> None:
     made = (await api.post(f"{ns}/configmaps", config_map())).expect(201).json
     body = {**made, "metadata": {**made["metadata"], "creationTimestamp": "2001-01-01T00:00:00Z"}}
     updated = (await api.put(f"{ns}/configmaps/a", body)).expect(200).json
     assert updated["metadata"]["creationTimestamp"] == made["metadata"]["creationTimestamp"]
 
 
-async def test_an_update_creates_nothing(api: API, ns: str) -> None:
+async def test_an_update_of_a_missing_object_is_not_found(api: API, ns: str) -> None:
     (await api.put(f"{ns}/configmaps/a", config_map())).expect(404)
 
 
@@ -109,7 +109,7 @@ async def test_concurrent_patches_are_all_kept(api: API, ns: str) -> None:
     assert len((await api.get(f"{ns}/configmaps/a")).json["data"]) == 20
 
 
-async def test_a_delete_answers_with_a_status(api: API, ns: str) -> None:
+async def test_a_delete_is_answered_with_a_status(api: API, ns: str) -> None:
     made = (await api.post(f"{ns}/configmaps", config_map())).expect(201).json
     answer = (await api.delete(f"{ns}/configmaps/a")).expect(200)
     assert answer.json["status"] == "Success"
@@ -124,7 +124,7 @@ async def test_a_delete_with_another_uid_is_a_conflict(api: API, ns: str) -> Non
     (await api.get(f"{ns}/configmaps/a")).expect(200)
 
 
-async def test_a_finalizer_holds_an_object_until_it_is_removed(api: API, ns: str) -> None:
+async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: API, ns: str) -> None:
     body = config_map()
     body["metadata"] = {"name": "a", "finalizers": ["example.com/hold"]}
     await api.post(f"{ns}/configmaps", body)
@@ -136,7 +136,7 @@ async def test_a_finalizer_holds_an_object_until_it_is_removed(api: API, ns: str
     (await api.get(f"{ns}/configmaps/a")).expect(404)
 
 
-async def test_no_finalizer_can_be_added_while_an_object_is_deleted(api: API, ns: str) -> None:
+async def test_no_finalizer_can_be_added_during_deletion(api: API, ns: str) -> None:
     body = config_map()
     body["metadata"] = {"name": "a", "finalizers": ["example.com/hold"]}
     await api.post(f"{ns}/configmaps", body)
@@ -162,7 +162,7 @@ async def test_a_collection_is_deleted_by_selector(api: API, ns: str) -> None:
     assert "a" not in [each["metadata"]["name"] for each in left]
 
 
-async def test_yaml_is_read_and_written(api: API, ns: str) -> None:
+async def test_yaml_is_accepted_and_returned(api: API, ns: str) -> None:
     body = b"metadata:\n  name: a\ndata:\n  k: 'on'\n"
     answer = await api.post(f"{ns}/configmaps", body, content_type="application/yaml", accept="application/yaml")
     answer.expect(201)
@@ -170,7 +170,7 @@ async def test_yaml_is_read_and_written(api: API, ns: str) -> None:
     assert b'k: "on"' in answer.body
 
 
-async def test_managed_fields_say_who_set_what(api: API, ns: str) -> None:
+async def test_managed_fields_record_the_managers_of_fields(api: API, ns: str) -> None:
     made = (await api.post(f"{ns}/configmaps?fieldManager=me", config_map(k="v"))).expect(201).json
     [entry] = made["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"], entry["apiVersion"]) == ("me", "Update", "v1")
@@ -196,7 +196,7 @@ async def test_generation_rises_with_the_spec_alone(api: API, ns: str) -> None:
     assert scaled.json["metadata"]["generation"] == 2
 
 
-async def test_status_and_spec_are_written_through_doors_of_their_own(api: API, ns: str) -> None:
+async def test_status_and_spec_are_written_separately(api: API, ns: str) -> None:
     path = ns.replace("/api/v1", "/apis/apps/v1")
     await api.post(f"{path}/deployments", deployment("d", replicas=0, paused=True))
     await api.patch(f"{path}/deployments/d", {"status": {"collisionCount": 7}})
@@ -238,7 +238,7 @@ async def test_an_invalid_deployment_names_the_field(
     assert any(cause[1] == field and text in cause[2] for cause in answer.causes), answer.causes
 
 
-async def test_a_deployments_selector_does_not_change(api: API, ns: str) -> None:
+async def test_a_deployments_selector_is_immutable(api: API, ns: str) -> None:
     path = ns.replace("/api/v1", "/apis/apps/v1")
     await api.post(f"{path}/deployments", deployment("d", replicas=0))
     body = deployment("d", replicas=0)
@@ -276,7 +276,7 @@ async def test_a_pod_gets_the_defaults_of_its_kind(api: API, ns: str) -> None:
     assert made["metadata"]["generation"] == 1
 
 
-async def test_a_running_pods_containers_do_not_change_but_for_the_image(api: API, ns: str) -> None:
+async def test_only_the_image_of_a_running_container_can_change(api: API, ns: str) -> None:
     await api.post(f"{ns}/pods", pod("p", [{"name": "a", "image": "nginx:1"}]))
     image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "nginx:2"}]
     (await api.patch(f"{ns}/pods/p", image, "json")).expect(200)
@@ -285,7 +285,7 @@ async def test_a_running_pods_containers_do_not_change_but_for_the_image(api: AP
     assert "pod updates may not change fields other than" in answer.message
 
 
-async def test_a_node_port_is_had_once(api: API, ns: str) -> None:
+async def test_a_node_port_is_allocated_once(api: API, ns: str) -> None:
     first = (await api.post(f"{ns}/services", node_port_service("a", 30999))).expect(201).json
     assert first["spec"]["clusterIP"].startswith("10.")
     assert first["spec"]["ports"][0]["targetPort"] == 80
@@ -294,7 +294,7 @@ async def test_a_node_port_is_had_once(api: API, ns: str) -> None:
         'Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30999: provided port is already allocated'
     )
     again = (await api.post(f"{ns}/services", node_port_service("a", 30999))).expect(422)
-    assert "provided port is already allocated" in again.message  # looked at before the name
+    assert "provided port is already allocated" in again.message  # checked before the name
     anywhere = node_port_service("a", 30998)
     anywhere["spec"]["clusterIP"] = first["spec"]["clusterIP"]
     same_address = (await api.post(f"{ns}/services", anywhere)).expect(422)
@@ -309,13 +309,13 @@ async def test_a_node_port_out_of_range_is_invalid(api: API, ns: str) -> None:
     assert "provided port is not in the valid range. The range of valid ports is 30000-32767" in answer.message
 
 
-async def test_a_secret_takes_text_and_gives_base64(api: API, ns: str) -> None:
+async def test_a_secret_converts_string_data_to_base64(api: API, ns: str) -> None:
     made = (await api.post(f"{ns}/secrets", {"metadata": {"name": "s"}, "stringData": {"k": "v"}})).expect(201).json
     assert (made["data"], made["type"]) == ({"k": "dg=="}, "Opaque")
     assert "stringData" not in made
 
 
-async def test_an_immutable_config_map_stays_as_it_is(api: API, ns: str) -> None:
+async def test_an_immutable_config_map_cannot_change(api: API, ns: str) -> None:
     await api.post(f"{ns}/configmaps", {**config_map(k="v"), "immutable": True})
     answer = (await api.patch(f"{ns}/configmaps/a", {"data": {"k": "w"}})).expect(422)
     assert "field is immutable when `immutable` is set" in answer.message

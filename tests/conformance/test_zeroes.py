@@ -1,4 +1,4 @@
-"""Zero and absent: one and the same where Go holds a value itself, two things where it holds a pointer to one."""
+"""Zero and absent: equal where Go holds a value, different where it holds a pointer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def pod(container: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "nginx"} | container], **spec}}
 
 
-async def test_zeroes_sent_for_what_has_a_default_get_the_default(api: API, ns: str) -> None:
+async def test_explicit_zeros_of_fields_with_a_default_get_the_default(api: API, ns: str) -> None:
     probe = {"tcpSocket": {"port": 80}, "timeoutSeconds": 0, "periodSeconds": 0, "initialDelaySeconds": 0}
     ports = [{"containerPort": 80, "protocol": "", "hostPort": 0, "hostIP": "", "name": ""}]
     container = {"livenessProbe": probe, "ports": ports, "imagePullPolicy": "", "terminationMessagePath": ""}
@@ -36,7 +36,7 @@ async def test_zeroes_sent_for_what_has_a_default_get_the_default(api: API, ns: 
     assert (container["imagePullPolicy"], container["terminationMessagePath"]) == ("Always", "/dev/termination-log")
 
 
-async def test_zeroes_sent_for_what_has_no_default_are_left_out(api: API, ns: str) -> None:
+async def test_explicit_zeros_of_fields_without_a_default_are_omitted(api: API, ns: str) -> None:
     sent = pod({"env": [{"name": "A", "value": ""}], "stdin": False, "workingDir": ""}, hostNetwork=False, hostname="")
     made = (await api.post(f"{ns}/pods", sent)).expect(201).json["spec"]
     assert made["containers"][0]["env"] == [{"name": "A"}]
@@ -44,7 +44,7 @@ async def test_zeroes_sent_for_what_has_no_default_are_left_out(api: API, ns: st
     assert not {"hostNetwork", "hostname"} & made.keys()
 
 
-async def test_zeroes_that_differ_from_absent_values_are_kept(api: API, ns: str) -> None:
+async def test_zeros_that_differ_from_absent_values_are_kept(api: API, ns: str) -> None:
     sent = pod({}, terminationGracePeriodSeconds=0, automountServiceAccountToken=False, enableServiceLinks=False)
     made = (await api.post(f"{ns}/pods", sent)).expect(201).json["spec"]
     assert made["terminationGracePeriodSeconds"] == 0
@@ -53,7 +53,7 @@ async def test_zeroes_that_differ_from_absent_values_are_kept(api: API, ns: str)
 
 
 @pytest.mark.parametrize("number", [0, ""])
-async def test_a_service_port_without_a_target_has_its_own_number(api: API, ns: str, number: int | str) -> None:
+async def test_the_target_port_defaults_to_the_port(api: API, ns: str, number: int | str) -> None:
     port = {"port": 80, "targetPort": number, "protocol": "", "nodePort": 0, "name": ""}
     sent = {"metadata": {"name": "s"}, "spec": {"ports": [port], "type": "", "sessionAffinity": "", "clusterIP": ""}}
     made = (await api.post(f"{ns}/services", sent)).expect(201).json["spec"]
@@ -61,7 +61,7 @@ async def test_a_service_port_without_a_target_has_its_own_number(api: API, ns: 
     assert (made["type"], made["sessionAffinity"]) == ("ClusterIP", "None")
 
 
-async def test_some_zeroes_are_written_though_nobody_sent_them(api: API, ns: str) -> None:
+async def test_some_zeros_are_written_if_absent(api: API, ns: str) -> None:
     path = ns.replace("/api/v1", "/apis/apps/v1")
     labels = {"app": "x"}
     spec = {
@@ -74,7 +74,7 @@ async def test_some_zeroes_are_written_though_nobody_sent_them(api: API, ns: str
     assert "minReadySeconds" not in made["spec"]
 
 
-async def test_a_role_of_no_group_is_of_the_core_group(api: API, ns: str) -> None:
+async def test_a_rule_without_groups_is_for_the_core_group(api: API, ns: str) -> None:
     path = ns.replace("/api/v1", "/apis/rbac.authorization.k8s.io/v1")
     reference = {"apiGroup": "", "kind": "Role", "name": "r"}
     subject = {"kind": "ServiceAccount", "apiGroup": "", "name": "a", "namespace": ns.rpartition("/")[2]}
@@ -84,13 +84,13 @@ async def test_a_role_of_no_group_is_of_the_core_group(api: API, ns: str) -> Non
     assert made["subjects"] == [{key: value for key, value in subject.items() if key != "apiGroup"}]
 
 
-async def test_metadata_says_nothing_with_empty_values(api: API, ns: str) -> None:
+async def test_empty_metadata_values_are_omitted(api: API, ns: str) -> None:
     metadata = {"name": "c", "generateName": "", "uid": "", "resourceVersion": "", "generation": 0, "namespace": ""}
     made = (await api.post(f"{ns}/configmaps", {"metadata": metadata})).expect(201).json["metadata"]
     assert not {"generateName", "generation", "selfLink"} & made.keys()
 
 
-async def test_nobody_owns_zeroes_that_say_nothing(api: API, ns: str) -> None:
+async def test_omitted_zeros_have_no_owner(api: API, ns: str) -> None:
     sent = pod({"stdin": False}, hostNetwork=False, schedulerName="")
     made = (await api.post(f"{ns}/pods?fieldManager=me", sent)).expect(201).json
     fields = made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
@@ -115,7 +115,7 @@ async def test_applying_the_same_zero_again_changes_nothing(api: API, ns: str) -
     assert again == made
 
 
-async def test_an_applied_zero_is_in_conflict_with_what_another_set(api: API, ns: str) -> None:
+async def test_an_applied_zero_conflicts_with_the_value_of_another_manager(api: API, ns: str) -> None:
     path = f"{ns}/podtemplates/p"
     await api.patch(f"{path}?fieldManager=one", template({"spec": {"hostNetwork": True}}), "apply")
     answer = await api.patch(f"{path}?fieldManager=two", template({"spec": {"hostNetwork": False}}), "apply")
@@ -124,7 +124,7 @@ async def test_an_applied_zero_is_in_conflict_with_what_another_set(api: API, ns
     assert "hostNetwork" not in forced.expect(200).json["template"]["spec"]
 
 
-async def test_applied_empty_labels_leave_those_of_others(api: API, ns: str) -> None:
+async def test_applying_empty_labels_keeps_those_of_others(api: API, ns: str) -> None:
     path = f"{ns}/podtemplates/p"
     await api.patch(f"{path}?fieldManager=one", template({"metadata": {"labels": {"a": "b"}}}), "apply")
     both = await api.patch(f"{path}?fieldManager=two", template({"metadata": {"labels": {}}}), "apply")

@@ -1,4 +1,4 @@
-"""An API server in this process, on a clock that the test moves."""
+"""An API server in this process, with a clock that the test advances."""
 
 from __future__ import annotations
 

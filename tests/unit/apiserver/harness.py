@@ -1,4 +1,4 @@
-"""A client of an API server in this process that knows nothing but HTTP."""
+"""A client of an API server in this process that uses only HTTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class API:
-    """Requests to a server, as the administrator unless a test says otherwise."""
+    """Sends requests to a server, by default as the administrator."""
 
     def __init__(self, server: APIServer, clock: VirtualClock) -> None:
         self.server = server
@@ -41,14 +41,14 @@ class API:
         return await self.server.handle(Request(method, target, sent, data))
 
     async def ok(self, method: str, target: str, body: object = None, **rest: Any) -> dict[str, Any]:
-        """The document of an answer that must be a success."""
+        """Return the document of an answer, which must be a success."""
         response = await self(method, target, body, **rest)
         document: dict[str, Any] = json.loads(await response.read())
         assert response.status < 300, document
         return document
 
-    async def refused(self, code: int, method: str, target: str, body: object = None, **rest: Any) -> dict[str, Any]:
-        """The Status of an answer that must be a failure."""
+    async def rejected(self, code: int, method: str, target: str, body: object = None, **rest: Any) -> dict[str, Any]:
+        """Return the Status of an answer, which must be an error."""
         response = await self(method, target, body, **rest)
         document: dict[str, Any] = json.loads(await response.read())
         assert response.status == code, document
@@ -80,7 +80,7 @@ class Watcher:
         return event["type"], event["object"]
 
     async def names(self, count: int) -> list[tuple[str, str]]:
-        """Types and names of the next events."""
+        """Return types and names of the next events."""
         events = [await self.next() for _ in range(count)]
         return [(type, obj["metadata"].get("name", "")) for type, obj in events]
 

@@ -1,4 +1,4 @@
-"""What a fresh cluster holds, and what a restart leaves of it."""
+"""The objects of a new cluster, and what a restart keeps of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API, MERGE
 
 
-async def test_a_fresh_cluster_holds_what_every_cluster_holds(api: API) -> None:
+async def test_a_new_cluster_has_the_bootstrap_objects(api: API) -> None:
     namespaces = await api.ok("GET", "/api/v1/namespaces")
     assert [each["metadata"]["name"] for each in namespaces["items"]] == [
         "default",
@@ -25,7 +25,7 @@ async def test_a_fresh_cluster_holds_what_every_cluster_holds(api: API) -> None:
     await api.ok("GET", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")
 
 
-async def test_the_cluster_s_service_says_where_the_server_listens(api: API) -> None:
+async def test_the_kubernetes_service_points_to_the_server(api: API) -> None:
     publish(api.server.resources, "192.0.2.1", 7000)
     publish(api.server.resources, "192.0.2.1", 7001)
     slice_ = await api.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
@@ -34,7 +34,7 @@ async def test_the_cluster_s_service_says_where_the_server_listens(api: API) -> 
     assert service["spec"]["ports"][0]["targetPort"] == 7001
 
 
-async def test_a_restart_leaves_what_was_changed(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_a_restart_keeps_changed_bootstrap_objects(tmp_path: Path, clock: VirtualClock) -> None:
     options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view"
     first = APIServer(options)
@@ -50,6 +50,6 @@ async def test_a_restart_leaves_what_was_changed(tmp_path: Path, clock: VirtualC
     await second.close()
 
 
-async def test_a_server_on_a_loopback_address_is_no_endpoint(api: API) -> None:
+async def test_a_loopback_address_is_not_published_as_an_endpoint(api: API) -> None:
     publish(api.server.resources, "127.0.0.1", 7000)
-    await api.refused(404, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    await api.rejected(404, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")

@@ -44,7 +44,7 @@ def test_a_group_version_that_is_not_built_in_has_no_resources() -> None:
     assert catalog.resources(GroupVersion("my.domain", "v1")) == ()
 
 
-def test_deployments_are_described_as_discovery_does() -> None:
+def test_deployments_have_the_facts_of_discovery() -> None:
     (deployments,) = (each for each in catalog.resources(APPS) if each.resource.resource == "deployments")
     assert deployments.kind == GroupVersionKind("apps", "v1", "Deployment")
     assert deployments.list_kind == "DeploymentList"
@@ -60,11 +60,11 @@ def test_deployments_are_described_as_discovery_does() -> None:
     assert kinds == {"scale": "autoscaling/v1, Kind=Scale", "status": "apps/v1, Kind=Deployment"}
 
 
-def test_every_resource_has_a_schema_and_every_reference_leads_somewhere() -> None:
+def test_every_resource_has_a_schema_and_every_reference_resolves() -> None:
     for gv in catalog.group_versions():
         for resource in catalog.resources(gv):
             for kind in (resource.kind, *(each.kind for each in resource.subresources)):
-                if not kind.kind.endswith("Options"):  # of exec and the like: queries, not objects
+                if not kind.kind.endswith("Options"):  # options of exec and similar subresources: queries, not objects
                     assert catalog.schema_ref(kind).startswith("#/components/schemas/io.k8s.")
     known = {f"#/components/schemas/{name}" for name in catalog.components()}
     assert set(references(dict(catalog.components()))) <= known
@@ -86,7 +86,7 @@ def test_a_kind_that_is_not_built_in_has_no_schema() -> None:
         ("rbac.v1.RoleRef", "apiGroup", "rbac.authorization.k8s.io"),
     ],
 )
-def test_defaults_of_the_server_are_in_the_schemas(name: str, field: str, value: object) -> None:
+def test_schemas_contain_the_servers_defaults(name: str, field: str, value: object) -> None:
     assert schema(f"io.k8s.api.{name}")["properties"][field]["default"] == value
 
 
@@ -100,7 +100,7 @@ def test_defaults_of_the_server_are_in_the_schemas(name: str, field: str, value:
         ("core.v1.ObjectMeta", "creationTimestamp"),
     ],
 )
-def test_what_is_no_default_is_not_in_the_schemas(name: str, field: str) -> None:
+def test_schemas_contain_no_placeholder_defaults(name: str, field: str) -> None:
     package = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta" if "ObjectMeta" in name else f"io.k8s.api.{name}"
     assert "default" not in schema(package)["properties"][field]
 
@@ -126,7 +126,7 @@ def test_every_resource_that_can_be_listed_has_columns() -> None:
                 assert "Name" in [column.name for column in catalog.columns(resource.resource)]
 
 
-def test_openapi_documents_are_the_bytes_that_their_hashes_say() -> None:
+def test_openapi_documents_match_their_hashes() -> None:
     for path, digest in catalog.openapi_paths().items():
         document = catalog.openapi_v3(path)
         assert hashlib.sha512(document.json).hexdigest().upper() == digest == document.hash
@@ -139,12 +139,12 @@ def test_every_group_version_has_an_openapi_document_with_descriptions() -> None
         assert any(each.get("description") for each in schemas.values())
 
 
-def test_an_openapi_document_that_is_not_there_is_a_key_error() -> None:
+def test_a_missing_openapi_document_raises_key_error() -> None:
     with pytest.raises(KeyError):
         catalog.openapi_v3("apis/my.domain/v1")
 
 
-def test_a_fresh_cluster_has_its_namespaces_roles_and_priority_classes() -> None:
+def test_a_new_cluster_has_namespaces_roles_and_priority_classes() -> None:
     objects = catalog.bootstrap_objects()
     names = {(each["kind"], each["metadata"]["name"]) for each in objects}
     assert {("Namespace", "default"), ("Namespace", "kube-system")} <= names
@@ -152,7 +152,7 @@ def test_a_fresh_cluster_has_its_namespaces_roles_and_priority_classes() -> None
     assert ("PriorityClass", "system-node-critical") in names
 
 
-def test_bootstrap_objects_come_after_the_namespace_that_they_are_in() -> None:
+def test_bootstrap_objects_come_after_their_namespace() -> None:
     seen = set[str]()
     for each in catalog.bootstrap_objects():
         if each["kind"] == "Namespace":
@@ -160,10 +160,10 @@ def test_bootstrap_objects_come_after_the_namespace_that_they_are_in() -> None:
         assert each["metadata"].get("namespace", "default") in seen
 
 
-def test_bootstrap_objects_carry_nothing_that_a_server_assigns() -> None:
+def test_bootstrap_objects_have_no_server_assigned_fields() -> None:
     for each in catalog.bootstrap_objects():
         assert not {"uid", "resourceVersion", "creationTimestamp", "managedFields"} & each["metadata"].keys()
 
 
-def test_the_version_is_the_one_that_the_facts_are_of() -> None:
+def test_the_version_is_that_of_the_extracted_server() -> None:
     assert catalog.version()["gitVersion"] == "v1.36.1"

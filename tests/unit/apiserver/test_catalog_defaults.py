@@ -1,7 +1,7 @@
-"""The defaults in the catalog's schemas, against what a real API server made of the same objects.
+"""The defaults in the catalog's schemas, compared with those of a real API server.
 
-`tests/golden/created.json` has each object as it was sent and as it was made, and the fields that the server sets under
-conditions: these no default can state, and the strategies of the kinds set them.
+`tests/golden/created.json` has each object as sent and as created, and the fields that the server sets conditionally.
+No default can express the latter; the strategies of the kinds set them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pytest
 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "created.json").read_text())
 CONDITIONAL = {place.rpartition(".")[2] for place in GOLDEN["conditional"]}
 ASSIGNED = {".metadata", ".status"}
 EMBEDDED = {"apiVersion", "kind"}
-"""Left out of a claim template by Go, and put back."""
+"""Go omits it in a claim template; the test adds it."""
 
 
 def name_of(case: dict[str, Any]) -> str:
@@ -29,7 +29,7 @@ def name_of(case: dict[str, Any]) -> str:
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Paths at which the two differ, but for what the server sets under conditions and what it left out as empty."""
+    """Return the paths at which the two differ, except conditional fields and omitted empty values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in ours.keys() | theirs.keys():
             where = f"{path}.{key}"
@@ -46,7 +46,7 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", GOLDEN["created"], ids=name_of)
-def test_an_object_gets_the_defaults_that_a_real_server_gives_it(case: dict[str, Any]) -> None:
+def test_defaults_equal_those_of_a_real_server(case: dict[str, Any]) -> None:
     obj = case["sent"]
     kind = GroupVersionKind.parse(obj["apiVersion"], obj["kind"])
     schema = Schema.from_openapi(catalog.schema_ref(kind), catalog.components())

@@ -1,7 +1,7 @@
-"""What the embedded server makes of objects, and who owns what of it, against what a real one made of the same ones.
+"""Created objects and their field owners, compared with those of a real API server.
 
-`tests/golden/created.json` was recorded with the admission plugins that change objects switched off, so they are off
-here; the server's own choices (uids, times, addresses and ports out of a range) are blotted out on both sides.
+`tests/golden/created.json` was recorded without the admission plugins that change objects, so they are disabled here.
+Values that each server chooses (uids, times, addresses and ports of a range) are removed on both sides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUIET = frozenset(
         "ResourceQuota",
     )
 )
-"""The admission plugins that were off, of those that there are here."""
+"""The disabled admission plugins, as far as they exist here."""
 REFUSED = (
     "APIService",
     "MutatingAdmissionPolicy",
@@ -47,9 +47,9 @@ REFUSED = (
     "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
 )
-"""Kinds whose objects would be stored and have no effect."""
+"""Kinds whose objects would be stored without effect."""
 NODE_PORTS = range(30000, 32771)
-"""Dry runs on a real server give numbers beyond the range: nothing is taken from it."""
+"""Dry runs on a real server return numbers outside the range, because nothing is allocated."""
 
 
 @pytest.fixture
@@ -66,7 +66,9 @@ def name_of(case: dict[str, Any]) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """Without what is each server's own choice. Go writes null for some empty lists, and cannot tell the two apart."""
+    """Return the object without the values that each server chooses. Go writes null for some empty lists; both count
+    as equal.
+    """
     if isinstance(value, dict):
         kept = {key: item for key, item in value.items() if key != "resourceVersion"}
         return {key: comparable(item) for key, item in kept.items() if item is not None and item != []}
@@ -89,14 +91,14 @@ UNSUPPORTED = [case for case in GOLDEN["created"] if is_refused(case)]
 
 
 @pytest.mark.parametrize("case", UNSUPPORTED, ids=name_of)
-async def test_what_nothing_here_would_act_on_is_refused_in_so_many_words(api: API, case: dict[str, Any]) -> None:
+async def test_kinds_that_nothing_acts_on_are_rejected_with_the_reason(api: API, case: dict[str, Any]) -> None:
     answer = await api("POST", path_of(api, case["sent"]), case["sent"])
     assert answer.status in (403, 422)
     assert b"not supported yet by the embedded API server" in await answer.read()
 
 
 @pytest.mark.parametrize("case", SERVED, ids=name_of)
-async def test_an_object_becomes_what_a_real_server_makes_of_it(api: API, case: dict[str, Any]) -> None:
+async def test_a_created_object_equals_that_of_a_real_server(api: API, case: dict[str, Any]) -> None:
     made = await api.ok("POST", f"{path_of(api, case['sent'])}?dryRun=All&fieldManager=golden", case["sent"])
     assert comparable(made) == comparable(case["made"])
 

@@ -1,4 +1,4 @@
-"""Bodies in Kubernetes protobuf, against what a real API server sent (`tests/golden/protobuf`)."""
+"""Kubernetes protobuf, compared with the bodies of a real API server (`tests/golden/protobuf`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
 
 
 def recorded(name: str) -> tuple[bytes, dict[str, Any]]:
-    """An object as the real server sent it, in protobuf and in JSON."""
+    """An object as the real server sent it, in protobuf and JSON."""
     return (GOLDEN / f"{name}.pb").read_bytes(), json.loads((GOLDEN / f"{name}.json").read_text())
 
 
@@ -32,13 +32,13 @@ def without_nulls(value: Any) -> Any:
 
 
 def envelope(raw: bytes, api_version: str = "", kind: str = "") -> bytes:
-    """A body that holds `raw`, each part shorter than 128 bytes."""
+    """Return a body that contains `raw`. Each part must be shorter than 128 bytes."""
     type_meta = b"\x0a%c%b\x12%c%b" % (len(api_version), api_version.encode(), len(kind), kind.encode())
     return b"k8s\0\x0a%c%b\x12%c%b" % (len(type_meta), type_meta, len(raw), raw)
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_an_object_of_a_real_server_is_the_same_in_protobuf_and_in_json(name: str) -> None:
+def test_objects_of_a_real_server_are_equal_in_protobuf_and_json(name: str) -> None:
     body, expected = recorded(name)
     decoded = protobuf.decode(body)
     if name == "controllerrevision":  # its null is data, not an absent field
@@ -47,7 +47,7 @@ def test_an_object_of_a_real_server_is_the_same_in_protobuf_and_in_json(name: st
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_is_encoded_decodes_to_the_same(name: str) -> None:
+def test_encoding_and_decoding_preserve_the_object(name: str) -> None:
     _, expected = recorded(name)
     assert without_nulls(protobuf.decode(protobuf.encode(expected))) == without_nulls(expected)
 
@@ -57,14 +57,14 @@ def test_kind_and_api_version_come_first() -> None:
     assert list(protobuf.decode(body))[:2] == ["apiVersion", "kind"]
 
 
-def test_a_field_that_is_not_known_is_skipped() -> None:
+def test_unknown_fields_are_skipped() -> None:
     unknown = b"\xf8\x07\x01" + b"\xf9\x07" + bytes(8) + b"\xfa\x07\x02hi" + b"\xfd\x07" + bytes(4)
     spec = b"\x12\x06\x0a\x04main"
     decoded = protobuf.decode(envelope(unknown + spec, "coordination.k8s.io/v1", "Lease"))
     assert decoded["spec"] == {"holderIdentity": "main"}
 
 
-def test_zero_is_kept_where_go_tells_it_from_absent_and_left_out_where_it_does_not() -> None:
+def test_zeros_are_kept_only_where_go_distinguishes_them_from_absent() -> None:
     replicas, min_ready_seconds, revision_history_limit = b"\x08\x00", b"\x28\x00", b"\x30\x00"
     spec = replicas + min_ready_seconds + revision_history_limit
     decoded = protobuf.decode(envelope(b"\x12%c" % len(spec) + spec, "apps/v1", "Deployment"))
@@ -72,7 +72,7 @@ def test_zero_is_kept_where_go_tells_it_from_absent_and_left_out_where_it_does_n
 
 
 @pytest.mark.parametrize("groups", [b"\x20\x01\x20\xac\x02", b"\x22\x03\x01\xac\x02"], ids=["one by one", "packed"])
-def test_a_list_of_numbers_is_read_packed_or_not(groups: bytes) -> None:
+def test_lists_of_numbers_are_decoded_packed_or_not(groups: bytes) -> None:
     raw = b"\x12\x07\x72\x05" + groups
     decoded = protobuf.decode(envelope(raw, "v1", "Pod"))
     assert decoded["spec"]["securityContext"] == {"supplementalGroups": [1, 300]}
@@ -83,50 +83,50 @@ def test_negative_numbers_survive() -> None:
     assert protobuf.decode(protobuf.encode(pod)) == pod
 
 
-def test_delete_options_are_understood_under_any_group() -> None:
+def test_delete_options_are_decoded_in_any_group() -> None:
     options = {"apiVersion": "my.domain/v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
     assert protobuf.decode(protobuf.encode(options)) == options
 
 
-def test_a_body_that_does_not_name_its_kind_is_taken_for_the_default() -> None:
+def test_a_body_without_a_kind_is_decoded_as_the_default() -> None:
     decoded = protobuf.decode(envelope(b"\x12\x06\x0a\x04main"), default=LEASE)
     assert decoded == {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "main"}}
 
 
-def test_built_in_kinds_are_known_and_custom_ones_are_not() -> None:
+def test_only_built_in_kinds_have_an_encoding() -> None:
     assert protobuf.knows(LEASE)
     assert not protobuf.knows(GroupVersionKind("my.domain", "v1", "WebServer"))
 
 
-def test_a_custom_resource_is_refused_by_name() -> None:
+def test_a_custom_resource_is_rejected_by_name() -> None:
     with pytest.raises(DecodeError, match=r"my\.domain/v1, Kind=WebServer has no protobuf encoding"):
         protobuf.decode(envelope(b"", "my.domain/v1", "WebServer"))
     with pytest.raises(DecodeError, match=r"my\.domain/v1, Kind=WebServer has no protobuf encoding"):
         protobuf.encode({"apiVersion": "my.domain/v1", "kind": "WebServer"})
 
 
-def test_json_is_refused_as_no_protobuf() -> None:
+def test_json_is_rejected_as_protobuf() -> None:
     with pytest.raises(DecodeError, match="does not start with"):
         protobuf.decode(b'{"kind":"Pod"}')
 
 
-def test_a_value_of_the_wrong_type_is_refused_when_encoding() -> None:
+def test_a_value_of_the_wrong_type_cannot_be_encoded() -> None:
     with pytest.raises(DecodeError, match="Deployment: a field has a value of the wrong type"):
         protobuf.encode({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "three"}})
 
 
 @pytest.mark.parametrize("name", ["pod", "lease", "customresourcedefinition"])
-def test_a_body_cut_short_anywhere_is_refused(name: str) -> None:
+def test_a_truncated_body_is_rejected(name: str) -> None:
     body, _ = recorded(name)
-    without_object = 6 + body[5]  # ends where the object would begin: an empty one, to Go
-    whole = len(body) - len(b"\x1a\x00\x22\x00")  # what follows the object may be left out
+    without_object = 6 + body[5]  # ends where the object would start, which is an empty object in Go
+    whole = len(body) - len(b"\x1a\x00\x22\x00")  # what follows the object may be missing
     for length in set(range(whole)) - {without_object}:
         with pytest.raises(DecodeError):
             protobuf.decode(body[:length])
 
 
 @given(st.binary(max_size=100))
-def test_bytes_without_sense_are_refused_or_read_but_never_break_the_decoder(raw: bytes) -> None:
+def test_random_bytes_never_break_the_decoder(raw: bytes) -> None:
     for kind in ("Pod", "ConfigMap"):
         try:
             decoded = protobuf.decode(envelope(raw, "v1", kind))
@@ -135,12 +135,12 @@ def test_bytes_without_sense_are_refused_or_read_but_never_break_the_decoder(raw
         assert decoded["kind"] == kind
 
 
-def test_nesting_without_end_is_refused() -> None:
+def test_excessive_nesting_is_rejected() -> None:
     schema = b""
     for _ in range(3000):
-        schema = wire.tag(28, wire.BYTES) + wire.sized(schema)  # not
+        schema = wire.tag(28, wire.BYTES) + wire.length_delimited(schema)  # invalid
     for number in (1, 4, 7, 2):  # openAPIV3Schema, schema, versions, spec
-        schema = wire.tag(number, wire.BYTES) + wire.sized(schema)
+        schema = wire.tag(number, wire.BYTES) + wire.length_delimited(schema)
     crd = envelope(b"", "apiextensions.k8s.io/v1", "CustomResourceDefinition").removesuffix(b"\x12\x00")
     with pytest.raises(DecodeError, match="nested too deeply"):
-        protobuf.decode(crd + b"\x12" + wire.sized(schema))
+        protobuf.decode(crd + b"\x12" + wire.length_delimited(schema))

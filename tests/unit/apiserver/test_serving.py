@@ -1,4 +1,4 @@
-"""A server behind TLS: certificates, kubeconfigs, and what is kept in its folder."""
+"""A server with TLS: certificates, kubeconfigs, and its data folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def served(tmp_path: Path) -> AsyncIterator[ServedAPI]:
 async def ask(
     kubeconfig: dict[str, Any], tmp_path: Path, method: str, target: str, body: object = None
 ) -> dict[str, Any]:
-    """Send a request as the kubeconfig's user."""
+    """Send a request as the user of the kubeconfig."""
     cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     pair = tmp_path / "client.pem"
@@ -45,14 +45,14 @@ async def ask(
     return document
 
 
-async def test_a_kubeconfig_is_the_administrator_s_unless_it_names_another(served: ServedAPI, tmp_path: Path) -> None:
+async def test_a_kubeconfig_is_for_the_administrator_by_default(served: ServedAPI, tmp_path: Path) -> None:
     listed = await ask(served.kubeconfig(), tmp_path, "GET", "/api/v1/namespaces")
     assert listed["kind"] == "NamespaceList"
     status = await ask(served.kubeconfig("bob", ["builders"]), tmp_path, "GET", "/api/v1/namespaces")
     assert 'User "bob" cannot list resource "namespaces"' in status["message"]
 
 
-async def test_a_kubeconfig_is_written_for_its_owner_s_eyes_only(served: ServedAPI, tmp_path: Path) -> None:
+async def test_a_kubeconfig_is_readable_only_by_its_owner(served: ServedAPI, tmp_path: Path) -> None:
     path = tmp_path / "some" / "kubeconfig"
     served.write_kubeconfig(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -60,7 +60,7 @@ async def test_a_kubeconfig_is_written_for_its_owner_s_eyes_only(served: ServedA
     assert [file.name for file in path.parent.iterdir()] == ["kubeconfig"]
 
 
-async def test_an_old_kubeconfig_and_all_objects_are_good_after_a_restart(tmp_path: Path) -> None:
+async def test_kubeconfigs_and_objects_stay_valid_after_a_restart(tmp_path: Path) -> None:
     options = ServerOptions(data=tmp_path / "data")
     first = ServedAPI(options)
     await first.start()
@@ -100,19 +100,19 @@ async def test_custom_resources_are_served_again_after_a_restart(tmp_path: Path)
     await second.close()
 
 
-async def test_a_second_server_on_the_same_folder_says_who_has_it(served: ServedAPI) -> None:
+async def test_a_second_server_on_the_same_folder_names_the_first(served: ServedAPI) -> None:
     with pytest.raises(ConfigError, match=r"is in use by process \d+; stop that server, or choose another folder"):
         ServedAPI(served.api.options)
 
 
-async def test_a_taken_port_is_named(served: ServedAPI) -> None:
+async def test_the_error_of_a_port_in_use_names_it(served: ServedAPI) -> None:
     other = ServedAPI(port=served.port)
     with pytest.raises(ConfigError, match=str(served.port)):
         await other.start()
     await other.close()
 
 
-async def test_a_certificate_of_another_authority_is_not_taken(served: ServedAPI, tmp_path: Path) -> None:
+async def test_a_certificate_of_another_authority_is_rejected(served: ServedAPI, tmp_path: Path) -> None:
     pair = CertificateAuthority.create().issue_client("kubernetes-admin", ["system:masters"])
     kubeconfig = served.kubeconfig()
     kubeconfig["users"][0]["user"] = {
@@ -123,7 +123,7 @@ async def test_a_certificate_of_another_authority_is_not_taken(served: ServedAPI
         await ask(kubeconfig, tmp_path, "GET", "/api/v1/namespaces")
 
 
-async def test_pods_find_the_server_by_a_service_of_its_port(served: ServedAPI, tmp_path: Path) -> None:
+async def test_the_kubernetes_service_has_the_port_of_the_server(served: ServedAPI, tmp_path: Path) -> None:
     path = "/api/v1/namespaces/default/services/kubernetes"
     service = await ask(served.kubeconfig(), tmp_path, "GET", path)
     assert service["spec"]["clusterIP"] == "10.96.0.1"

@@ -1,4 +1,4 @@
-"""A small built-in kind, written as the API server publishes its own."""
+"""A small built-in kind, in the form in which the API server publishes schemas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CORE = "io.k8s.api.core.v1."
@@ -113,5 +113,5 @@ COMPONENTS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def thing() -> Schema:
-    """The schema of the kind `Thing`, which has what Pods and Deployments are made of."""
+    """The schema of the kind `Thing`, which has the structure of Pods and Deployments."""
     return Schema.from_openapi(f"#/components/schemas/{_CORE}Thing", COMPONENTS)

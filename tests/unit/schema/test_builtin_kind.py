@@ -1,4 +1,4 @@
-"""A built-in kind is decoded as Go decodes it, and its defaults are set."""
+"""Built-in kinds: decoding as in Go, and defaults."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import DecodeError
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 
-def test_unknown_fields_are_dropped_and_their_paths_told(thing: Schema) -> None:
+def test_unknown_fields_are_dropped_and_reported(thing: Schema) -> None:
     obj = {"metadata": {"name": "a", "no": 1}, "spec": {"containers": [{"name": "c", "bogus": {}}], "foo": 1}, "x": 1}
     assert thing.prune(obj) == ["metadata.no", "spec.containers[0].bogus", "spec.foo", "x"]
     assert obj == {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}}
 
 
-def test_what_go_would_not_write_is_absent(thing: Schema) -> None:
+def test_values_that_go_omits_are_dropped(thing: Schema) -> None:
     obj: dict[str, Any] = {
         "metadata": {"name": "a", "creationTimestamp": None, "labels": {}, "finalizers": []},
         "spec": {"containers": [], "replicas": None, "selector": {}, "nodeSelector": {"a": None}},
@@ -28,7 +28,7 @@ def test_what_go_would_not_write_is_absent(thing: Schema) -> None:
     }
 
 
-def test_quantities_and_times_are_put_into_canonical_form(thing: Schema) -> None:
+def test_quantities_and_times_are_normalized(thing: Schema) -> None:
     obj = {
         "metadata": {"creationTimestamp": "2026-01-31T14:00:00.5+02:00"},
         "spec": {"containers": [{"name": "c", "limits": {"cpu": "1000m", "memory": 1048576, "disk": "1024Mi"}}]},
@@ -81,7 +81,7 @@ def test_quantities_and_times_are_put_into_canonical_form(thing: Schema) -> None
         ),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_in_gos_words(thing: Schema, obj: dict[str, Any], told: str) -> None:
+def test_a_wrong_type_is_rejected_with_gos_message(thing: Schema, obj: dict[str, Any], told: str) -> None:
     with pytest.raises(DecodeError) as refused:
         thing.prune(obj)
     assert str(refused.value) == told
@@ -94,7 +94,7 @@ def test_defaults_are_set_in_lists_of_objects_too(thing: Schema) -> None:
     assert obj["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
 
 
-def test_a_kind_that_contains_itself_can_be_decoded() -> None:
+def test_a_recursive_kind_can_be_decoded() -> None:
     node = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "child": {"$ref": "#/components/schemas/a.Node"}},

@@ -1,4 +1,4 @@
-"""A CRD's schema is refused when documents could not be judged by it, in the API server's own words."""
+"""Invalid schemas of CRDs are rejected with the messages of the API server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.check import check
+from kubewright_controlplane.schema.structural.check import check
 
 TEXT: dict[str, Any] = {"type": "string"}
 
@@ -19,7 +19,7 @@ def with_spec(spec: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {"spec": spec}}
 
 
-def test_what_controller_gen_writes_is_accepted() -> None:
+def test_schemas_from_controller_gen_are_accepted() -> None:
     schema = {
         "description": "WebServer is the Schema for the webservers API",
         "type": "object",
@@ -121,7 +121,7 @@ def test_what_controller_gen_writes_is_accepted() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_fault_in_a_field_is_told(spec: dict[str, Any], fault: str) -> None:
+def test_faults_in_fields_are_reported(spec: dict[str, Any], fault: str) -> None:
     (first, *_) = told(with_spec(spec))
     assert first.startswith(f"openAPIV3Schema.properties[spec].{fault}")
 
@@ -155,10 +155,10 @@ def test_a_fault_in_a_field_is_told(spec: dict[str, Any], fault: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_fault_at_the_root_is_told(schema: dict[str, Any], fault: str) -> None:
+def test_faults_at_the_root_are_reported(schema: dict[str, Any], fault: str) -> None:
     assert fault in told(schema)
 
 
-def test_the_faults_say_where_the_schema_stands() -> None:
+def test_faults_contain_the_path_of_the_schema() -> None:
     (fault,) = check({"type": "object", "properties": {"a": {}}}, "spec.validation.openAPIV3Schema")
     assert fault.field == "spec.validation.openAPIV3Schema.properties[a].type"

@@ -1,4 +1,4 @@
-"""What a custom kind's schema does to its documents: pruning, defaults, and the API server's own words for faults."""
+"""Custom kinds: pruning, defaults, and validation with the messages of the API server."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import DecodeError
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 
 def of_spec(**properties: Any) -> Schema:
-    """The schema of a kind whose `spec` has these fields."""
+    """Return the schema of a kind whose `spec` has these fields."""
     return Schema.from_crd(
         {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}, "status": OPEN}}
     )
@@ -26,7 +26,7 @@ TEXT: dict[str, Any] = {"type": "string"}
 WHOLE: dict[str, Any] = {"type": "integer"}
 
 
-def test_unknown_fields_are_dropped_and_their_paths_told() -> None:
+def test_unknown_fields_are_dropped_and_reported() -> None:
     schema = of_spec(name=TEXT, items={"type": "array", "items": {"type": "object", "properties": {"a": TEXT}}})
     obj = {
         "apiVersion": "g/v1",
@@ -44,20 +44,20 @@ def test_unknown_fields_are_dropped_and_their_paths_told() -> None:
     }
 
 
-def test_preserved_fields_stay_but_what_is_specified_below_them_is_pruned() -> None:
+def test_specified_fields_below_preserved_ones_are_pruned() -> None:
     schema = of_spec(free={**OPEN, "properties": {"known": {"type": "object", "properties": {"a": TEXT}}}})
     obj = {"spec": {"free": {"any": [1, {"x": None}], "known": {"a": "1", "b": 2}}}}
     assert schema.prune(obj) == ["spec.free.known.b"]
     assert obj == {"spec": {"free": {"any": [1, {"x": None}], "known": {"a": "1"}}}}
 
 
-def test_maps_take_any_key() -> None:
+def test_maps_accept_any_key() -> None:
     schema = of_spec(map={"type": "object", "additionalProperties": {"type": "object", "properties": {"a": TEXT}}})
     obj = {"spec": {"map": {"x": {"a": "1", "b": 1}}}}
     assert schema.prune(obj) == ["spec.map.x.b"]
 
 
-def test_metadata_of_a_wrong_type_is_refused_as_go_would() -> None:
+def test_metadata_of_the_wrong_type_is_rejected_as_in_go() -> None:
     with pytest.raises(
         DecodeError, match=r"cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
     ):
@@ -66,7 +66,7 @@ def test_metadata_of_a_wrong_type_is_refused_as_go_would() -> None:
         of_spec(name=TEXT).prune({"metadata": "x"})
 
 
-def test_embedded_objects_keep_their_metadata_and_are_checked() -> None:
+def test_embedded_resources_keep_their_metadata_and_are_validated() -> None:
     schema = of_spec(template={**OPEN, "x-kubernetes-embedded-resource": True})
     obj = {"spec": {"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "bogus": 1}, "spec": {}}}}
     assert schema.prune(obj) == ["spec.template.metadata.bogus"]
@@ -79,7 +79,7 @@ def test_embedded_objects_keep_their_metadata_and_are_checked() -> None:
     assert told[3].startswith('spec.template.metadata.labels: Invalid value: "b c": a valid label must be')
 
 
-def test_defaults_are_set_all_the_way_down_and_are_not_shared() -> None:
+def test_defaults_are_set_at_every_level_and_not_shared() -> None:
     schema = of_spec(
         replicas={"type": "integer", "default": 1},
         nested={
@@ -101,7 +101,7 @@ def test_defaults_are_set_all_the_way_down_and_are_not_shared() -> None:
     assert second == {"spec": {"replicas": 1, "nested": {"list": ["a"]}}}
 
 
-def test_a_null_that_may_not_be_is_an_absent_field() -> None:
+def test_a_null_that_is_not_allowed_counts_as_absent() -> None:
     schema = of_spec(
         plain=TEXT,
         defaulted={"type": "string", "default": "x"},
@@ -194,7 +194,7 @@ def test_a_null_that_may_not_be_is_an_absent_field() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_in_the_words_of_the_api_server(field: dict[str, Any], value: Any, told: str) -> None:
+def test_faults_have_the_messages_of_the_api_server(field: dict[str, Any], value: Any, told: str) -> None:
     assert faults(of_spec(f=field), {"f": value}) == [told]
 
 
@@ -213,11 +213,11 @@ def test_a_fault_is_told_in_the_words_of_the_api_server(field: dict[str, Any], v
         ({"type": "array", "items": OPEN, "uniqueItems": True}, [{"a": True}, {"a": 1}]),
     ],
 )
-def test_what_is_good_has_no_faults(field: dict[str, Any], value: Any) -> None:
+def test_valid_values_have_no_faults(field: dict[str, Any], value: Any) -> None:
     assert faults(of_spec(f=field), {"f": value}) == []
 
 
-def test_a_choice_of_schemas_says_which_rule_was_broken() -> None:
+def test_combined_schemas_report_the_broken_alternative() -> None:
     one_of = Schema.from_crd(
         {
             "type": "object",
@@ -248,7 +248,7 @@ def test_a_choice_of_schemas_says_which_rule_was_broken() -> None:
     ]
 
 
-def test_what_an_object_had_before_is_not_held_against_its_update() -> None:
+def test_faults_in_unchanged_values_do_not_prevent_an_update() -> None:
     short = {**TEXT, "maxLength": 1}
     schema = of_spec(
         a=short,

@@ -1,10 +1,10 @@
-"""Text formats, as the API server judges them."""
+"""Text formats, checked as in the API server."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubewright_controlplane.schema.formats import check_for
+from kubewright_controlplane.schema.formats import format_check
 
 GOOD = {
     "ipv4": ["1.2.3.4", "01.2.3.4"], "ipv6": ["::1", "fe80::1"], "cidr": ["10.0.0.0/8", "::/0"],
@@ -26,18 +26,18 @@ BAD = {
 
 
 @pytest.mark.parametrize(("format", "text"), [(name, text) for name, texts in GOOD.items() for text in texts])
-def test_text_has_its_format(format: str, text: str) -> None:
-    check = check_for(format)
+def test_valid_text_is_accepted(format: str, text: str) -> None:
+    check = format_check(format)
     assert check is not None
     assert check(text)
 
 
 @pytest.mark.parametrize(("format", "text"), [(name, text) for name, texts in BAD.items() for text in texts])
-def test_text_that_has_not_its_format_is_found(format: str, text: str) -> None:
-    check = check_for(format)
+def test_invalid_text_is_rejected(format: str, text: str) -> None:
+    check = format_check(format)
     assert check is not None
     assert not check(text)
 
 
-def test_a_format_that_nobody_knows_is_not_checked() -> None:
-    assert check_for("unheard-of") is None
+def test_unknown_formats_are_not_checked() -> None:
+    assert format_check("unheard-of") is None

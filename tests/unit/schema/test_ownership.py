@@ -1,4 +1,4 @@
-"""Who owns which field, after writes and applies."""
+"""Field ownership after writes and applies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import BadRequest, Conflict
-from kubewright_controlplane.schema.fieldset import FieldSet
-from kubewright_controlplane.schema.ownership import apply, update, wanted
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.ownership.managedfields import applied_fields, apply, update
+from kubewright_controlplane.schema.structural.schema import Schema
 
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -22,7 +22,7 @@ def thing_with(spec: Any, **metadata: Any) -> dict[str, Any]:
 
 
 class Server:
-    """One object of the kind `Thing`, written to by several managers."""
+    """One object of the kind `Thing`, which several managers write."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -35,7 +35,12 @@ class Server:
         return new
 
     def apply(self, config: dict[str, Any], manager: str, *, now: datetime = NOW, **more: Any) -> dict[str, Any]:
-        about: Any = {"fields": wanted(config, self.schema), "api_version": "v1", "now": now, "schema": self.schema}
+        about: Any = {
+            "fields": applied_fields(config, self.schema),
+            "api_version": "v1",
+            "now": now,
+            "schema": self.schema,
+        }
         self.live = apply(self.live, config, manager=manager, **about, **more)
         return self.live
 
@@ -54,7 +59,7 @@ def server(thing: Schema) -> Server:
     return Server(thing)
 
 
-def test_a_create_belongs_to_its_writer(server: Server) -> None:
+def test_a_create_owns_all_its_fields(server: Server) -> None:
     created = server.write(thing_with({"replicas": 1, "containers": [{"name": "c"}]}, labels={"a": "b"}), "curl")
     assert created["metadata"]["managedFields"] == [
         {
@@ -74,14 +79,14 @@ def test_a_create_belongs_to_its_writer(server: Server) -> None:
     ]
 
 
-def test_a_change_of_a_field_takes_it_over(server: Server) -> None:
+def test_changing_a_field_takes_over_its_ownership(server: Server) -> None:
     server.write(thing_with({"replicas": 1, "paused": True}), "one")
     server.write(thing_with({"replicas": 2, "paused": True}), "two")
     assert server.owned_by("one", "Update") == [".spec.paused"]
     assert server.owned_by("two", "Update") == [".spec.replicas"]
 
 
-def test_a_field_that_goes_belongs_to_nobody(server: Server) -> None:
+def test_a_removed_field_has_no_owner(server: Server) -> None:
     server.write(thing_with({"replicas": 1}), "one")
     server.write(thing_with({"paused": True}), "two")
     assert ".spec.replicas" not in server.owned_by("one", "Update")
@@ -103,7 +108,7 @@ def test_the_same_manager_adds_to_its_entry(server: Server) -> None:
     assert server.owned_by("one", "Update") == [".spec.paused", ".spec.replicas"]
 
 
-def test_a_subresource_has_an_entry_of_its_own(server: Server) -> None:
+def test_a_subresource_has_its_own_entry(server: Server) -> None:
     server.write(thing_with({"replicas": 1}), "one")
     assert server.live is not None
     with_status = {**server.live, "status": {"replicas": 1}}
@@ -115,18 +120,28 @@ def test_a_subresource_has_an_entry_of_its_own(server: Server) -> None:
     ]
 
 
+def test_a_write_through_a_subresource_does_not_set_managed_fields(server: Server) -> None:
+    created = server.write(thing_with({"replicas": 1}), "one")
+    (entry,) = created["metadata"]["managedFields"]
+    through_status: Any = {"subresource": "status", "ignored": FieldSet.of_paths("spec", "metadata")}
+    for sent in ([], [{}], [{**entry, "manager": "forged"}]):
+        obj = thing_with({"replicas": 1}, managedFields=sent)
+        written = server.write({**obj, "status": {"replicas": 1}}, "two", **through_status)
+        assert [each["manager"] for each in written["metadata"]["managedFields"]] == ["one", "two"]
+
+
 def test_fields_that_a_write_cannot_change_are_not_owned(server: Server) -> None:
     server.write({**thing_with({"replicas": 1}), "status": {"replicas": 1}}, "one", ignored=FieldSet.of_paths("status"))
     assert not any(path.startswith(".status") for path in server.owned_by("one", "Update"))
 
 
-def test_an_empty_list_of_managed_fields_forgets_them(server: Server) -> None:
+def test_an_empty_list_removes_all_managed_fields(server: Server) -> None:
     server.write(thing_with({"replicas": 1}), "one")
     forgotten = server.write(thing_with({"replicas": 1}, managedFields=[]), "two")
     assert "managedFields" not in forgotten["metadata"]
 
 
-def test_only_ten_updaters_are_told_apart(server: Server) -> None:
+def test_at_most_ten_updaters_have_their_own_entry(server: Server) -> None:
     for index in range(12):
         labels = {f"l{each}": "x" for each in range(index + 1)}
         server.write(thing_with({}, labels=labels), f"m{index:02}", now=EARLIER.replace(hour=index))
@@ -137,7 +152,7 @@ def test_only_ten_updaters_are_told_apart(server: Server) -> None:
     assert "m11" in managers
 
 
-def test_applying_nothing_yet_there_creates(server: Server) -> None:
+def test_applying_a_missing_object_creates_it(server: Server) -> None:
     created = server.apply(thing_with({"replicas": 1, "containers": [{"name": "c", "image": "i"}]}), "kubectl")
     assert created["spec"] == {"replicas": 1, "containers": [{"name": "c", "image": "i"}]}
     (entry,) = created["metadata"]["managedFields"]
@@ -150,7 +165,7 @@ def test_applying_nothing_yet_there_creates(server: Server) -> None:
     }
 
 
-def test_a_field_of_another_with_another_value_is_a_conflict(server: Server) -> None:
+def test_changing_a_field_of_another_manager_is_a_conflict(server: Server) -> None:
     server.write(thing_with({"replicas": 1}), "curl")
     with pytest.raises(Conflict) as refused:
         server.apply(thing_with({"replicas": 2}), "me")
@@ -180,7 +195,7 @@ def test_conflicts_are_listed_by_manager(server: Server) -> None:
     )
 
 
-def test_force_takes_the_field_over(server: Server) -> None:
+def test_force_takes_over_the_field(server: Server) -> None:
     server.write(thing_with({"replicas": 1, "paused": True}), "curl")
     after = server.apply(thing_with({"replicas": 2}), "me", force=True)
     assert after["spec"] == {"replicas": 2, "paused": True}
@@ -199,14 +214,21 @@ def test_the_same_value_is_owned_by_both(server: Server) -> None:
     assert server.live["spec"] == {}
 
 
-def test_what_is_no_longer_applied_goes(server: Server) -> None:
+def test_a_field_no_longer_applied_is_removed(server: Server) -> None:
     server.apply(thing_with({"replicas": 1, "containers": [{"name": "a"}, {"name": "b"}]}, labels={"x": "1"}), "me")
     after = server.apply(thing_with({"containers": [{"name": "b"}]}), "me")
     assert after["spec"] == {"containers": [{"name": "b"}]}
     assert "labels" not in after["metadata"]
 
 
-def test_a_map_that_an_apply_empties_is_not_left_behind(server: Server) -> None:
+def test_an_apply_that_only_removes_a_field_updates_the_time(server: Server) -> None:
+    server.apply(thing_with({"replicas": 1, "paused": True}), "me", now=EARLIER)
+    after = server.apply(thing_with({"replicas": 1}), "me", now=NOW)
+    (entry,) = after["metadata"]["managedFields"]
+    assert entry["time"] == "2026-01-02T00:00:00Z"
+
+
+def test_a_map_that_becomes_empty_is_removed(server: Server) -> None:
     server.write(thing_with({}, labels={"x": "1"}), "other")
     server.apply(thing_with({}, labels={"x": "2"}), "me", force=True)
     after = server.apply(thing_with({}), "me")
@@ -214,14 +236,14 @@ def test_a_map_that_an_apply_empties_is_not_left_behind(server: Server) -> None:
     assert server.owned_by("other", "Update") == [".metadata.labels"]
 
 
-def test_an_item_given_up_goes_with_the_defaults_in_it(server: Server, thing: Schema) -> None:
+def test_an_item_no_longer_applied_is_removed_with_its_defaults(server: Server, thing: Schema) -> None:
     applied = server.apply(thing_with({"containers": [{"name": "a", "ports": [{"containerPort": 1}]}]}), "me")
     thing.default(applied)
     after = server.apply(thing_with({"containers": [{"name": "b"}]}), "me")
     assert [each["name"] for each in after["spec"]["containers"]] == ["b"]
 
 
-def test_defaults_inside_what_is_still_applied_stay(server: Server, thing: Schema) -> None:
+def test_defaults_in_applied_items_are_kept(server: Server, thing: Schema) -> None:
     applied = server.apply(
         thing_with({"containers": [{"name": "a", "ports": [{"containerPort": 1}]}], "paused": True}), "me"
     )
@@ -233,7 +255,7 @@ def test_defaults_inside_what_is_still_applied_stay(server: Server, thing: Schem
     }
 
 
-def test_a_part_that_another_owns_keeps_its_item(server: Server) -> None:
+def test_an_item_with_a_field_of_another_manager_is_kept(server: Server) -> None:
     server.apply(thing_with({"containers": [{"name": "a", "image": "i"}]}), "one")
     server.apply(thing_with({"containers": [{"name": "a", "command": ["x"]}]}), "two")
     after = server.apply(thing_with({}), "one")
@@ -246,7 +268,7 @@ def test_applying_the_same_again_changes_nothing(server: Server) -> None:
     assert server.apply(config, "me", now=NOW) == before
 
 
-def test_atomic_parts_go_as_a_whole(server: Server) -> None:
+def test_atomic_values_are_replaced_as_a_whole(server: Server) -> None:
     server.apply(thing_with({"nodeSelector": {"a": "1", "b": "2"}}), "me")
     after = server.apply(thing_with({"nodeSelector": {"b": "2"}}), "me")
     assert after["spec"]["nodeSelector"] == {"b": "2"}
@@ -261,13 +283,13 @@ def test_sets_are_owned_by_value(server: Server) -> None:
     assert after["metadata"]["finalizers"] == ["theirs"]
 
 
-def test_new_items_follow_the_order_in_which_they_are_applied(server: Server) -> None:
+def test_new_items_keep_the_applied_order(server: Server) -> None:
     server.write(thing_with({"containers": [{"name": "x"}, {"name": "b"}]}), "other")
     after = server.apply(thing_with({"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}), "me")
     assert [each["name"] for each in after["spec"]["containers"]] == ["x", "a", "b", "c"]
 
 
-def test_an_object_without_owners_was_there_before_the_first_apply(server: Server) -> None:
+def test_an_object_without_owners_gets_a_before_first_apply_entry(server: Server) -> None:
     server.live = thing_with({"replicas": 1})
     with pytest.raises(Conflict, match=r'conflict with "before-first-apply" using v1: .spec.replicas'):
         server.apply(thing_with({"replicas": 2}), "me")
@@ -285,14 +307,14 @@ def test_kubectl_takes_over_from_client_side_apply(server: Server) -> None:
     assert kept["spec"] == {"replicas": 2}
 
 
-def test_a_config_cannot_bring_owners_or_another_version(server: Server) -> None:
+def test_a_configuration_cannot_have_managed_fields_or_another_version(server: Server) -> None:
     with pytest.raises(BadRequest, match=r"metadata.managedFields must be nil"):
         server.apply(thing_with({}, managedFields=[]), "me")
     with pytest.raises(BadRequest, match="Specified patch version: v2, expected: v1"):
         server.apply({**thing_with({}), "apiVersion": "v2"}, "me")
 
 
-def test_fields_that_the_schema_does_not_describe_are_merged_one_by_one() -> None:
+def test_fields_unknown_to_the_schema_are_merged_one_by_one() -> None:
     schema = Schema.from_crd({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     server = Server(schema)
     server.apply(thing_with({"a": {"b": 1, "list": [{"n": 1}]}}), "one")
@@ -301,20 +323,20 @@ def test_fields_that_the_schema_does_not_describe_are_merged_one_by_one() -> Non
     assert server.owned_by("one") == [".spec", ".spec.a", ".spec.a.b", ".spec.a.list"]
 
 
-def test_an_empty_list_that_is_applied_takes_nothing_away(server: Server) -> None:
+def test_applying_an_empty_list_removes_nothing(server: Server) -> None:
     server.write(thing_with({}, finalizers=["theirs"]), "other")
     after = server.apply(thing_with({}, finalizers=[]), "me")
     assert after["metadata"]["finalizers"] == ["theirs"]
 
 
-def test_true_and_one_are_two_values() -> None:
+def test_true_and_one_are_different() -> None:
     server = Server(Schema.from_crd({"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
     server.apply(thing_with({"flag": True}), "one")
     with pytest.raises(Conflict):
         server.apply(thing_with({"flag": 1}), "two")
 
 
-def test_neither_the_live_object_nor_the_config_is_changed(server: Server) -> None:
+def test_apply_changes_neither_the_live_object_nor_the_configuration(server: Server) -> None:
     live = server.write(thing_with({"replicas": 1, "containers": [{"name": "a"}]}), "curl")
     config = thing_with({"containers": [{"name": "a", "image": "i"}]})
     before = json.dumps([live, config])

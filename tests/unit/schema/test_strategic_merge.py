@@ -1,4 +1,4 @@
-"""Strategic merge patches do what kubectl expects of them."""
+"""Strategic merge patches."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubewright.machinery.errors import BadRequest, InternalError
-from kubewright_controlplane.schema.strategic import strategic_merge_patch
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
+from kubewright_controlplane.schema.structural.schema import Schema
 
 
 def patched(thing: Schema, spec: Any, patch: Any) -> Any:
@@ -19,7 +19,7 @@ def containers(*names: str) -> list[dict[str, str]]:
     return [{"name": name, "image": f"{name}:1"} for name in names]
 
 
-def test_items_are_found_by_their_key_and_merged(thing: Schema) -> None:
+def test_items_are_merged_by_key(thing: Schema) -> None:
     after = patched(thing, {"containers": containers("a", "b")}, {"containers": [{"name": "b", "image": "b:2"}]})
     assert after == {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:2"}]}
 
@@ -46,13 +46,13 @@ def test_a_map_can_be_replaced_or_emptied(thing: Schema) -> None:
     assert patched(thing, spec, {"nodeSelector": {"b": "2", "a": None}})["nodeSelector"] == {"b": "2"}
 
 
-def test_lists_that_are_not_merged_are_replaced(thing: Schema) -> None:
+def test_lists_without_a_merge_strategy_are_replaced(thing: Schema) -> None:
     before = {"containers": [{"name": "a", "command": ["x", "y"]}]}
     after = patched(thing, before, {"containers": [{"name": "a", "command": ["z"]}]})
     assert after == {"containers": [{"name": "a", "command": ["z"]}]}
 
 
-def test_lists_of_text_are_merged_and_shortened(thing: Schema) -> None:
+def test_lists_of_strings_are_merged_and_items_deleted(thing: Schema) -> None:
     before = {"metadata": {"finalizers": ["a", "b"]}}
     more = strategic_merge_patch(before, {"metadata": {"finalizers": ["c", "b"]}}, thing)
     assert sorted(more["metadata"]["finalizers"]) == ["a", "b", "c"]
@@ -60,7 +60,7 @@ def test_lists_of_text_are_merged_and_shortened(thing: Schema) -> None:
     assert fewer == {"metadata": {"finalizers": ["b"]}}
 
 
-def test_the_order_asked_for_is_kept_around_what_others_added(thing: Schema) -> None:
+def test_set_element_order_keeps_items_of_others_in_place(thing: Schema) -> None:
     before = {"containers": containers("a", "other", "b")}
     patch = {
         "$setElementOrder/containers": [{"name": "b"}, {"name": "new"}, {"name": "a"}],
@@ -71,14 +71,14 @@ def test_the_order_asked_for_is_kept_around_what_others_added(thing: Schema) -> 
     assert set(names) == {"a", "b", "new", "other"}
 
 
-def test_an_order_without_changes_only_reorders(thing: Schema) -> None:
+def test_set_element_order_alone_only_reorders(thing: Schema) -> None:
     after = patched(
         thing, {"containers": containers("a", "b")}, {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}
     )
     assert after == {"containers": containers("b", "a")}
 
 
-def test_an_item_that_takes_the_place_of_a_deleted_one_stands_where_that_stood(thing: Schema) -> None:
+def test_a_new_item_takes_the_position_of_a_deleted_one(thing: Schema) -> None:
     patch = {
         "$setElementOrder/containers": [{"name": "new"}],
         "containers": [{"name": "old", "$patch": "delete"}, {"name": "new"}],
@@ -87,13 +87,13 @@ def test_an_item_that_takes_the_place_of_a_deleted_one_stands_where_that_stood(t
     assert [each["name"] for each in after["containers"]] == ["a", "new"]
 
 
-def test_an_order_that_does_not_fit_the_changes_is_refused(thing: Schema) -> None:
+def test_an_order_that_contradicts_the_changes_is_rejected(thing: Schema) -> None:
     patch = {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}
     with pytest.raises(InternalError, match="doesn't match"):
         patched(thing, {"containers": containers("a")}, patch)
 
 
-def test_only_the_keys_to_be_retained_stay(thing: Schema) -> None:
+def test_retain_keys_drops_other_keys(thing: Schema) -> None:
     before = {"strategy": {"type": "Rolling", "rolling": {"a": "1"}}}
     after = patched(thing, before, {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}})
     assert after == {"strategy": {"type": "Recreate"}}
@@ -101,12 +101,12 @@ def test_only_the_keys_to_be_retained_stay(thing: Schema) -> None:
         patched(thing, before, {"strategy": {"$retainKeys": [], "type": "Recreate"}})
 
 
-def test_an_item_without_its_key_is_refused(thing: Schema) -> None:
+def test_an_item_without_its_merge_key_is_rejected(thing: Schema) -> None:
     with pytest.raises(InternalError, match="does not contain declared merge key: name"):
         patched(thing, {"containers": containers("a")}, {"containers": [{"image": "x"}]})
 
 
-def test_neither_document_nor_patch_is_changed(thing: Schema) -> None:
+def test_patching_changes_neither_document_nor_patch(thing: Schema) -> None:
     doc = {"spec": {"containers": containers("a"), "strategy": {"type": "x"}}}
     patch = {"spec": {"containers": [{"name": "a", "image": "2"}], "strategy": {"$retainKeys": ["type"], "type": "y"}}}
     strategic_merge_patch(doc, patch, thing)

@@ -1,4 +1,4 @@
-"""Admission: what is changed or refused on the way to the store; texts as kube-apiserver 1.36 has them."""
+"""Admission plugins, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def claim(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {**base, **spec}}
 
 
-async def test_nothing_is_created_where_there_is_no_namespace(api: API) -> None:
+async def test_creates_in_a_missing_namespace_are_rejected(api: API) -> None:
     body = {"metadata": {"name": "c"}}
-    status = await api.refused(404, "POST", "/api/v1/namespaces/nons/configmaps", body)
+    status = await api.rejected(404, "POST", "/api/v1/namespaces/nons/configmaps", body)
     assert status["message"] == 'namespaces "nons" not found'
 
 
-async def test_nothing_is_created_in_a_namespace_that_ends(api: API) -> None:
+async def test_creates_in_a_terminating_namespace_are_rejected(api: API) -> None:
     await api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
     await api.ok("DELETE", "/api/v1/namespaces/n")
-    status = await api.refused(403, "POST", "/api/v1/namespaces/n/configmaps", {"metadata": {"name": "c"}})
+    status = await api.rejected(403, "POST", "/api/v1/namespaces/n/configmaps", {"metadata": {"name": "c"}})
     assert status["message"] == (
         'configmaps "c" is forbidden: unable to create new content in namespace n because it is being terminated'
     )
@@ -49,19 +49,19 @@ async def test_nothing_is_created_in_a_namespace_that_ends(api: API) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-async def test_some_namespaces_never_end(api: API, name: str) -> None:
-    status = await api.refused(403, "DELETE", f"/api/v1/namespaces/{name}")
+async def test_system_namespaces_cannot_be_deleted(api: API, name: str) -> None:
+    status = await api.rejected(403, "DELETE", f"/api/v1/namespaces/{name}")
     assert status["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
 
 
-async def test_a_pod_needs_its_service_account(api: API) -> None:
-    status = await api.refused(403, "POST", PODS, pod(serviceAccountName="nope"))
+async def test_a_pod_requires_its_service_account(api: API) -> None:
+    status = await api.rejected(403, "POST", PODS, pod(serviceAccountName="nope"))
     assert status["message"] == (
         'pods "p" is forbidden: error looking up service account default/nope: serviceaccount "nope" not found'
     )
 
 
-async def test_a_token_is_mounted_unless_somebody_says_no(api: API) -> None:
+async def test_a_token_is_mounted_unless_disabled(api: API) -> None:
     account = {"metadata": {"name": "quiet"}, "automountServiceAccountToken": False}
     await api.ok("POST", f"{CORE}/serviceaccounts", {**account, "imagePullSecrets": [{"name": "reg"}]})
     created = await api.ok("POST", PODS, pod("a", serviceAccountName="quiet"))
@@ -71,7 +71,7 @@ async def test_a_token_is_mounted_unless_somebody_says_no(api: API) -> None:
     assert len(wanted["spec"]["volumes"]) == 1
 
 
-async def test_a_plugin_can_be_left_out(clock: VirtualClock) -> None:
+async def test_a_plugin_can_be_disabled(clock: VirtualClock) -> None:
     options = ServerOptions(clock=clock, tokens={"admin": ADMIN}, disabled_admission=frozenset({"ServiceAccount"}))
     server = APIServer(options)
     await server.start()
@@ -84,15 +84,15 @@ async def test_a_priority_comes_from_its_class(api: API) -> None:
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     await api.ok("POST", classes, {"metadata": {"name": "high"}, "value": 1000})
     assert (await api.ok("POST", PODS, pod("a", priorityClassName="high")))["spec"]["priority"] == 1000
-    status = await api.refused(403, "POST", PODS, pod("b", priorityClassName="none"))
+    status = await api.rejected(403, "POST", PODS, pod("b", priorityClassName="none"))
     assert status["message"] == 'pods "b" is forbidden: no PriorityClass with name none was found'
-    status = await api.refused(403, "POST", PODS, pod("b", priority=7))
+    status = await api.rejected(403, "POST", PODS, pod("b", priority=7))
     assert "the integer value of priority (7) must not be provided in pod spec" in status["message"]
     await api.ok("POST", classes, {"metadata": {"name": "mine"}, "value": 5, "globalDefault": True})
     assert (await api.ok("POST", PODS, pod("c")))["spec"]["priorityClassName"] == "mine"
 
 
-async def test_limits_of_a_namespace_are_given_and_kept(api: API) -> None:
+async def test_limit_range_defaults_are_set_and_limits_enforced(api: API) -> None:
     limit = {"type": "Container", "default": {"cpu": "1"}, "min": {"cpu": "100m"}, "max": {"cpu": "2"}}
     await api.ok("POST", f"{CORE}/limitranges", {"metadata": {"name": "lr"}, "spec": {"limits": [limit]}})
     created = await api.ok("POST", PODS, pod("a"))
@@ -100,19 +100,19 @@ async def test_limits_of_a_namespace_are_given_and_kept(api: API) -> None:
     assert created["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
         "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
     )
-    status = await api.refused(403, "POST", PODS, pod("b", {"limits": {"cpu": "3"}}))
+    status = await api.rejected(403, "POST", PODS, pod("b", {"limits": {"cpu": "3"}}))
     assert status["message"] == 'pods "b" is forbidden: maximum cpu usage per Container is 2, but limit is 3'
-    status = await api.refused(403, "POST", PODS, pod("b", {"requests": {"cpu": "50m"}}))
+    status = await api.rejected(403, "POST", PODS, pod("b", {"requests": {"cpu": "50m"}}))
     assert "minimum cpu usage per Container is 100m, but request is 50m" in status["message"]
 
 
-async def test_a_quota_counts_what_there_is(api: API) -> None:
+async def test_a_quota_counts_the_stored_objects(api: API) -> None:
     hard = {"pods": "1", "requests.cpu": "2", "configmaps": "1"}
     await api.ok("POST", f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
-    status = await api.refused(403, "POST", PODS, pod("a"))
+    status = await api.rejected(403, "POST", PODS, pod("a"))
     assert status["message"] == 'pods "a" is forbidden: failed quota: q: must specify requests.cpu'
     await api.ok("POST", PODS, pod("a", {"requests": {"cpu": "1"}}))
-    status = await api.refused(403, "POST", PODS, pod("b", {"requests": {"cpu": "500m"}}))
+    status = await api.rejected(403, "POST", PODS, pod("b", {"requests": {"cpu": "500m"}}))
     assert status["message"] == (
         'pods "b" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
     )
@@ -121,7 +121,7 @@ async def test_a_quota_counts_what_there_is(api: API) -> None:
     await api.ok("DELETE", f"{PODS}/a")
     await api.ok("POST", PODS, pod("b", {"requests": {"cpu": "500m"}}))
     await api.config_map("one")
-    await api.refused(403, "POST", CONFIG_MAPS, {"metadata": {"name": "two"}})
+    await api.rejected(403, "POST", CONFIG_MAPS, {"metadata": {"name": "two"}})
 
 
 async def test_a_claim_without_a_class_gets_the_default_one(api: API) -> None:
@@ -132,7 +132,7 @@ async def test_a_claim_without_a_class_gets_the_default_one(api: API) -> None:
     assert (await api.ok("POST", CLAIMS, claim("b", storageClassName="")))["spec"]["storageClassName"] == ""
 
 
-async def test_a_claim_grows_only_where_its_class_allows(api: API) -> None:
+async def test_a_claim_grows_only_if_its_class_allows_it(api: API) -> None:
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     await api.ok("POST", classes, {"metadata": {"name": "fixed"}, "provisioner": "x"})
     await api.ok("POST", classes, {"metadata": {"name": "grows"}, "provisioner": "x", "allowVolumeExpansion": True})
@@ -144,11 +144,11 @@ async def test_a_claim_grows_only_where_its_class_allows(api: API) -> None:
         await api.ok("PATCH", f"{CLAIMS}/{name}/status", bound, content_type=MERGE)
         assert (await api("PATCH", f"{CLAIMS}/{name}", larger, content_type=MERGE)).status == code
     smaller = {"spec": {"resources": {"requests": {"storage": "500Mi"}}}}
-    status = await api.refused(422, "PATCH", f"{CLAIMS}/grows", smaller, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{CLAIMS}/grows", smaller, content_type=MERGE)
     assert "field can not be less than status.capacity" in status["message"]
 
 
-async def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_gone(api: API) -> None:
+async def test_a_claim_in_use_is_kept_until_its_pod_is_gone(api: API) -> None:
     await api.ok("POST", CLAIMS, claim("data"))
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
     await api.ok("POST", PODS, pod("user", volumes=[volume]))
@@ -158,16 +158,16 @@ async def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_gone(api: API) ->
     assert deleted["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     await api.ok("GET", f"{CLAIMS}/data")
     await api.ok("DELETE", f"{PODS}/user?gracePeriodSeconds=0")
-    await api.refused(404, "GET", f"{CLAIMS}/data")
+    await api.rejected(404, "GET", f"{CLAIMS}/data")
 
 
-async def test_a_quota_with_a_scope_that_is_not_looked_at_is_refused(api: API) -> None:
+async def test_a_quota_with_an_unsupported_scope_is_rejected(api: API) -> None:
     spec = {"hard": {"pods": "1"}, "scopes": ["PriorityClass"]}
-    status = await api.refused(422, "POST", f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": spec})
+    status = await api.rejected(422, "POST", f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": spec})
     assert "PriorityClass is not supported yet by the embedded API server" in status["message"]
 
 
-async def test_pod_security_labels_are_not_taken_for_more_than_they_are(api: API) -> None:
+async def test_pod_security_labels_cause_a_warning(api: API) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     response = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": labels}})
     assert "pod security is not enforced by the embedded API server" in response.headers["warning"]

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: their names, their objects, their end; texts as kube-apiserver 1.36 has them."""
+"""CustomResourceDefinitions: names, objects and deletion, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def foos(api: API) -> API:
     return api
 
 
-async def test_a_definition_is_established_when_the_next_request_comes(foos: API) -> None:
+async def test_a_definition_is_established_before_the_next_request(foos: API) -> None:
     crd = await foos.ok("GET", f"{DEFINITIONS}/foos.example.com")
     assert condition(crd, "NamesAccepted") == ("True", "NoConflicts")
     assert condition(crd, "Established") == ("True", "InitialNamesAccepted")
@@ -83,12 +83,12 @@ async def test_a_definition_is_established_when_the_next_request_comes(foos: API
     await foos.ok("POST", FOOS, foo())
 
 
-async def test_a_name_is_had_by_one_and_freed_by_its_end(foos: API) -> None:
+async def test_names_belong_to_one_definition_until_it_is_deleted(foos: API) -> None:
     await foos.ok("POST", DEFINITIONS, definition("others", "Foo"))
     crd = await foos.ok("GET", f"{DEFINITIONS}/others.example.com")
     assert condition(crd, "NamesAccepted") == ("False", "ListKindConflict")
     assert condition(crd, "Established") == ("False", "NotAccepted")
-    await foos.refused(404, "GET", "/apis/example.com/v1/namespaces/default/others")
+    await foos.rejected(404, "GET", "/apis/example.com/v1/namespaces/default/others")
     await foos.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
     crd = await foos.ok("GET", f"{DEFINITIONS}/others.example.com")
     assert condition(crd, "Established") == ("True", "InitialNamesAccepted")
@@ -98,7 +98,7 @@ async def test_an_object_is_pruned_defaulted_and_validated(foos: API) -> None:
     created = await foos.ok("POST", FOOS, foo(spec={"image": "x", "bogus": 1}, status={"replicas": 9}))
     assert created["spec"] == {"image": "x", "replicas": 1}
     assert "status" not in created
-    status = await foos.refused(422, "POST", FOOS, foo("b", spec={"replicas": 9, "color": "green"}))
+    status = await foos.rejected(422, "POST", FOOS, foo("b", spec={"replicas": 9, "color": "green"}))
     assert {each["field"]: each["message"] for each in status["details"]["causes"]} == {
         "spec.image": "Required value",
         "spec.replicas": "Invalid value: 9: spec.replicas in body should be less than or equal to 5",
@@ -106,7 +106,7 @@ async def test_an_object_is_pruned_defaulted_and_validated(foos: API) -> None:
     }
 
 
-async def test_the_generation_rises_with_the_spec_alone(foos: API) -> None:
+async def test_only_the_spec_raises_the_generation(foos: API) -> None:
     await foos.ok("POST", FOOS, foo())
 
     async def patched(path: str, body: dict[str, Any]) -> int:
@@ -119,35 +119,35 @@ async def test_the_generation_rises_with_the_spec_alone(foos: API) -> None:
     assert (found["spec"]["image"], found["status"]["replicas"]) == ("y", 2)
 
 
-async def test_scale_reads_and_writes_where_the_definition_says(foos: API) -> None:
+async def test_scale_uses_the_paths_of_the_definition(foos: API) -> None:
     await foos.ok("POST", FOOS, foo())
     await foos.ok("PATCH", f"{FOOS}/a/status", {"status": {"replicas": 1, "selector": "a=b"}}, content_type=MERGE)
     scale = await foos.ok("PATCH", f"{FOOS}/a/scale", {"spec": {"replicas": 3}}, content_type=MERGE)
     assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 1, "selector": "a=b"})
     assert (await foos.ok("GET", f"{FOOS}/a"))["spec"]["replicas"] == 3
-    status = await foos.refused(422, "PATCH", f"{FOOS}/a/scale", {"spec": {"replicas": 9}}, content_type=MERGE)
+    status = await foos.rejected(422, "PATCH", f"{FOOS}/a/scale", {"spec": {"replicas": 9}}, content_type=MERGE)
     assert "should be less than or equal to 5" in status["message"]
 
 
-async def test_an_update_has_to_name_its_resource_version(foos: API) -> None:
+async def test_an_update_requires_a_resource_version(foos: API) -> None:
     await foos.ok("POST", FOOS, foo())
-    status = await foos.refused(422, "PUT", f"{FOOS}/a", foo())
+    status = await foos.rejected(422, "PUT", f"{FOOS}/a", foo())
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in status["message"]
 
 
-async def test_selectable_fields_and_columns_are_the_definition_s(foos: API) -> None:
+async def test_selectable_fields_and_columns_come_from_the_definition(foos: API) -> None:
     await foos.ok("POST", FOOS, foo("red", spec={"image": "i", "color": "red"}))
     await foos.ok("POST", FOOS, foo("blue", spec={"image": "j", "color": "blue"}))
     found = await foos.ok("GET", f"{FOOS}?fieldSelector=spec.color%3Dred")
     assert [each["metadata"]["name"] for each in found["items"]] == ["red"]
-    status = await foos.refused(400, "GET", f"{FOOS}?fieldSelector=spec.image%3Di")
+    status = await foos.rejected(400, "GET", f"{FOOS}?fieldSelector=spec.image%3Di")
     assert status["message"] == "field label not supported: spec.image"
     table = await foos.ok("GET", FOOS, accept=TABLE)
     assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Image"]
     assert [each["cells"] for each in table["rows"]] == [["blue", "j"], ["red", "i"]]
 
 
-async def test_versions_differ_in_their_name_and_what_their_schemas_keep(api: API) -> None:
+async def test_versions_differ_in_api_version_and_pruning(api: API) -> None:
     free = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     other = {"name": "v2", "served": True, "storage": False, "schema": free, "deprecated": True}
     await api.ok("POST", DEFINITIONS, definition(versions=[version(), other]))
@@ -157,7 +157,7 @@ async def test_versions_differ_in_their_name_and_what_their_schemas_keep(api: AP
     assert response.headers["warning"] == '299 - "example.com/v2 Foo is deprecated"'
 
 
-async def test_a_version_that_is_no_longer_served_is_gone(api: API) -> None:
+async def test_a_version_that_is_no_longer_served_is_not_found(api: API) -> None:
     versions = [version(), version("v2", storage=False)]
     await api.ok("POST", DEFINITIONS, definition(versions=versions))
     await api.ok("GET", "/apis/example.com/v2/namespaces/default/foos")
@@ -167,16 +167,16 @@ async def test_a_version_that_is_no_longer_served_is_gone(api: API) -> None:
     await api.ok("GET", FOOS)
 
 
-async def test_an_older_object_is_not_held_against_a_newer_schema(foos: API) -> None:
+async def test_objects_older_than_the_schema_can_still_be_updated(foos: API) -> None:
     await foos.ok("POST", FOOS, foo(spec={"image": "x", "color": "blue"}))
     narrower = version()
     narrower["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["color"]["enum"] = ["red"]
     await foos.ok("PATCH", f"{DEFINITIONS}/foos.example.com", {"spec": {"versions": [narrower]}}, content_type=MERGE)
     await foos.ok("PATCH", f"{FOOS}/a", {"spec": {"image": "y"}}, content_type=MERGE)
-    await foos.refused(422, "POST", FOOS, foo("b", spec={"image": "x", "color": "blue"}))
+    await foos.rejected(422, "POST", FOOS, foo("b", spec={"image": "x", "color": "blue"}))
 
 
-async def test_a_definition_takes_its_objects_along(foos: API) -> None:
+async def test_deleting_a_definition_deletes_its_objects(foos: API) -> None:
     await foos.ok("POST", FOOS, foo("free"))
     await foos.ok("POST", FOOS, foo("held", metadata={"name": "held", "finalizers": ["example.com/hold"]}))
     await foos.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
@@ -184,23 +184,23 @@ async def test_a_definition_takes_its_objects_along(foos: API) -> None:
     assert condition(crd, "Terminating") == ("True", "InstanceDeletionInProgress")
     left = await foos.ok("GET", FOOS)
     assert [each["metadata"]["name"] for each in left["items"]] == ["held"]
-    status = await foos.refused(403, "POST", FOOS, foo("late"))
+    status = await foos.rejected(403, "POST", FOOS, foo("late"))
     assert status["message"] == (
         'foos.example.com "late" is forbidden: create not allowed while custom resource definition is terminating'
     )
     await foos.ok("PATCH", f"{FOOS}/held", {"metadata": {"finalizers": None}}, content_type=MERGE)
-    await foos.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await foos.rejected(404, "GET", f"{DEFINITIONS}/foos.example.com")
     assert (await foos("GET", FOOS)).status == 404
 
 
-async def test_a_definition_that_comes_back_finds_nothing_of_the_old(foos: API) -> None:
+async def test_a_recreated_definition_has_no_old_objects(foos: API) -> None:
     await foos.ok("POST", FOOS, foo())
     await foos.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
     await foos.ok("POST", DEFINITIONS, definition())
     assert (await foos.ok("GET", FOOS))["items"] == []
 
 
-async def test_definitions_and_objects_outlive_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_definitions_and_objects_survive_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
     options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
     first = APIServer(options)
     await first.start()
@@ -240,19 +240,19 @@ async def test_definitions_and_objects_outlive_a_restart(tmp_path: Path, clock: 
         ({"names": {"plural": "foos", "kind": "bad kind"}}, "may have mixed case, but should otherwise match"),
     ],
 )
-async def test_what_a_definition_may_not_say(api: API, spec: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", DEFINITIONS, definition(**spec))
+async def test_invalid_definitions_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
+    status = await api.rejected(422, "POST", DEFINITIONS, definition(**spec))
     assert message in status["message"]
 
 
-async def test_scope_and_kind_do_not_change_once_established(foos: API) -> None:
+async def test_scope_and_kind_of_an_established_definition_are_immutable(foos: API) -> None:
     change = {"spec": {"scope": "Cluster", "names": {"kind": "Baz"}}}
-    status = await foos.refused(422, "PATCH", f"{DEFINITIONS}/foos.example.com", change, content_type=MERGE)
+    status = await foos.rejected(422, "PATCH", f"{DEFINITIONS}/foos.example.com", change, content_type=MERGE)
     assert 'spec.scope: Invalid value: "Cluster": field is immutable' in status["message"]
     assert 'spec.names.kind: Invalid value: "Baz": field is immutable' in status["message"]
 
 
-def test_versions_are_preferred_by_stability_then_age() -> None:
+def test_versions_are_preferred_by_stability_then_number() -> None:
     names = ["v1alpha1", "foo", "v2beta1", "v1", "v10", "v1beta2", "v2", "v1alpha2"]
     assert sorted(names, key=version_order) == [
         "v10",
@@ -266,7 +266,7 @@ def test_versions_are_preferred_by_stability_then_age() -> None:
     ]
 
 
-async def test_a_definition_goes_on_ending_after_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_deletion_of_a_definition_continues_after_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
     options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
     first = APIServer(options)
     await first.start()
@@ -279,13 +279,28 @@ async def test_a_definition_goes_on_ending_after_a_restart(tmp_path: Path, clock
     await second.start()
     api = API(second, clock)
     await api.ok("PATCH", f"{FOOS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
-    await api.refused(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await api.rejected(404, "GET", f"{DEFINITIONS}/foos.example.com")
     await second.close()
 
 
-async def test_a_column_that_is_no_path_stays_empty(api: API) -> None:
+async def test_a_column_with_an_invalid_path_stays_empty(api: API) -> None:
     column = {"name": "Broken", "type": "string", "jsonPath": ".spec[?("}
     await api.ok("POST", DEFINITIONS, definition(versions=[version(additionalPrinterColumns=[column])]))
     await api.ok("POST", FOOS, foo())
     table = await api.ok("GET", FOOS, accept=TABLE)
     assert table["rows"][0]["cells"] == ["a", None]
+
+
+async def test_a_definition_without_served_versions_is_deleted_with_its_objects(
+    api: API, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.ok("POST", DEFINITIONS, definition())
+    await api.ok("POST", FOOS, foo())
+    unserved = [{"op": "replace", "path": "/spec/versions/0/served", "value": False}]
+    json_patch = "application/json-patch+json"
+    await api.ok("PATCH", f"{DEFINITIONS}/foos.example.com", unserved, content_type=json_patch)
+    await api.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
+    await api.rejected(404, "GET", f"{DEFINITIONS}/foos.example.com")
+    await api.ok("POST", DEFINITIONS, definition())
+    assert (await api.ok("GET", FOOS))["items"] == []
+    assert not caplog.records

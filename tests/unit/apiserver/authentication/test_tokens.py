@@ -1,4 +1,4 @@
-"""Tokens of service accounts, and the ways to say who one is."""
+"""Authentication: service account tokens, certificates and impersonation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def who(api: API, token: str, **headers: str) -> dict[str, Any]:
     ],
     ids=["ES256", "ES384", "RS256"],
 )
-def test_a_token_is_verified_by_the_public_half_of_its_key_and_by_no_other(
+def test_only_the_matching_public_key_verifies_a_token(
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey,
 ) -> None:
     pem = key.private_bytes(
@@ -68,12 +68,12 @@ def test_a_token_is_verified_by_the_public_half_of_its_key_and_by_no_other(
         signing.public.verify(Token.parse(f"{head}.{other_claims}.{signature}"))
 
 
-def test_a_key_that_cannot_sign_is_refused_with_the_way_out() -> None:
+def test_an_unusable_signing_key_is_rejected_with_a_hint() -> None:
     with pytest.raises(ConfigError, match="unencrypted PEM"):
         SigningKey.from_pem(b"nonsense")
 
 
-async def test_a_service_account_is_known_by_its_token(api: API, account: dict[str, Any]) -> None:
+async def test_a_token_authenticates_its_service_account(api: API, account: dict[str, Any]) -> None:
     user = await who(api, await token_of(api))
     assert user["username"] == "system:serviceaccount:default:op"
     assert user["uid"] == account["metadata"]["uid"]
@@ -85,44 +85,42 @@ async def test_a_token_expires(api: API, account: dict[str, Any], clock: Virtual
     await clock.advance(timedelta(minutes=9))
     await who(api, token)
     await clock.advance(timedelta(minutes=3))
-    assert (await api.refused(401, "POST", WHO, {}, token=token))["reason"] == "Unauthorized"
+    assert (await api.rejected(401, "POST", WHO, {}, token=token))["reason"] == "Unauthorized"
     review = await api.ok("POST", REVIEWS, {"spec": {"token": token}})
     assert review["status"]["error"] == "[invalid bearer token, service account token has expired]"
 
 
-async def test_a_token_dies_with_its_account_and_is_not_another_s_of_the_same_name(
-    api: API, account: dict[str, Any]
-) -> None:
+async def test_a_token_is_invalid_after_its_account_is_deleted_or_recreated(api: API, account: dict[str, Any]) -> None:
     token = await token_of(api)
     await api.ok("DELETE", f"{ACCOUNTS}/op")
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
     await api.ok("POST", ACCOUNTS, {"metadata": {"name": "op"}})
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
 
 
-async def test_a_bound_token_dies_with_its_pod(api: API, account: dict[str, Any]) -> None:
+async def test_a_bound_token_is_invalid_after_its_pod_is_deleted(api: API, account: dict[str, Any]) -> None:
     await api.ok("POST", "/api/v1/namespaces/default/pods", POD)
     token = await token_of(api, boundObjectRef={"apiVersion": "v1", "kind": "Pod", "name": "p"})
     user = await who(api, token)
     assert user["extra"]["authentication.kubernetes.io/pod-name"] == ["p"]
     await api.ok("DELETE", "/api/v1/namespaces/default/pods/p")
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
 
 
-async def test_a_token_for_others_is_no_token_for_the_server(api: API, account: dict[str, Any]) -> None:
+async def test_a_token_for_other_audiences_is_rejected(api: API, account: dict[str, Any]) -> None:
     token = await token_of(api, audiences=["vault"])
-    await api.refused(401, "POST", WHO, {}, token=token)
+    await api.rejected(401, "POST", WHO, {}, token=token)
     review = await api.ok("POST", REVIEWS, {"spec": {"token": token, "audiences": ["vault", "x"]}})
     assert review["status"]["authenticated"] is True
     assert review["status"]["audiences"] == ["vault"]
 
 
-async def test_a_forged_token_is_refused(api: API, account: dict[str, Any]) -> None:
+async def test_a_forged_token_is_rejected(api: API, account: dict[str, Any]) -> None:
     token = await token_of(api)
     head, claims, signature = token.split(".")
     other = SigningKey.generate().sign(Token.parse(token).claims)
     for forged in (f"{head}.{claims}.{signature[:-8]}AAAAAAAA", other, f"{head}.{claims}.", "x"):
-        await api.refused(401, "POST", WHO, {}, token=forged)
+        await api.rejected(401, "POST", WHO, {}, token=forged)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +137,14 @@ async def test_a_forged_token_is_refused(api: API, account: dict[str, Any]) -> N
         ),
     ],
 )
-async def test_a_token_that_cannot_be_made_says_why(
+async def test_a_rejected_token_request_says_why(
     api: API, account: dict[str, Any], spec: dict[str, Any], message: str
 ) -> None:
     code = 422 if "invalid" in message else 400
-    assert (await api.refused(code, "POST", f"{ACCOUNTS}/op/token", {"spec": spec}))["message"] == message
+    assert (await api.rejected(code, "POST", f"{ACCOUNTS}/op/token", {"spec": spec}))["message"] == message
 
 
-async def test_a_certificate_s_common_name_is_the_user_and_its_organizations_the_groups(api: API) -> None:
+async def test_a_certificate_names_the_user_and_the_groups(api: API) -> None:
     peer = Peer("127.0.0.1", "alice", ("dev", "ops"))
     request = Request("POST", WHO, {"content-type": "application/json"}, b"{}", peer)
     answer = await api.server.handle(request)
@@ -155,7 +153,7 @@ async def test_a_certificate_s_common_name_is_the_user_and_its_organizations_the
     assert '"groups":["dev","ops","system:authenticated"]' in body
 
 
-async def test_a_token_outlives_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_a_token_survives_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
     options = ServerOptions(data=tmp_path, clock=clock, tokens={"admin": ADMIN})
     first = APIServer(options)
     await first.start()
@@ -169,7 +167,7 @@ async def test_a_token_outlives_a_restart(tmp_path: Path, clock: VirtualClock) -
     await second.close()
 
 
-async def test_who_may_impersonate_is_somebody_else(api: API) -> None:
+async def test_a_user_with_permission_can_impersonate(api: API) -> None:
     user = await who(
         api, "admin", impersonate_user="carol", impersonate_group="a, b", impersonate_extra_Scopes="x"
     )  # fmt: skip
@@ -178,13 +176,13 @@ async def test_who_may_impersonate_is_somebody_else(api: API) -> None:
     assert account["groups"] == ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"]
 
 
-async def test_impersonation_without_the_right_is_refused(api: API) -> None:
-    status = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol")
+async def test_impersonation_without_permission_is_rejected(api: API) -> None:
+    status = await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="carol")
     assert status["message"] == (
         'selfsubjectreviews.authentication.k8s.io is forbidden: User "bob" cannot impersonate-on:user-info:create '
         'resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope'
     )
-    status = await api.refused(400, "POST", WHO, {}, impersonate_group="a")
+    status = await api.rejected(400, "POST", WHO, {}, impersonate_group="a")
     assert status["message"] == (
         'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} '
         "without impersonating a user name"
@@ -192,7 +190,7 @@ async def test_impersonation_without_the_right_is_refused(api: API) -> None:
 
 
 async def grant(api: API, *rules: dict[str, list[str]]) -> None:
-    """Let bob do it all over the cluster."""
+    """Give bob this permission in the whole cluster."""
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     await api.ok("POST", f"{rbac}/clusterroles", {"metadata": {"name": "granted"}, "rules": rules})
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "granted"}
@@ -200,14 +198,14 @@ async def grant(api: API, *rules: dict[str, list[str]]) -> None:
     await api.ok("POST", f"{rbac}/clusterrolebindings", binding)
 
 
-async def test_who_may_impersonate_may_do_so_for_anything(api: API) -> None:
+async def test_impersonation_applies_to_every_request(api: API) -> None:
     await grant(api, {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["carol"]})
     assert (await who(api, "bob", impersonate_user="carol"))["username"] == "carol"
-    await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
-    await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="carol", impersonate_group="a")
+    await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
+    await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="carol", impersonate_group="a")
 
 
-async def test_constrained_impersonation_is_for_what_it_names(api: API) -> None:
+async def test_constrained_impersonation_allows_only_what_it_names(api: API) -> None:
     group = ["authentication.k8s.io"]
     await grant(
         api,
@@ -215,23 +213,23 @@ async def test_constrained_impersonation_is_for_what_it_names(api: API) -> None:
         {"apiGroups": group, "resources": ["selfsubjectreviews"], "verbs": ["impersonate-on:user-info:create"]},
     )
     assert (await who(api, "bob", impersonate_user="carol"))["username"] == "carol"
-    pods = await api.refused(403, "GET", "/api/v1/pods", token="bob", impersonate_user="carol")
+    pods = await api.rejected(403, "GET", "/api/v1/pods", token="bob", impersonate_user="carol")
     assert 'User "bob" cannot impersonate-on:user-info:list resource "pods"' in pods["message"]
-    dave = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
+    dave = await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="dave")
     assert dave["message"].startswith('users.authentication.k8s.io "dave" is forbidden: ')
-    account = await api.refused(403, "POST", WHO, {}, token="bob", impersonate_user="system:serviceaccount:a:b")
+    account = await api.rejected(403, "POST", WHO, {}, token="bob", impersonate_user="system:serviceaccount:a:b")
     assert "impersonate-on:serviceaccount:create" in account["message"]
 
 
-async def test_constrained_impersonation_never_makes_a_superuser(api: API) -> None:
+async def test_constrained_impersonation_never_allows_system_masters(api: API) -> None:
     anything = {"apiGroups": ["*"], "resources": ["*"]}
     await grant(api, {**anything, "verbs": ["impersonate:user-info", "impersonate-on:user-info:create"]})
     asked = {"impersonate_user": "carol", "impersonate_group": "system:masters"}
-    refused = await api.refused(403, "POST", WHO, {}, token="bob", **asked)
+    refused = await api.rejected(403, "POST", WHO, {}, token="bob", **asked)
     assert refused["message"].endswith("impersonating the system:masters group is not allowed")
 
 
-async def test_a_node_has_the_groups_of_nodes(api: API) -> None:
+async def test_an_impersonated_node_has_the_groups_of_nodes(api: API) -> None:
     anything = {"apiGroups": ["*"], "resources": ["*"]}
     await grant(api, {**anything, "verbs": ["impersonate:arbitrary-node", "impersonate-on:arbitrary-node:create"]})
     user = await who(api, "bob", impersonate_user="system:node:n1")

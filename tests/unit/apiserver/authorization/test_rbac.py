@@ -1,4 +1,4 @@
-"""RBAC: what rules allow, seen through requests; texts as kube-apiserver 1.36 has them."""
+"""RBAC through requests, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ async def allowed(api: API, **attributes: str) -> bool:
     return bool(review["status"]["allowed"])
 
 
-async def test_nothing_is_allowed_that_no_rule_allows(api: API) -> None:
-    status = await api.refused(403, "GET", PODS, token="bob")
+async def test_without_a_rule_nothing_is_allowed(api: API) -> None:
+    status = await api.rejected(403, "GET", PODS, token="bob")
     assert status["message"] == (
         'pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"'
     )
-    cluster_wide = await api.refused(403, "GET", "/api/v1/pods", token="bob")
+    cluster_wide = await api.rejected(403, "GET", "/api/v1/pods", token="bob")
     assert cluster_wide["message"].endswith('in API group "" at the cluster scope')
-    path = await api.refused(403, "GET", "/metrics", token="bob")
+    path = await api.rejected(403, "GET", "/metrics", token="bob")
     assert path["message"] == 'forbidden: User "bob" cannot get path "/metrics"'
 
 
-async def test_a_rule_counts_from_its_commit_and_until_its_end(api: API) -> None:
+async def test_a_rule_applies_from_its_commit_to_its_deletion(api: API) -> None:
     await grant(api, rule("list", resources=("pods",)))
     await api.ok("GET", PODS, token="bob")
     await api.ok("PATCH", f"{ROLES}/r", {"rules": [rule("list", resources=("secrets",))]}, content_type=MERGE)
-    await api.refused(403, "GET", PODS, token="bob")
+    await api.rejected(403, "GET", PODS, token="bob")
     await api.ok("GET", "/api/v1/namespaces/default/secrets", token="bob")
     await api.ok("DELETE", f"{BINDINGS}/r")
-    await api.refused(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
+    await api.rejected(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
 
 
 @pytest.mark.parametrize(
@@ -84,19 +84,19 @@ async def test_a_rule_counts_from_its_commit_and_until_its_end(api: API) -> None
         ),
     ],
 )
-async def test_a_rule_allows_what_it_says_and_nothing_else(
+async def test_a_rule_allows_only_what_it_names(
     api: API, granted: dict[str, Any], asked: dict[str, str], expected: bool
 ) -> None:
     await grant(api, granted)
     assert await allowed(api, **asked) is expected
 
 
-async def test_who_may_list_one_name_selects_it(api: API) -> None:
+async def test_permission_for_one_name_allows_listing_it_by_field_selector(api: API) -> None:
     await grant(api, rule("list", resources=("configmaps",), resourceNames=("only",)))
     listed = "/api/v1/namespaces/default/configmaps"
     await api.ok("GET", f"{listed}?fieldSelector=metadata.name%3Donly", token="bob")
     for query in ("", "?fieldSelector=metadata.name%3Dother", "?fieldSelector=metadata.name%21%3Donly"):
-        await api.refused(403, "GET", f"{listed}{query}", token="bob")
+        await api.rejected(403, "GET", f"{listed}{query}", token="bob")
 
 
 async def test_names_of_several_rules_add_up(api: API) -> None:
@@ -107,7 +107,7 @@ async def test_names_of_several_rules_add_up(api: API) -> None:
     assert not await allowed(api, verb="get", resource="configmaps", name="c")
 
 
-async def test_a_path_is_allowed_by_itself_or_by_its_beginning(api: API) -> None:
+async def test_a_path_is_allowed_by_exact_match_or_prefix(api: API) -> None:
     role = {"metadata": {"name": "paths"}, "rules": [{"verbs": ["get"], "nonResourceURLs": ["/metrics", "/debug/*"]}]}
     await api.ok("POST", f"{RBAC}/clusterroles", role)
     binding = {"metadata": {"name": "paths"}, "roleRef": {"kind": "ClusterRole", "name": "paths"}, "subjects": BOB}
@@ -117,14 +117,14 @@ async def test_a_path_is_allowed_by_itself_or_by_its_beginning(api: API) -> None
     assert (await api("GET", "/other", token="bob")).status == 403
 
 
-async def test_a_role_that_is_bound_and_missing_is_told_of(api: API) -> None:
+async def test_a_denial_names_bound_roles_that_are_missing(api: API) -> None:
     binding = {"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "gone"}, "subjects": BOB}
     await api.ok("POST", BINDINGS, binding)
-    status = await api.refused(403, "GET", PODS, token="bob")
+    status = await api.rejected(403, "GET", PODS, token="bob")
     assert status["message"].endswith(': RBAC: role.rbac.authorization.k8s.io "gone" not found')
 
 
-async def test_a_review_says_which_binding_allows(api: API) -> None:
+async def test_a_review_names_the_binding_that_allows(api: API) -> None:
     await grant(api, rule("get", resources=("pods",)))
     body = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}}
     response = await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, token="bob")
@@ -132,7 +132,7 @@ async def test_a_review_says_which_binding_allows(api: API) -> None:
     assert b'RBAC: allowed by RoleBinding \\"r/default\\" of Role \\"r\\" to User \\"bob\\"' in await response.read()
 
 
-async def test_nobody_gives_rights_that_they_do_not_have(api: API) -> None:
+async def test_users_cannot_grant_permissions_that_they_lack(api: API) -> None:
     own = rule("create", "update", resources=("roles", "rolebindings"), groups=("rbac.authorization.k8s.io",))
     await grant(api, own, rule("get", resources=("pods",)))
     wanted = {
@@ -142,7 +142,7 @@ async def test_nobody_gives_rights_that_they_do_not_have(api: API) -> None:
             rule("get", resources=("configmaps",), resourceNames=("a",)),
         ],
     }
-    status = await api.refused(403, "POST", ROLES, wanted, token="bob")
+    status = await api.rejected(403, "POST", ROLES, wanted, token="bob")
     assert status["message"] == (
         'roles.rbac.authorization.k8s.io "more" is forbidden: user "bob" (groups=["system:authenticated"]) '
         "is attempting to grant RBAC permissions not currently held:\n"
@@ -154,10 +154,10 @@ async def test_nobody_gives_rights_that_they_do_not_have(api: API) -> None:
         "POST", ROLES, {"metadata": {"name": "same"}, "rules": [rule("get", resources=("pods",))]}, token="bob"
     )
     admin = {"metadata": {"name": "x"}, "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}, "subjects": BOB}
-    await api.refused(403, "POST", BINDINGS, admin, token="bob")
+    await api.rejected(403, "POST", BINDINGS, admin, token="bob")
 
 
-async def test_escalate_and_bind_are_rights_of_their_own(api: API) -> None:
+async def test_escalate_and_bind_are_separate_permissions(api: API) -> None:
     group = ("rbac.authorization.k8s.io",)
     await grant(
         api,
@@ -173,7 +173,7 @@ async def test_escalate_and_bind_are_rights_of_their_own(api: API) -> None:
         assert (await api("POST", BINDINGS, binding, token="bob")).status == code
 
 
-async def test_a_cluster_role_gathers_the_rules_of_others(api: API) -> None:
+async def test_an_aggregated_cluster_role_has_the_rules_of_others(api: API) -> None:
     labels = {"matchLabels": {"gather": "yes"}}
     gatherer = {"metadata": {"name": "all"}, "aggregationRule": {"clusterRoleSelectors": [labels]}}
     await api.ok("POST", f"{RBAC}/clusterroles", gatherer)
@@ -184,27 +184,27 @@ async def test_a_cluster_role_gathers_the_rules_of_others(api: API) -> None:
     assert not (await api.ok("GET", f"{RBAC}/clusterroles/all"))["rules"]
 
 
-async def test_the_view_role_of_a_fresh_cluster_allows_reading(api: API) -> None:
+async def test_the_view_role_of_a_new_cluster_allows_reading(api: API) -> None:
     reference = {"kind": "ClusterRole", "name": "view"}
     await api.ok("POST", BINDINGS, {"metadata": {"name": "v"}, "roleRef": reference, "subjects": BOB})
     await api.ok("GET", PODS, token="bob")
-    await api.refused(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
+    await api.rejected(403, "GET", "/api/v1/namespaces/default/secrets", token="bob")
 
 
-async def test_what_a_binding_refers_to_cannot_change(api: API) -> None:
+async def test_the_role_of_a_binding_is_immutable(api: API) -> None:
     await grant(api, rule("get", resources=("pods",)))
     change = {"roleRef": {"name": "other"}}
-    status = await api.refused(422, "PATCH", f"{BINDINGS}/r", change, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{BINDINGS}/r", change, content_type=MERGE)
     assert status["details"]["causes"][0]["field"] == "roleRef"
     assert status["message"].endswith(": cannot change roleRef")
 
 
-async def test_a_put_creates_what_is_not_there(api: API) -> None:
+async def test_put_creates_a_missing_role(api: API) -> None:
     role = {"metadata": {"name": "new"}, "rules": [rule("get", resources=("pods",))]}
     assert (await api("PUT", f"{ROLES}/new", role)).status == 201
 
 
-async def test_the_rules_that_one_has_are_listed(api: API) -> None:
+async def test_a_rules_review_lists_the_rules_of_the_user(api: API) -> None:
     await grant(api, rule("get", resources=("pods",)))
     body = {"spec": {"namespace": "default"}}
     review = await api.ok("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body, token="bob")

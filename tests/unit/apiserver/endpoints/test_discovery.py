@@ -1,4 +1,4 @@
-"""Discovery and OpenAPI follow what is served."""
+"""Discovery and OpenAPI follow the served resources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEFINITION = {
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-async def test_the_aggregated_form_is_for_those_who_ask_for_it_first(api: API) -> None:
+async def test_aggregated_discovery_requires_it_to_be_preferred(api: API) -> None:
     whole = await api("GET", "/apis", accept=f"{AGGREGATED},application/json")
     assert whole.headers["content-type"] == AGGREGATED
     assert json.loads(await whole.read())["kind"] == "APIGroupDiscoveryList"
@@ -62,7 +62,7 @@ async def test_a_custom_resource_appears_and_disappears(api: API) -> None:
     assert (await api("GET", "/apis/example.com")).status == 404
 
 
-async def test_openapi_documents_are_found_by_the_root_and_kept_for_good_by_their_hash(api: API) -> None:
+async def test_openapi_documents_are_listed_and_cacheable_by_hash(api: API) -> None:
     paths = (await api.ok("GET", "/openapi/v3"))["paths"]
     url = paths["api/v1"]["serverRelativeURL"]
     response = await api("GET", url, accept_encoding="gzip")
@@ -83,14 +83,14 @@ async def test_the_schema_of_a_custom_resource_is_published(api: API) -> None:
     assert "apis/example.com/v1beta1" in (await api.ok("GET", "/openapi/v3"))["paths"]
 
 
-async def test_unknown_paths_are_not_found_as_the_real_one_says_it(api: API) -> None:
+async def test_unknown_paths_are_answered_like_a_real_server(api: API) -> None:
     response = await api("GET", "/apis/nothing.example/v1/things")
     assert (response.status, await response.read()) == (404, b"404 page not found\n")
-    status = await api.refused(404, "GET", "/apis/apps/v1/things")
+    status = await api.rejected(404, "GET", "/apis/apps/v1/things")
     assert (status["message"], status["details"]) == ("the server could not find the requested resource", {})
 
 
-async def test_a_bookmark_of_a_custom_resource_is_a_row_of_nothing(api: API) -> None:
+async def test_a_table_bookmark_of_a_custom_resource_is_an_empty_row(api: API) -> None:
     await api.ok("POST", DEFINITIONS, DEFINITION)
     path = "/apis/example.com/v1/namespaces/default/foos"
     watch = await api.watch(f"{path}?watch=true&allowWatchBookmarks=true", accept=TABLE)

@@ -1,4 +1,4 @@
-"""What every answer has, and what becomes of requests that are not right."""
+"""HTTP: headers, representations, and the answers to invalid requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unit.apiserver.harness import API, CONFIG_MAPS, TABLE
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
-async def test_every_answer_has_an_audit_id_and_is_not_to_be_cached(api: API) -> None:
+async def test_every_answer_has_an_audit_id_and_is_not_cacheable(api: API) -> None:
     for target in (CONFIG_MAPS, f"{CONFIG_MAPS}/nope", "/version", "/nothing"):
         response = await api("GET", target)
         assert response.headers["cache-control"] == "no-cache, private"
@@ -22,7 +22,7 @@ async def test_every_answer_has_an_audit_id_and_is_not_to_be_cached(api: API) ->
     assert (await api("GET", "/version", audit_id="mine")).headers["audit-id"] == "mine"
 
 
-async def test_a_large_answer_is_compressed_for_those_who_take_it(api: API) -> None:
+async def test_a_large_answer_is_compressed_for_clients_that_accept_it(api: API) -> None:
     await api.config_map("big", blob="x" * 200_000)
     plain = await api("GET", f"{CONFIG_MAPS}/big")
     small = await api("GET", f"{CONFIG_MAPS}/big", accept_encoding="gzip")
@@ -32,12 +32,12 @@ async def test_a_large_answer_is_compressed_for_those_who_take_it(api: API) -> N
     assert "content-encoding" not in (await api("GET", "/version", accept_encoding="gzip")).headers
 
 
-async def test_a_body_above_the_limit_is_refused(api: API) -> None:
-    status = await api.refused(413, "POST", CONFIG_MAPS, b" " * (BODY_LIMIT + 1))
+async def test_a_body_above_the_limit_is_rejected(api: API) -> None:
+    status = await api.rejected(413, "POST", CONFIG_MAPS, b" " * (BODY_LIMIT + 1))
     assert status["message"] == "Request entity too large: limit is 3145728"
 
 
-async def test_a_defect_is_an_answer_and_a_line_in_the_log(
+async def test_a_defect_is_answered_with_500_and_logged(
     api: API, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -45,20 +45,20 @@ async def test_a_defect_is_an_answer_and_a_line_in_the_log(
 
     monkeypatch.setattr(api.server.resources, "find", fail)
     with caplog.at_level(logging.ERROR):
-        status = await api.refused(500, "GET", CONFIG_MAPS)
+        status = await api.rejected(500, "GET", CONFIG_MAPS)
     assert status["message"].startswith("This request caused apiserver to panic")
-    assert f"GET {CONFIG_MAPS} failed" in caplog.text
+    assert f"Request failed  method=GET target={CONFIG_MAPS}" in caplog.text
 
 
-async def test_nobody_may_do_nothing_and_is_told_who_they_are(api: API) -> None:
-    status = await api.refused(403, "GET", CONFIG_MAPS, token="")
+async def test_anonymous_requests_are_forbidden_by_default(api: API) -> None:
+    status = await api.rejected(403, "GET", CONFIG_MAPS, token="")
     assert 'User "system:anonymous" cannot list resource "configmaps"' in status["message"]
-    status = await api.refused(403, "GET", CONFIG_MAPS, token="bob")
+    status = await api.rejected(403, "GET", CONFIG_MAPS, token="bob")
     assert 'User "bob" cannot list resource "configmaps"' in status["message"]
-    await api.refused(401, "GET", CONFIG_MAPS, token="unknown")
+    await api.rejected(401, "GET", CONFIG_MAPS, token="unknown")
 
 
-async def test_metadata_alone_is_shown_when_asked_for(api: API) -> None:
+async def test_metadata_only_answers_are_supported(api: API) -> None:
     await api.config_map("a", k="v")
     one = await api.ok("GET", f"{CONFIG_MAPS}/a", accept=METADATA)
     assert (one["kind"], one["apiVersion"], one["metadata"]["name"]) == ("PartialObjectMetadata", "meta.k8s.io/v1", "a")
@@ -69,7 +69,7 @@ async def test_metadata_alone_is_shown_when_asked_for(api: API) -> None:
 
 
 @pytest.mark.parametrize(("include", "shown"), [("", "metadata"), ("None", None), ("Object", "data")])
-async def test_a_table_s_rows_carry_what_was_asked_for(api: API, include: str, shown: str | None) -> None:
+async def test_table_rows_contain_the_requested_objects(api: API, include: str, shown: str | None) -> None:
     await api.config_map("a", k="v")
     table = await api.ok("GET", f"{CONFIG_MAPS}?includeObject={include}", accept=TABLE)
     [row] = table["rows"]
@@ -77,21 +77,21 @@ async def test_a_table_s_rows_carry_what_was_asked_for(api: API, include: str, s
     assert row["object"] is None if shown is None else shown in row["object"]
 
 
-async def test_items_of_a_built_in_list_leave_out_what_the_list_says(api: API) -> None:
+async def test_items_of_a_built_in_list_omit_kind_and_api_version(api: API) -> None:
     await api.config_map("a", k="v")
     listed = await api.ok("GET", CONFIG_MAPS)
     assert (listed["kind"], listed["apiVersion"]) == ("ConfigMapList", "v1")
     assert list(listed["items"][0]) == ["metadata", "data"]
 
 
-async def test_what_cannot_be_shown_as_asked_is_not_acceptable(api: API) -> None:
+async def test_unsupported_representations_are_not_acceptable(api: API) -> None:
     assert (await api("GET", CONFIG_MAPS, accept="text/html")).status == 406
     assert (await api("GET", CONFIG_MAPS, accept="application/json;as=Table;g=meta.k8s.io;v=v9")).status == 406
     fallback = "application/json;as=Table;g=meta.k8s.io;v=v9, application/json"
     assert (await api.ok("GET", CONFIG_MAPS, accept=fallback))["kind"] == "ConfigMapList"
 
 
-async def test_built_in_kinds_are_shown_in_protobuf_to_those_who_take_nothing_else(api: API) -> None:
+async def test_built_in_kinds_are_encoded_as_protobuf_if_nothing_else_is_accepted(api: API) -> None:
     await api.config_map("a", k="v")
     only = await api("GET", f"{CONFIG_MAPS}/a", accept="application/vnd.kubernetes.protobuf")
     assert only.headers["content-type"] == "application/vnd.kubernetes.protobuf"
@@ -107,7 +107,7 @@ async def test_requests_and_objects_are_counted(api: API) -> None:
     assert 'apiserver_storage_objects{resource="configmaps"} 1.0' in text
 
 
-async def test_health_is_told_in_a_word_or_check_by_check(api: API) -> None:
+async def test_health_is_reported_as_one_word_or_as_a_list_of_checks(api: API) -> None:
     for name in ("healthz", "livez", "readyz"):
         assert await (await api("GET", f"/{name}")).read() == b"ok"
         verbose = await (await api("GET", f"/{name}?verbose")).read()
@@ -117,7 +117,7 @@ async def test_health_is_told_in_a_word_or_check_by_check(api: API) -> None:
     assert (await api("GET", "/readyz/nonsense")).status == 404
 
 
-async def test_keys_of_service_accounts_are_published_where_the_configuration_says(api: API) -> None:
+async def test_service_account_keys_are_published_at_the_configured_path(api: API) -> None:
     configuration = await api.ok("GET", "/.well-known/openid-configuration", host="example.com:6443")
     assert configuration["jwks_uri"] == "https://example.com:6443/openid/v1/jwks"
     keys = await api("GET", "/openid/v1/jwks")

@@ -1,4 +1,4 @@
-"""Jobs: what may change, and what a delete leaves behind; as kube-apiserver 1.36 answers."""
+"""Jobs: immutable fields and orphans, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def moved(**spec: Any) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"nodeSelector": {"disk": "fast"}}}, **spec}}
 
 
-async def test_a_job_without_labels_has_those_of_its_pods(api: API) -> None:
+async def test_a_job_without_labels_gets_those_of_its_pods(api: API) -> None:
     created = await api.ok("POST", JOBS, job())
     uid = created["metadata"]["uid"]
     assert created["metadata"]["labels"] == {
@@ -31,9 +31,9 @@ async def test_a_job_without_labels_has_those_of_its_pods(api: API) -> None:
     }
 
 
-async def test_the_pods_of_a_job_are_placed_anew_only_while_none_can_run(api: API) -> None:
+async def test_scheduling_of_a_job_can_change_only_while_it_is_suspended(api: API) -> None:
     await api.ok("POST", JOBS, job(suspend=True))
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", moved(), content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", moved(), content_type=MERGE)
     assert FIXED in refused["message"]
 
     suspended = {"type": "Suspended", "status": "True"}
@@ -42,22 +42,22 @@ async def test_the_pods_of_a_job_are_placed_anew_only_while_none_can_run(api: AP
     assert changed["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "fast"}
 
     back = {"spec": {"template": {"spec": {"nodeSelector": None}}}}
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", back, content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", back, content_type=MERGE)
     assert FIXED in refused["message"]
 
 
-async def test_a_suspended_job_keeps_its_image(api: API) -> None:
+async def test_the_image_of_a_suspended_job_cannot_change(api: API) -> None:
     await api.ok("POST", JOBS, job(suspend=True))
     suspended = {"type": "Suspended", "status": "True"}
     await api.ok("PATCH", f"{JOBS}/j/status", {"status": {"conditions": [suspended]}}, content_type=MERGE)
     other = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}}
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", other, content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", other, content_type=MERGE)
     assert "spec.template.spec: Invalid value" in refused["message"]
 
 
-async def test_completions_change_with_the_parallelism_of_an_indexed_job(api: API) -> None:
+async def test_completions_of_an_indexed_job_change_with_its_parallelism(api: API) -> None:
     await api.ok("POST", JOBS, job(completionMode="Indexed", completions=3, parallelism=3))
-    refused = await api.refused(422, "PATCH", f"{JOBS}/j", {"spec": {"completions": 4}}, content_type=MERGE)
+    refused = await api.rejected(422, "PATCH", f"{JOBS}/j", {"spec": {"completions": 4}}, content_type=MERGE)
     assert refused["message"] == (
         'Job.batch "j" is invalid: spec.completions: Invalid value: 4: can only be modified in tandem with '
         "spec.parallelism"
@@ -66,14 +66,14 @@ async def test_completions_change_with_the_parallelism_of_an_indexed_job(api: AP
     assert (await api.ok("PATCH", f"{JOBS}/j", both, content_type=MERGE))["spec"]["completions"] == 4
 
 
-async def test_pods_outlive_a_job_unless_its_delete_says_otherwise(api: API) -> None:
+async def test_deleting_a_job_orphans_its_pods_by_default(api: API) -> None:
     await api.ok("POST", JOBS, job())
     response = await api("DELETE", f"{JOBS}/j")
     assert json.loads(await response.read())["metadata"]["finalizers"] == ["orphan"]
     assert "child pods are preserved by default when jobs are deleted" in response.headers["warning"]
 
 
-async def test_a_delete_that_tells_what_becomes_of_the_pods_is_not_warned(api: API) -> None:
+async def test_deleting_a_job_with_a_propagation_policy_causes_no_warning(api: API) -> None:
     await api.ok("POST", JOBS, job())
     response = await api("DELETE", f"{JOBS}/j?propagationPolicy=Background")
     assert json.loads(await response.read())["status"] == "Success"

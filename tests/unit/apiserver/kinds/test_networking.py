@@ -1,4 +1,4 @@
-"""Ingresses, NetworkPolicies, EndpointSlices: what they may not say; texts as kube-apiserver 1.36 has them."""
+"""Validation of Ingresses, NetworkPolicies and EndpointSlices, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def path(**fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-async def test_what_an_ingress_may_not_say(api: API, spec: dict[str, Any], message: str) -> None:
+async def test_invalid_ingresses_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
     body = {"metadata": {"name": "i"}, "spec": spec}
-    refused = await api.refused(422, "POST", f"{NETWORKING}/ingresses", body)
+    refused = await api.rejected(422, "POST", f"{NETWORKING}/ingresses", body)
     assert refused["message"] == f'Ingress.networking.k8s.io "i" is invalid: {message}'
 
 
-async def test_a_wildcard_stands_for_one_label(api: API) -> None:
+async def test_a_wildcard_host_matches_one_label(api: API) -> None:
     good = {"metadata": {"name": "good"}, "spec": {"rules": [{"host": "*.example.com"}]}}
     await api.ok("POST", f"{NETWORKING}/ingresses", good)
     bad = {"metadata": {"name": "bad"}, "spec": {"rules": [{"host": "a.*.com"}]}}
-    refused = await api.refused(422, "POST", f"{NETWORKING}/ingresses", bad)
+    refused = await api.rejected(422, "POST", f"{NETWORKING}/ingresses", bad)
     assert "a wildcard DNS-1123 subdomain must start with '*.'" in refused["message"]
 
 
@@ -75,9 +75,9 @@ async def test_a_wildcard_stands_for_one_label(api: API) -> None:
         ),
     ],
 )
-async def test_what_a_peer_of_a_policy_may_not_be(api: API, peer: dict[str, Any], message: str) -> None:
+async def test_invalid_policy_peers_are_rejected(api: API, peer: dict[str, Any], message: str) -> None:
     body: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [{"from": [peer]}]}}
-    refused = await api.refused(422, "POST", f"{NETWORKING}/networkpolicies", body)
+    refused = await api.rejected(422, "POST", f"{NETWORKING}/networkpolicies", body)
     assert refused["message"] == f'NetworkPolicy.networking.k8s.io "p" is invalid: {message}'
 
 
@@ -88,16 +88,16 @@ async def test_what_a_peer_of_a_policy_may_not_be(api: API, peer: dict[str, Any]
         ("127.0.0.1", 'Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)'),
     ],
 )
-async def test_an_endpoint_is_where_traffic_can_go(api: API, address: str, message: str) -> None:
+async def test_an_endpoint_address_must_be_reachable(api: API, address: str, message: str) -> None:
     body = {"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": [{"addresses": [address]}]}
-    refused = await api.refused(422, "POST", SLICES, body)
+    refused = await api.rejected(422, "POST", SLICES, body)
     assert refused["message"] == f'EndpointSlice.discovery.k8s.io "s" is invalid: endpoints[0].addresses[0]: {message}'
 
 
-async def test_bounds_of_a_limit_range_come_in_their_order(api: API) -> None:
+async def test_limits_of_a_limit_range_must_be_in_order(api: API) -> None:
     limit = {"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "4"}, "default": {"cpu": "1"}}
     body = {"metadata": {"name": "l"}, "spec": {"limits": [limit]}}
-    refused = await api.refused(422, "POST", "/api/v1/namespaces/default/limitranges", body)
+    refused = await api.rejected(422, "POST", "/api/v1/namespaces/default/limitranges", body)
     assert refused["message"].endswith(
         'spec.limits[0].default[cpu]: Invalid value: "2": min value 2 is greater than default value 1]'
     )

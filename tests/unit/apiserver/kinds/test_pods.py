@@ -1,4 +1,4 @@
-"""Pods: defaults, what may change, and what hangs below one; texts as kube-apiserver 1.36 has them."""
+"""Pods: defaults, immutable fields and subresources, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def bind(api: API, name: str = "p") -> None:
     await api.ok("POST", f"{PODS}/{name}/binding", {"metadata": {"name": name}, "target": target})
 
 
-async def test_a_pod_is_completed_as_the_real_one_does(api: API) -> None:
+async def test_a_pod_gets_the_defaults_of_a_real_server(api: API) -> None:
     created = await api.ok("POST", PODS, pod())
     spec, status = created["spec"], created["status"]
     assert status == {"phase": "Pending", "qosClass": "BestEffort"}
@@ -62,7 +62,7 @@ async def test_the_pull_policy_follows_the_tag(api: API, image: str, policy: str
     assert created["spec"]["containers"][0]["imagePullPolicy"] == policy
 
 
-async def test_requests_follow_limits_and_make_the_class_of_service(api: API) -> None:
+async def test_requests_default_to_limits_and_set_the_quality_of_service(api: API) -> None:
     created = await api.ok("POST", PODS, container(resources={"limits": {"cpu": "1", "memory": "1Gi"}}))
     assert created["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
     assert created["status"]["qosClass"] == "Guaranteed"
@@ -110,24 +110,24 @@ async def test_requests_follow_limits_and_make_the_class_of_service(api: API) ->
         (pod(hostname="A"), 'spec.hostname: Invalid value: "A": a lowercase RFC 1123 label must consist of'),
     ],
 )
-async def test_what_a_pod_may_not_say(api: API, body: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", PODS, body)
+async def test_invalid_pods_are_rejected(api: API, body: dict[str, Any], message: str) -> None:
+    status = await api.rejected(422, "POST", PODS, body)
     assert message in status["message"]
 
 
-async def test_only_images_and_a_little_more_can_change(api: API) -> None:
+async def test_only_images_and_few_other_fields_of_a_pod_can_change(api: API) -> None:
     await api.ok("POST", PODS, pod())
     image = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
     changed = await api.ok("PATCH", f"{PODS}/p", image, content_type=STRATEGIC)
     assert changed["metadata"]["generation"] == 2
-    status = await api.refused(422, "PATCH", f"{PODS}/p", {"spec": {"hostname": "x"}}, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{PODS}/p", {"spec": {"hostname": "x"}}, content_type=MERGE)
     assert "pod updates may not change fields other than `spec.containers[*].image`" in status["message"]
     added = {"spec": {"containers": [{"name": "d", "image": "x"}]}}
-    status = await api.refused(422, "PATCH", f"{PODS}/p", added, content_type=STRATEGIC)
+    status = await api.rejected(422, "PATCH", f"{PODS}/p", added, content_type=STRATEGIC)
     assert status["message"].endswith("spec.containers: Forbidden: pod updates may not add or remove containers")
 
 
-async def test_a_pod_is_bound_to_one_node_once(api: API) -> None:
+async def test_a_pod_can_be_bound_only_once(api: API) -> None:
     await api.ok("POST", PODS, pod())
     await bind(api)
     bound = await api.ok("GET", f"{PODS}/p")
@@ -135,36 +135,36 @@ async def test_a_pod_is_bound_to_one_node_once(api: API) -> None:
     assert bound["status"]["conditions"][0]["type"] == "PodScheduled"
     target = {"kind": "Node", "name": "n2"}
     again = {"metadata": {"name": "p"}, "target": target}
-    status = await api.refused(409, "POST", f"{PODS}/p/binding", again)
+    status = await api.rejected(409, "POST", f"{PODS}/p/binding", again)
     assert status["message"] == (
         'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1"'
     )
 
 
-async def test_grace_is_for_pods_that_are_on_a_node(api: API) -> None:
+async def test_only_scheduled_pods_have_a_grace_period(api: API) -> None:
     await api.ok("POST", PODS, pod("waiting"))
     await api.ok("DELETE", f"{PODS}/waiting")
-    await api.refused(404, "GET", f"{PODS}/waiting")
+    await api.rejected(404, "GET", f"{PODS}/waiting")
     await api.ok("POST", PODS, pod("running"))
     await bind(api, "running")
     deleted = await api.ok("DELETE", f"{PODS}/running")
     assert deleted["metadata"]["deletionGracePeriodSeconds"] == 30
     await api.ok("GET", f"{PODS}/running")
     await api.ok("DELETE", f"{PODS}/running?gracePeriodSeconds=0")
-    await api.refused(404, "GET", f"{PODS}/running")
+    await api.rejected(404, "GET", f"{PODS}/running")
 
 
-async def test_ephemeral_containers_come_and_do_not_go(api: API) -> None:
+async def test_ephemeral_containers_can_be_added_but_not_removed(api: API) -> None:
     await api.ok("POST", PODS, pod())
     debugger = {"name": "dbg", "image": "busybox", "targetContainerName": "c"}
     path = f"{PODS}/p/ephemeralcontainers"
     shown = await api.ok("PATCH", path, {"spec": {"ephemeralContainers": [debugger]}}, content_type=STRATEGIC)
     assert shown["spec"]["ephemeralContainers"][0]["name"] == "dbg"
-    status = await api.refused(422, "PATCH", path, {"spec": {"ephemeralContainers": []}}, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", path, {"spec": {"ephemeralContainers": []}}, content_type=MERGE)
     assert 'existing ephemeral containers "dbg" may not be removed' in status["message"]
 
 
-async def test_the_log_of_a_simulated_pod_is_what_its_annotation_says(api: API) -> None:
+async def test_the_log_of_a_simulated_pod_comes_from_its_annotation(api: API) -> None:
     await api.ok("POST", PODS, pod())
     assert await (await api("GET", f"{PODS}/p/log")).read() == b""
     await bind(api)
@@ -175,13 +175,13 @@ async def test_the_log_of_a_simulated_pod_is_what_its_annotation_says(api: API) 
     assert await (await api("GET", f"{PODS}/p/log")).read() == b"hello\n"
 
 
-async def test_exec_is_refused_in_so_many_words(api: API) -> None:
+async def test_exec_in_a_simulated_pod_is_rejected_with_the_reason(api: API) -> None:
     await api.ok("POST", PODS, pod())
-    status = await api.refused(501, "POST", f"{PODS}/p/exec?command=ls")
+    status = await api.rejected(501, "POST", f"{PODS}/p/exec?command=ls")
     assert "exec into pods is not supported by the embedded API server" in status["message"]
 
 
-async def test_an_eviction_asks_the_disruption_budget(api: API) -> None:
+async def test_an_eviction_respects_the_disruption_budget(api: API) -> None:
     await api.ok("POST", PODS, {**pod(), "metadata": {"name": "p", "labels": {"a": "b"}}})
     await bind(api)
     ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
@@ -192,7 +192,7 @@ async def test_an_eviction_asks_the_disruption_budget(api: API) -> None:
     seen = {"status": {"observedGeneration": 1, "desiredHealthy": 1, "currentHealthy": 1, "disruptionsAllowed": 0}}
     await api.ok("PATCH", f"{budgets}/pdb/status", seen, content_type=MERGE)
     eviction = {"metadata": {"name": "p"}}
-    status = await api.refused(429, "POST", f"{PODS}/p/eviction", eviction)
+    status = await api.rejected(429, "POST", f"{PODS}/p/eviction", eviction)
     assert status["message"] == "Cannot evict pod as it would violate the pod's disruption budget."
     assert "retryAfterSeconds" not in status["details"], "it is for the caller to judge when to ask again"
     await api.ok("PATCH", f"{budgets}/pdb/status", {"status": {"disruptionsAllowed": 1}}, content_type=MERGE)

@@ -1,4 +1,4 @@
-"""Services: addresses are given, checked and freed; texts as kube-apiserver 1.36 has them."""
+"""Services: allocation, validation and release of addresses, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def node_port(name: str, port: int) -> dict[str, Any]:
     return service(name, type="NodePort", ports=[{"port": 80, "nodePort": port}])
 
 
-async def test_a_service_gets_an_address_and_what_belongs_to_it(api: API) -> None:
+async def test_a_service_gets_a_cluster_ip_and_defaults(api: API) -> None:
     created = await api.ok("POST", SERVICES, service("a"))
     spec = created["spec"]
     assert spec["clusterIP"].startswith("10.96.")
@@ -29,16 +29,16 @@ async def test_a_service_gets_an_address_and_what_belongs_to_it(api: API) -> Non
     assert (spec["type"], spec["sessionAffinity"], spec["internalTrafficPolicy"]) == ("ClusterIP", "None", "Cluster")
 
 
-async def test_two_services_never_have_one_address(api: API) -> None:
+async def test_two_services_never_share_a_cluster_ip(api: API) -> None:
     created = [await api.ok("POST", SERVICES, service(f"s{i}", type="NodePort")) for i in range(20)]
     assert len({each["spec"]["clusterIP"] for each in created}) == 20
     assert len({each["spec"]["ports"][0]["nodePort"] for each in created}) == 20
     assert all(30000 <= each["spec"]["ports"][0]["nodePort"] <= 32767 for each in created)
 
 
-async def test_a_node_port_that_is_taken_is_refused_until_it_is_freed(api: API) -> None:
+async def test_a_node_port_in_use_is_rejected_until_it_is_released(api: API) -> None:
     await api.ok("POST", SERVICES, node_port("first", 30010))
-    status = await api.refused(422, "POST", SERVICES, node_port("second", 30010))
+    status = await api.rejected(422, "POST", SERVICES, node_port("second", 30010))
     assert status["message"] == (
         'Service "second" is invalid: spec.ports[0].nodePort: Invalid value: 30010: provided port is already allocated'
     )
@@ -46,21 +46,21 @@ async def test_a_node_port_that_is_taken_is_refused_until_it_is_freed(api: API) 
     await api.ok("POST", SERVICES, node_port("second", 30010))
 
 
-async def test_a_node_port_is_freed_by_a_change_of_type(api: API) -> None:
+async def test_changing_the_type_releases_the_node_port(api: API) -> None:
     await api.ok("POST", SERVICES, node_port("first", 30010))
     changed = await api.ok("PATCH", f"{SERVICES}/first", {"spec": {"type": "ClusterIP"}}, content_type=MERGE)
     assert "nodePort" not in changed["spec"]["ports"][0]
     await api.ok("POST", SERVICES, node_port("second", 30010))
 
 
-async def test_a_service_keeps_what_it_was_given_when_an_update_leaves_it_out(api: API) -> None:
+async def test_an_update_that_omits_allocated_values_keeps_them(api: API) -> None:
     created = await api.ok("POST", SERVICES, service("a", type="NodePort"))
     updated = await api.ok("PUT", f"{SERVICES}/a", service("a", type="NodePort", selector={"x": "y"}))
     assert updated["spec"]["clusterIP"] == created["spec"]["clusterIP"]
     assert updated["spec"]["ports"] == created["spec"]["ports"]
 
 
-async def test_a_dry_run_takes_no_address(api: API) -> None:
+async def test_a_dry_run_allocates_no_address(api: API) -> None:
     await api.ok("POST", f"{SERVICES}?dryRun=All", node_port("dry", 30020))
     await api.ok("POST", SERVICES, node_port("real", 30020))
 
@@ -99,26 +99,26 @@ async def test_a_dry_run_takes_no_address(api: API) -> None:
         ),
     ],
 )
-async def test_what_a_service_may_not_say(api: API, spec: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", SERVICES, service("bad", **spec))
+async def test_invalid_services_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
+    status = await api.rejected(422, "POST", SERVICES, service("bad", **spec))
     assert message in status["message"]
 
 
-async def test_a_cluster_ip_does_not_change(api: API) -> None:
+async def test_a_cluster_ip_is_immutable(api: API) -> None:
     await api.ok("POST", SERVICES, service("a", clusterIP="10.96.0.50"))
     change = {"spec": {"clusterIP": "10.96.0.51"}}
-    status = await api.refused(422, "PATCH", f"{SERVICES}/a", change, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{SERVICES}/a", change, content_type=MERGE)
     assert status["message"] == (
         'Service "a" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.0.51"]: may not change once set'
     )
 
 
-async def test_a_headless_service_has_no_address(api: API) -> None:
+async def test_a_headless_service_has_no_cluster_ip(api: API) -> None:
     created = await api.ok("POST", SERVICES, service("h", clusterIP="None", selector={"a": "b"}))
     assert created["spec"]["clusterIPs"] == ["None"]
 
 
-async def test_an_external_name_gives_its_address_back(api: API) -> None:
+async def test_changing_to_an_external_name_releases_the_cluster_ip(api: API) -> None:
     created = await api.ok("POST", SERVICES, service("a"))
     change = {"spec": {"type": "ExternalName", "externalName": "x.y"}}
     changed = await api.ok("PATCH", f"{SERVICES}/a", change, content_type=MERGE)

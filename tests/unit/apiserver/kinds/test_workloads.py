@@ -1,4 +1,4 @@
-"""Workloads and what they are made of: defaults, faults, what may change; texts as kube-apiserver 1.36 has them."""
+"""Workloads: defaults, validation and immutable fields, with the messages of kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def workload(name: str = "w", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"selector": SELECTOR, "template": template(), **spec}}
 
 
-async def test_a_deployment_is_completed_as_the_real_one_does(api: API) -> None:
+async def test_a_deployment_gets_the_defaults_of_a_real_server(api: API) -> None:
     created = await api.ok("POST", f"{APPS}/deployments", workload())
     spec = created["spec"]
     assert (spec["replicas"], spec["revisionHistoryLimit"], spec["progressDeadlineSeconds"]) == (1, 10, 600)
@@ -69,12 +69,12 @@ async def test_a_deployment_is_completed_as_the_real_one_does(api: API) -> None:
         ),
     ],
 )
-async def test_what_a_deployment_may_not_say(api: API, spec: dict[str, Any], message: str) -> None:
-    status = await api.refused(422, "POST", f"{APPS}/deployments", workload(**spec))
+async def test_invalid_deployments_are_rejected(api: API, spec: dict[str, Any], message: str) -> None:
+    status = await api.rejected(422, "POST", f"{APPS}/deployments", workload(**spec))
     assert message in status["message"]
 
 
-async def test_annotations_raise_the_generation_of_a_deployment_alone(api: API) -> None:
+async def test_only_for_deployments_do_annotations_raise_the_generation(api: API) -> None:
     note = {"metadata": {"annotations": {"a": "b"}, "labels": {"a": "b"}}}
     for plural, generation in (("deployments", 2), ("replicasets", 1), ("daemonsets", 1)):
         await api.ok("POST", f"{APPS}/{plural}", workload())
@@ -86,15 +86,15 @@ async def test_annotations_raise_the_generation_of_a_deployment_alone(api: API) 
 
 
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "daemonsets"])
-async def test_a_selector_does_not_change(api: API, plural: str) -> None:
+async def test_a_selector_is_immutable(api: API, plural: str) -> None:
     await api.ok("POST", f"{APPS}/{plural}", workload())
     change = workload(selector={"matchLabels": {"x": "y"}})
     change["spec"]["template"]["metadata"]["labels"] = {"x": "y"}
-    status = await api.refused(422, "PUT", f"{APPS}/{plural}/w", change)
+    status = await api.rejected(422, "PUT", f"{APPS}/{plural}/w", change)
     assert status["message"].endswith('spec.selector: Invalid value: {"matchLabels":{"x":"y"}}: field is immutable')
 
 
-async def test_a_stateful_set_changes_where_it_may(api: API) -> None:
+async def test_only_some_fields_of_a_stateful_set_can_change(api: API) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claims = [{"metadata": {"name": "data"}, "spec": claim}]
     mounted = template()
@@ -103,7 +103,7 @@ async def test_a_stateful_set_changes_where_it_may(api: API) -> None:
     await api.ok("POST", f"{APPS}/statefulsets", body)
     await api.ok("PATCH", f"{APPS}/statefulsets/w", {"spec": {"replicas": 3}}, content_type=MERGE)
     change = {"spec": {"serviceName": "other"}}
-    status = await api.refused(422, "PATCH", f"{APPS}/statefulsets/w", change, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{APPS}/statefulsets/w", change, content_type=MERGE)
     assert status["message"] == (
         'StatefulSet.apps "w" is invalid: spec: Forbidden: updates to statefulset spec for fields other than '
         "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
@@ -119,7 +119,7 @@ async def test_a_job_selects_its_own_pods_by_its_uid(api: API) -> None:
     assert job["spec"]["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "j"
     assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"]["backoffLimit"]) == (1, 1, 6)
     image = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}}
-    status = await api.refused(422, "PATCH", f"{BATCH}/jobs/j", image, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{BATCH}/jobs/j", image, content_type=MERGE)
     assert "field is immutable" in status["message"]
 
 
@@ -137,19 +137,19 @@ async def test_a_job_selects_its_own_pods_by_its_uid(api: API) -> None:
         ("@sometimes", False),
     ],
 )
-async def test_a_schedule_is_read_as_cron_reads_it(api: API, schedule: str, good: bool) -> None:
+async def test_schedules_are_validated_like_cron(api: API, schedule: str, good: bool) -> None:
     job = {"spec": {"template": template(restartPolicy="OnFailure")}}
     body = {"metadata": {"name": "c"}, "spec": {"schedule": schedule, "jobTemplate": job}}
     assert (await api("POST", f"{BATCH}/cronjobs", body)).status == (201 if good else 422)
 
 
-async def test_an_immutable_secret_stays_as_it_is(api: API) -> None:
+async def test_an_immutable_secret_cannot_change(api: API) -> None:
     body = {"metadata": {"name": "s"}, "stringData": {"a": "b"}, "immutable": True}
     created = await api.ok("POST", f"{CORE}/secrets", body)
     assert created["data"] == {"a": "Yg=="}
     assert "stringData" not in created
     change = {"stringData": {"a": "c"}, "immutable": False, "type": "x"}
-    status = await api.refused(422, "PATCH", f"{CORE}/secrets/s", change, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{CORE}/secrets/s", change, content_type=MERGE)
     assert status["message"] == (
         'Secret "s" is invalid: [type: Invalid value: "x": field is immutable, '
         "immutable: Forbidden: field is immutable when `immutable` is set, "
@@ -157,20 +157,20 @@ async def test_an_immutable_secret_stays_as_it_is(api: API) -> None:
     )
 
 
-async def test_a_config_map_has_its_limits(api: API) -> None:
+async def test_config_map_limits_are_enforced(api: API) -> None:
     key = {"metadata": {"name": "c"}, "data": {"a b": "x"}}
-    assert "data[a b]: Invalid value" in (await api.refused(422, "POST", f"{CORE}/configmaps", key))["message"]
+    assert "data[a b]: Invalid value" in (await api.rejected(422, "POST", f"{CORE}/configmaps", key))["message"]
     large = {"metadata": {"name": "c"}, "data": {"a": "x" * (1024 * 1024 + 1)}}
-    status = await api.refused(422, "POST", f"{CORE}/configmaps", large)
+    status = await api.rejected(422, "POST", f"{CORE}/configmaps", large)
     assert "Too long: may not be more than 1048576 bytes" in status["message"]
     binary = {"metadata": {"name": "c"}, "binaryData": {"a": "!"}}
-    status = await api.refused(400, "POST", f"{CORE}/configmaps", binary)
+    status = await api.rejected(400, "POST", f"{CORE}/configmaps", binary)
     assert status["message"] == (
         'ConfigMap in version "v1" cannot be handled as a ConfigMap: illegal base64 data at input byte 0'
     )
 
 
-async def test_an_event_is_one_object_in_two_forms(api: API) -> None:
+async def test_an_event_is_served_in_two_versions(api: API) -> None:
     newer = {
         "metadata": {"name": "e"},
         "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
@@ -188,11 +188,11 @@ async def test_an_event_is_one_object_in_two_forms(api: API) -> None:
     assert (event["involvedObject"]["name"], event["message"]) == ("p", "It started.")
     assert (event["reportingComponent"], event["firstTimestamp"]) == ("example.com/operator", None)
     incomplete = {"metadata": {"name": "f"}, "eventTime": "2026-01-01T00:00:00.000000Z"}
-    status = await api.refused(422, "POST", "/apis/events.k8s.io/v1/namespaces/default/events", incomplete)
+    status = await api.rejected(422, "POST", "/apis/events.k8s.io/v1/namespaces/default/events", incomplete)
     assert "reportingController: Required value" in status["message"]
 
 
-async def test_an_autoscaler_is_one_object_in_two_versions(api: API) -> None:
+async def test_an_autoscaler_is_served_in_two_versions(api: API) -> None:
     path = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
     spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}, "maxReplicas": 3}
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
@@ -204,14 +204,14 @@ async def test_an_autoscaler_is_one_object_in_two_versions(api: API) -> None:
     assert again["spec"]["targetCPUUtilizationPercentage"] == 50
 
 
-async def test_a_lease_is_created_by_put_and_not_overwritten_blindly(api: API) -> None:
+async def test_put_creates_a_lease_but_does_not_overwrite_it_without_a_resource_version(api: API) -> None:
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     assert (await api("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}})).status == 201
-    status = await api.refused(422, "PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {}})
+    status = await api.rejected(422, "PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {}})
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in status["message"]
 
 
-async def test_a_namespace_ends_when_its_content_has_gone(api: API) -> None:
+async def test_a_namespace_is_removed_when_it_is_empty(api: API) -> None:
     created = await api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
     assert created["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
     assert created["spec"] == {"finalizers": ["kubernetes"]}
@@ -220,7 +220,7 @@ async def test_a_namespace_ends_when_its_content_has_gone(api: API) -> None:
     found = await api.ok("GET", "/api/v1/namespaces?fieldSelector=status.phase%3DTerminating")
     assert [each["metadata"]["name"] for each in found["items"]] == ["n"]
     await api.ok("PUT", "/api/v1/namespaces/n/finalize", {"metadata": {"name": "n"}, "spec": {}})
-    await api.refused(404, "GET", "/api/v1/namespaces/n")
+    await api.rejected(404, "GET", "/api/v1/namespaces/n")
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,6 @@ async def test_a_namespace_ends_when_its_content_has_gone(api: API) -> None:
         ("apiregistration.k8s.io/v1/apiservices", "APIService"),
     ],
 )
-async def test_what_nothing_would_act_on_is_not_accepted(api: API, path: str, kind: str) -> None:
-    status = await api.refused(403, "POST", f"/apis/{path}", {"metadata": {"name": "x"}})
+async def test_kinds_that_nothing_acts_on_are_rejected(api: API, path: str, kind: str) -> None:
+    status = await api.rejected(403, "POST", f"/apis/{path}", {"metadata": {"name": "x"}})
     assert f"{kind} is not supported yet by the embedded API server" in status["message"]

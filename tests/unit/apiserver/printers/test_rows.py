@@ -1,4 +1,4 @@
-"""The rows that `kubectl get` shows."""
+"""The table rows of `kubectl get`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def row(gvr: GroupVersionResource, obj: dict[str, Any]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("gvr", LISTABLE, ids=str)
-def test_an_object_with_nothing_in_it_has_a_cell_for_each_column(gvr: GroupVersionResource) -> None:
+def test_an_empty_object_has_a_cell_for_each_column(gvr: GroupVersionResource) -> None:
     assert "x" in [str(cell) for cell in row(gvr, {}).values()]
 
 
@@ -40,7 +40,7 @@ def test_an_object_with_nothing_in_it_has_a_cell_for_each_column(gvr: GroupVersi
         (183600, "2d3h"), (691200, "8d"), (63072000, "2y"), (63936000, "2y10d"), (283824000, "9y"),
     ],
 )  # fmt: skip
-def test_ages_have_fewer_digits_the_longer_ago(seconds: int, text: str) -> None:
+def test_ages_get_less_precise_with_time(seconds: int, text: str) -> None:
     assert human_duration(seconds) == text
 
 
@@ -102,7 +102,7 @@ SIDECAR = {"name": "s", "restartPolicy": "Always"}
         ),
     ],
 )
-def test_a_pod_s_state_is_told_in_one_word(
+def test_the_status_column_of_a_pod_is_one_word(
     ready: str, state: str, status: dict[str, Any], rest: dict[str, Any]
 ) -> None:
     spec = {"containers": [{"name": "c"}], "initContainers": rest.get("init", [])}
@@ -110,14 +110,14 @@ def test_a_pod_s_state_is_told_in_one_word(
     assert (shown["Ready"], shown["Status"]) == (ready, state)
 
 
-def test_restarts_tell_when_the_last_one_was() -> None:
+def test_restarts_include_the_time_of_the_last_one() -> None:
     ended = (NOW - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
     status = running(restarts=3) | {"lastState": {"terminated": {"finishedAt": ended}}}
     shown = row(PODS, {"spec": {"containers": [{}]}, "status": {"phase": "Running", "containerStatuses": [status]}})
     assert shown["Restarts"] == "3 (5m ago)"
 
 
-def test_a_service_shows_where_it_is_reached() -> None:
+def test_a_service_shows_its_addresses() -> None:
     services = GroupVersionResource("", "v1", "services")
     spec = {
         "type": "NodePort",
@@ -140,7 +140,7 @@ def test_a_deployment_shows_ready_of_desired() -> None:
     assert list(shown.values()) == ["x", "2/3", 1, 2, "60s", "a,b", "x:1,y:2", "app=web"]
 
 
-def test_a_node_shows_readiness_roles_and_whether_it_takes_pods() -> None:
+def test_a_node_shows_readiness_roles_and_schedulability() -> None:
     metadata = {"labels": {"node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "worker"}}
     status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1.36.1"}}
     obj = {"metadata": metadata, "spec": {"unschedulable": True}, "status": status}

@@ -1,4 +1,4 @@
-"""Lists: pages, selectors, and the past."""
+"""Lists: pages, selectors and earlier revisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def names(api: API, query: str = "") -> list[str]:
     return [item["metadata"]["name"] for item in listed["items"]]
 
 
-async def test_pages_are_of_one_revision_whatever_happens_between_them(api: API) -> None:
+async def test_all_pages_of_a_list_have_one_revision(api: API) -> None:
     await fill(api, 5)
     first = await api.ok("GET", f"{CONFIG_MAPS}?limit=2")
     assert first["metadata"]["remainingItemCount"] == 3
@@ -31,7 +31,7 @@ async def test_pages_are_of_one_revision_whatever_happens_between_them(api: API)
     assert "continue" not in third["metadata"]
 
 
-async def test_a_page_of_a_selection_is_full_and_does_not_count_what_remains(api: API) -> None:
+async def test_a_page_of_a_selection_is_full_and_has_no_remaining_count(api: API) -> None:
     await fill(api, 6)
     page = await api.ok("GET", f"{CONFIG_MAPS}?limit=2&labelSelector=odd%3D1")
     assert [item["metadata"]["name"] for item in page["items"]] == ["c1", "c3"]
@@ -40,17 +40,17 @@ async def test_a_page_of_a_selection_is_full_and_does_not_count_what_remains(api
     assert rest == ["c5"]
 
 
-async def test_a_token_that_is_too_old_comes_back_with_one_that_is_not(api: API) -> None:
+async def test_an_expired_token_is_answered_with_a_new_one(api: API) -> None:
     await fill(api, 4)
     first = await api.ok("GET", f"{CONFIG_MAPS}?limit=2")
     for number in range(100):
         await api.ok("PUT", f"{CONFIG_MAPS}/c3", {"metadata": {"name": "c3"}, "data": {"n": str(number)}})
-    status = await api.refused(410, "GET", f"{CONFIG_MAPS}?limit=2&continue={first['metadata']['continue']}")
+    status = await api.rejected(410, "GET", f"{CONFIG_MAPS}?limit=2&continue={first['metadata']['continue']}")
     assert status["reason"] == "Expired"
     assert await names(api, f"limit=2&continue={status['metadata']['continue']}") == ["c2", "c3"]
 
 
-async def test_an_exact_revision_is_the_past_and_a_forgotten_one_is_gone(api: API) -> None:
+async def test_an_exact_list_returns_the_past_or_raises_gone(api: API) -> None:
     await fill(api, 1)
     then = (await api.ok("GET", CONFIG_MAPS))["metadata"]["resourceVersion"]
     await api.config_map("later")
@@ -58,20 +58,20 @@ async def test_an_exact_revision_is_the_past_and_a_forgotten_one_is_gone(api: AP
     assert await names(api, f"resourceVersion={then}&resourceVersionMatch=NotOlderThan") == ["c0", "later"]
     for number in range(100):
         await api.ok("PUT", f"{CONFIG_MAPS}/c0", {"metadata": {"name": "c0"}, "data": {"n": str(number)}})
-    await api.refused(410, "GET", f"{CONFIG_MAPS}?resourceVersion={then}&resourceVersionMatch=Exact")
+    await api.rejected(410, "GET", f"{CONFIG_MAPS}?resourceVersion={then}&resourceVersionMatch=Exact")
 
 
-async def test_resource_version_zero_takes_no_notice_of_a_limit(api: API) -> None:
+async def test_resource_version_zero_ignores_the_limit(api: API) -> None:
     await fill(api, 3)
     assert len(await names(api, "limit=1&resourceVersion=0")) == 3
 
 
-async def test_a_revision_to_come_is_not_waited_for(api: API) -> None:
+async def test_a_list_at_a_future_revision_times_out(api: API) -> None:
     response = await api("GET", f"{CONFIG_MAPS}?resourceVersion=99999")
     assert (response.status, response.headers["retry-after"]) == (504, "1")
 
 
-async def test_objects_are_selected_by_name_and_by_the_kind_s_own_fields(api: API) -> None:
+async def test_field_selectors_match_names_and_the_fields_of_the_kind(api: API) -> None:
     await fill(api, 2)
     assert await names(api, "fieldSelector=metadata.name%3Dc1") == ["c1"]
     assert await names(api, "fieldSelector=metadata.name%21%3Dc1") == ["c0"]

@@ -1,4 +1,4 @@
-"""Watches: every change once, in order, as the selection and the clock see it."""
+"""Watches: each change exactly once and in order, with selections and timers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ async def relabel(api: API, name: str, **labels: str | None) -> None:
     await api.ok("PATCH", f"{CONFIG_MAPS}/{name}", {"metadata": {"labels": labels}}, content_type=MERGE)
 
 
-async def test_a_watch_begins_with_what_is_there_and_goes_on_with_what_happens(api: API) -> None:
+async def test_a_watch_starts_with_existing_objects_and_continues_with_changes(api: API) -> None:
     await api.config_map("a")
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true")
     assert await watch.names(1) == [("ADDED", "a")]
@@ -21,14 +21,14 @@ async def test_a_watch_begins_with_what_is_there_and_goes_on_with_what_happens(a
     assert await watch.names(2) == [("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_a_watch_from_a_revision_gets_what_came_after_it(api: API) -> None:
+async def test_a_watch_from_a_revision_gets_later_events(api: API) -> None:
     first = await api.config_map("a")
     await api.config_map("b")
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={first['metadata']['resourceVersion']}")
     assert await watch.names(1) == [("ADDED", "b")]
 
 
-async def test_a_streaming_list_ends_in_a_bookmark_that_says_so(api: API) -> None:
+async def test_a_streaming_list_ends_with_an_initial_events_end_bookmark(api: API) -> None:
     await api.config_map("a")
     query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     watch = await api.watch(f"{CONFIG_MAPS}?{query}")
@@ -40,7 +40,7 @@ async def test_a_streaming_list_ends_in_a_bookmark_that_says_so(api: API) -> Non
     assert int(mark["metadata"]["resourceVersion"]) > 0
 
 
-async def test_bookmarks_tell_the_revision_of_a_quiet_watch_every_minute(api: API, clock: VirtualClock) -> None:
+async def test_an_idle_watch_gets_a_bookmark_every_minute(api: API, clock: VirtualClock) -> None:
     start = (await api.config_map("a"))["metadata"]["resourceVersion"]
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion={start}")
     other = await api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
@@ -81,14 +81,14 @@ async def test_an_object_that_leaves_a_selection_is_deleted_and_comes_back_as_ad
     assert await watch.names(2) == [("ADDED", "a"), ("DELETED", "a")]
 
 
-async def test_a_watch_of_one_name_hears_of_no_other(api: API) -> None:
+async def test_a_watch_of_one_name_excludes_other_objects(api: API) -> None:
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Da")
     await api.config_map("ab")
     await api.config_map("a")
     assert await watch.names(1) == [("ADDED", "a")]
 
 
-async def test_a_watch_from_too_old_a_revision_is_told_so_and_ends(api: API) -> None:
+async def test_a_watch_from_a_dropped_revision_gets_an_error_and_ends(api: API) -> None:
     for number in range(100):
         await api.config_map(f"c{number}")
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion=1")
@@ -97,7 +97,7 @@ async def test_a_watch_from_too_old_a_revision_is_told_so_and_ends(api: API) -> 
     assert await anext(watch.body, b"the end") == b"the end"
 
 
-async def test_a_watcher_that_does_not_keep_up_is_told_to_start_over(api: API) -> None:
+async def test_a_watch_that_falls_behind_gets_an_error(api: API) -> None:
     start = (await api.config_map("a"))["metadata"]["resourceVersion"]
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={start}")
     for number in range(100):
@@ -106,7 +106,7 @@ async def test_a_watcher_that_does_not_keep_up_is_told_to_start_over(api: API) -
     assert (kind, status["code"]) == ("ERROR", 410)
 
 
-async def test_a_watch_from_a_revision_to_come_is_silent_until_then(api: API, clock: VirtualClock) -> None:
+async def test_a_watch_from_a_future_revision_is_silent_until_then(api: API, clock: VirtualClock) -> None:
     now = int((await api.config_map("a"))["metadata"]["resourceVersion"])
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion={now + 2}")
     waiting = asyncio.ensure_future(watch.names(1))
@@ -116,7 +116,7 @@ async def test_a_watch_from_a_revision_to_come_is_silent_until_then(api: API, cl
     assert await waiting == [("ADDED", "d")]
 
 
-async def test_only_the_first_event_of_a_watched_table_tells_the_columns(api: API) -> None:
+async def test_only_the_first_event_of_a_watched_table_has_the_columns(api: API) -> None:
     await api.config_map("a", k="v")
     await api.config_map("b")
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true", accept=TABLE)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kubewright._runtime.clock import VirtualClock
+from kubewright.machinery.errors import Conflict
 from unit.apiserver.harness import API, CONFIG_MAPS, MERGE
 
 
-async def test_a_write_that_changes_nothing_is_no_commit(api: API) -> None:
+async def test_a_write_that_changes_nothing_is_not_committed(api: API) -> None:
     made = await api.config_map("a", k="v")
     before = api.server.resources.store.revision
     again = await api.ok("PUT", f"{CONFIG_MAPS}/a", made)
@@ -17,7 +18,7 @@ async def test_a_write_that_changes_nothing_is_no_commit(api: API) -> None:
     assert api.server.resources.store.revision == before
 
 
-async def test_a_dry_run_answers_as_if_and_changes_nothing(api: API) -> None:
+async def test_a_dry_run_answers_like_a_write_and_changes_nothing(api: API) -> None:
     before = api.server.resources.store.revision
     made = await api.ok("POST", f"{CONFIG_MAPS}?dryRun=All", {"metadata": {"generateName": "a-"}})
     assert made["metadata"]["name"].startswith("a-")
@@ -30,16 +31,16 @@ async def test_a_dry_run_answers_as_if_and_changes_nothing(api: API) -> None:
     assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "v"}
 
 
-async def test_of_two_writers_of_one_state_the_second_is_refused(api: API) -> None:
+async def test_the_second_of_two_writes_to_one_version_gets_a_conflict(api: API) -> None:
     made = await api.config_map("a")
     first, second = made | {"data": {"k": "1"}}, made | {"data": {"k": "2"}}
     await api.ok("PUT", f"{CONFIG_MAPS}/a", first)
-    status = await api.refused(409, "PUT", f"{CONFIG_MAPS}/a", second)
+    status = await api.rejected(409, "PUT", f"{CONFIG_MAPS}/a", second)
     assert status["reason"] == "Conflict"
     assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "1"}
 
 
-async def test_what_the_server_owns_cannot_be_changed_by_a_client(api: API) -> None:
+async def test_clients_cannot_change_metadata_that_the_server_assigns(api: API) -> None:
     made = await api.config_map("a")
     owned = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "deletionTimestamp": "2001-01-01T00:00:00Z"}
     changed = await api.ok("PUT", f"{CONFIG_MAPS}/a", {"metadata": {"name": "a", **owned}, "data": {"k": "v"}})
@@ -48,7 +49,7 @@ async def test_what_the_server_owns_cannot_be_changed_by_a_client(api: API) -> N
     assert "generation" not in changed["metadata"]
 
 
-async def test_a_finalizer_keeps_an_object_until_it_is_taken_away(api: API, clock: VirtualClock) -> None:
+async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: API, clock: VirtualClock) -> None:
     await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
     watch = await api.watch(f"{CONFIG_MAPS}?watch=true")
     await watch.next()
@@ -60,39 +61,39 @@ async def test_a_finalizer_keeps_an_object_until_it_is_taken_away(api: API, cloc
     assert again == going
     last = await api.ok("PATCH", f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE)
     assert last["metadata"]["resourceVersion"] == going["metadata"]["resourceVersion"]
-    await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
+    await api.rejected(404, "GET", f"{CONFIG_MAPS}/a")
     assert await watch.names(2) == [("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_no_finalizer_can_be_added_to_what_is_being_deleted(api: API) -> None:
+async def test_no_finalizer_can_be_added_during_deletion(api: API) -> None:
     await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/f"]}})
     await api.ok("DELETE", f"{CONFIG_MAPS}/a")
     patch = {"metadata": {"finalizers": ["example.com/f", "example.com/g"]}}
-    status = await api.refused(422, "PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+    status = await api.rejected(422, "PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
     assert "no new finalizers can be added" in status["message"]
 
 
 @pytest.mark.parametrize(("propagation", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
-async def test_propagation_is_left_to_the_garbage_collector_by_a_finalizer(
+async def test_a_propagation_policy_sets_the_garbage_collectors_finalizer(
     api: API, propagation: str, finalizer: str
 ) -> None:
     await api.config_map("a")
     going = await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": propagation})
     assert going["metadata"]["finalizers"] == [finalizer]
     await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": "Background"})
-    await api.refused(404, "GET", f"{CONFIG_MAPS}/a")
+    await api.rejected(404, "GET", f"{CONFIG_MAPS}/a")
 
 
-async def test_a_delete_meant_for_another_object_of_the_name_is_refused(api: API) -> None:
+async def test_delete_preconditions_are_checked(api: API) -> None:
     made = await api.config_map("a")
     for precondition in ({"uid": "other"}, {"resourceVersion": "1"}):
-        await api.refused(409, "DELETE", f"{CONFIG_MAPS}/a", {"preconditions": precondition})
+        await api.rejected(409, "DELETE", f"{CONFIG_MAPS}/a", {"preconditions": precondition})
     metadata = made["metadata"]
     right = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     await api.ok("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": right})
 
 
-async def test_a_collection_is_deleted_by_selector_and_told(api: API) -> None:
+async def test_deleting_a_collection_by_selector_answers_with_the_deleted_objects(api: API) -> None:
     for name, app in (("a", "web"), ("b", "web"), ("c", "db")):
         await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": name, "labels": {"app": app}}})
     deleted = await api.ok("DELETE", f"{CONFIG_MAPS}?labelSelector=app%3Dweb")
@@ -101,7 +102,7 @@ async def test_a_collection_is_deleted_by_selector_and_told(api: API) -> None:
     assert [item["metadata"]["name"] for item in left["items"]] == ["c"]
 
 
-async def test_a_status_is_written_through_its_subresource_alone(api: API) -> None:
+async def test_status_is_written_only_through_its_subresource(api: API) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
@@ -128,27 +129,27 @@ async def test_scale_shows_and_sets_replicas_with_its_own_conflicts(api: API) ->
     scaled = await api.ok("PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 5}})
     assert scaled["spec"] == {"replicas": 5}
     assert (await api.ok("GET", f"{path}/d"))["spec"]["replicas"] == 5
-    await api.refused(409, "PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 6}})
-    await api.refused(422, "PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
+    await api.rejected(409, "PUT", f"{path}/d/scale", scale | {"spec": {"replicas": 6}})
+    await api.rejected(422, "PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
 
 
-async def test_unknown_and_duplicate_fields_are_told_as_asked(api: API) -> None:
+async def test_unknown_and_duplicate_fields_are_reported_as_requested(api: API) -> None:
     body = b'{"metadata":{"name":"a"},"data":{"k":"1","k":"2"},"bogus":1}'
     warned = await api("POST", f"{CONFIG_MAPS}?dryRun=All", body)
     assert warned.headers["warning"] == '299 - "duplicate field \\"data.k\\"", 299 - "unknown field \\"bogus\\""'
     ignored = await api("POST", f"{CONFIG_MAPS}?dryRun=All&fieldValidation=Ignore", body)
     assert (ignored.status, "warning" in ignored.headers) == (201, False)
-    status = await api.refused(400, "POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
+    status = await api.rejected(400, "POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
     faults = 'strict decoding error: duplicate field "data.k", unknown field "bogus"'
     assert status["message"] == f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {faults}'
 
 
-async def test_colons_in_values_are_no_duplicate_fields(api: API) -> None:
+async def test_colons_in_values_are_not_duplicate_fields(api: API) -> None:
     response = await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"json": '{"a":1,"a":2}'}})
     assert (response.status, "warning" in response.headers) == (201, False)
 
 
-async def test_a_generated_name_that_is_taken_is_made_anew(api: API, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_generated_name_in_use_is_generated_again(api: API, monkeypatch: pytest.MonkeyPatch) -> None:
     suffixes = iter(["taken", "taken", "other"])
     monkeypatch.setattr("kubewright.machinery.names.random.choices", lambda *_, k: list(next(suffixes)))
     names = [
@@ -158,7 +159,7 @@ async def test_a_generated_name_that_is_taken_is_made_anew(api: API, monkeypatch
 
 
 @pytest.mark.parametrize(("subresources", "generation"), [({}, 2), ({"status": {}}, 1)])
-async def test_a_status_that_is_not_written_apart_counts_as_a_change(
+async def test_without_a_status_subresource_status_raises_the_generation(
     api: API, subresources: dict[str, object], generation: int
 ) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -175,3 +176,83 @@ async def test_a_status_that_is_not_written_apart_counts_as_a_change(
     await api.ok("POST", foos, {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}})
     changed = await api.ok("PATCH", f"{foos}/f", {"status": {"ready": True}}, content_type=MERGE)
     assert changed["metadata"]["generation"] == generation
+
+
+async def test_true_and_one_are_different_values(api: API) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Foo", "plural": "foos"}
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await api.ok("POST", definitions, {"metadata": {"name": "foos.example.com"}, "spec": spec})
+    foos = "/apis/example.com/v1/foos"
+    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": {"any": True}}
+    await api.ok("POST", foos, foo)
+    await api.ok("PATCH", f"{foos}/f", {"spec": {"any": 1}}, content_type=MERGE)
+    stored = await api("GET", f"{foos}/f")
+    assert b'"spec":{"any":1}' in await stored.read()
+
+
+async def test_a_status_write_does_not_set_managed_fields(api: API) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = await api.ok("POST", f"{path}?fieldManager=creator", {"metadata": {"name": "d"}, "spec": spec})
+    forged = [{**made["metadata"]["managedFields"][0], "manager": "forged"}]
+    for sent in ([], [{}], forged):
+        patch = {"metadata": {"managedFields": sent}, "status": {"replicas": 1}}
+        patched = await api.ok("PATCH", f"{path}/d/status?fieldManager=kubelet", patch, content_type=MERGE)
+        assert [each["manager"] for each in patched["metadata"]["managedFields"]] == ["creator", "kubelet"]
+
+
+async def test_a_second_delete_shortens_the_grace_period_but_never_into_the_past(api: API, clock: VirtualClock) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
+    await api.ok("POST", pods, pod)
+    first = await api.ok("DELETE", f"{pods}/p?gracePeriodSeconds=30")
+    assert first["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
+    shorter = await api.ok("DELETE", f"{pods}/p?gracePeriodSeconds=25")
+    assert shorter["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:25Z"
+    await clock.advance(20)
+    late = await api.ok("DELETE", f"{pods}/p?gracePeriodSeconds=5")
+    assert late["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:20Z"
+    assert late["metadata"]["deletionGracePeriodSeconds"] == 5
+
+
+async def test_deleting_a_collection_reports_the_warnings_of_its_objects(api: API) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    for name in ("a", "b"):
+        await api.ok("POST", jobs, {"metadata": {"name": name}, "spec": {"template": {"spec": pod}}})
+    deleted = await api("DELETE", jobs)
+    assert deleted.status == 200
+    assert deleted.headers["warning"].count("child pods are preserved by default") == 1
+
+
+async def test_a_write_answers_with_the_stored_bytes(api: API) -> None:
+    made = await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    changed = await api("PATCH", f"{CONFIG_MAPS}/a", {"data": {"k": "w"}}, content_type=MERGE)
+    entry = api.server.resources.registry("configmaps").entry("a", "default")
+    assert changed.body is entry.data
+    assert made.body != changed.body
+
+
+async def test_duplicate_fields_are_found_in_any_spelling(api: API) -> None:
+    for body in (
+        b'{"metadata":{"name":"a"},"data":{"k":"1","k":"2"}}',
+        b'{"metadata" : {"name" : "a"},"data" : {"k" : "1","k" : "2"}}',
+        b'{"metadata":{"name":"a","annotations":{"x":"\\u0022:"}},"data":{"k":"1","k":"2"}}',
+        b'{"metadata":{"name":"a","annotations":{"x":"\\":"}},"data":{"k":"1","k":"2"}}',
+    ):
+        answer = await api("POST", f"{CONFIG_MAPS}?dryRun=All", body)
+        assert answer.headers["warning"] == '299 - "duplicate field \\"data.k\\""'
+
+
+async def test_a_write_based_on_an_outdated_read_is_a_conflict(api: API) -> None:
+    await api.config_map("a", k="1")
+    registry = api.server.resources.registry("configmaps")
+    target = registry.open("a", "default")
+    await api.ok("PATCH", f"{CONFIG_MAPS}/a", {"data": {"k": "2"}}, content_type=MERGE)
+    with pytest.raises(Conflict):
+        registry.replace(target, {**target.draft(), "data": {"k": "3"}})
+    assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "2"}

@@ -1,4 +1,4 @@
-"""A store of each kind: what is promised of one is promised of all."""
+"""Fixtures for both kinds of store, which have the same guarantees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Make = Callable[..., Store]
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Make]:
-    """Makes the test's one store; keyword arguments are the store's."""
+    """Creates the store of a test. Keyword arguments are passed to it."""
     made: list[Store] = []
 
     def make_one(**settings: int) -> Store:

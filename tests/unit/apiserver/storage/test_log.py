@@ -1,4 +1,4 @@
-"""A store with a log comes back as it was."""
+"""A store with a log restores its state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .conftest import put
 
 
 def leave(folder: Path, copy: Path) -> None:
-    """Put into `copy` what a process that is killed now leaves in `folder`."""
+    """Copy the files in `folder` to `copy`, as if the process were killed now."""
     copy.mkdir()
     for file in folder.glob("log.db*"):
         (copy / file.name).write_bytes(file.read_bytes())
 
 
-async def test_a_store_comes_back_with_its_objects_and_its_revision(tmp_path: Path) -> None:
+async def test_a_store_restores_its_objects_and_revision(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path))
     put(store, "ns/a", b"1", app="web")
     put(store, "ns/a", b"2", app="web")
@@ -42,7 +42,7 @@ async def test_a_store_comes_back_with_its_objects_and_its_revision(tmp_path: Pa
     await again.close()
 
 
-async def test_revisions_go_on_after_a_restart_even_if_the_last_commit_was_a_deletion(tmp_path: Path) -> None:
+async def test_revisions_continue_after_a_restart_even_if_the_last_commit_was_a_deletion(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path))
     put(store, "a")
     store.remove("pods", "a", b"{}")
@@ -54,7 +54,7 @@ async def test_revisions_go_on_after_a_restart_even_if_the_last_commit_was_a_del
         await again.close()
 
 
-async def test_a_watch_from_before_a_restart_is_told_to_start_over(tmp_path: Path) -> None:
+async def test_a_watch_from_before_a_restart_raises_gone(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path))
     put(store, "a")
     then = store.revision
@@ -66,7 +66,7 @@ async def test_a_watch_from_before_a_restart_is_told_to_start_over(tmp_path: Pat
     await again.close()
 
 
-async def test_what_was_flushed_is_there_though_the_process_dies(tmp_path: Path) -> None:
+async def test_flushed_commits_survive_a_killed_process(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path / "live"))
     put(store, "a", b"1")
     await store.flush()
@@ -79,7 +79,7 @@ async def test_what_was_flushed_is_there_though_the_process_dies(tmp_path: Path)
     await store.close()
 
 
-async def test_a_watch_from_a_commit_that_died_with_the_process_is_told_to_start_over(tmp_path: Path) -> None:
+async def test_a_watch_from_a_lost_commit_raises_gone(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path / "live"))
     put(store, "a")
     await store.flush()
@@ -95,9 +95,7 @@ async def test_a_watch_from_a_commit_that_died_with_the_process_is_told_to_start
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["in a folder with objects", "in a new folder"])
-async def test_a_process_that_dies_before_anything_it_did_is_kept_leaves_its_revisions_to_nobody(
-    tmp_path: Path, kept: bool
-) -> None:
+async def test_revisions_of_lost_commits_are_not_used_again(tmp_path: Path, kept: bool) -> None:
     first = Store(log=SQLiteLog(tmp_path / "first"))
     if kept:
         put(first, "a")
@@ -114,7 +112,7 @@ async def test_a_process_that_dies_before_anything_it_did_is_kept_leaves_its_rev
         await store.close()
 
 
-async def test_a_log_does_not_grow_with_what_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_drops_replaced_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubewright_controlplane.apiserver.storage.log.COMPACT_EVERY", 10)
     store = Store(log=SQLiteLog(tmp_path))
     put(store, "kept", b"1")
@@ -134,7 +132,7 @@ async def test_a_log_does_not_grow_with_what_was_replaced(tmp_path: Path, monkey
     await again.close()
 
 
-async def test_a_folder_is_held_by_one_server_at_a_time(tmp_path: Path) -> None:
+async def test_a_folder_is_locked_by_one_server(tmp_path: Path) -> None:
     store = Store(log=SQLiteLog(tmp_path))
     with pytest.raises(ConfigError, match=r"is in use by process \d+"):
         SQLiteLog(tmp_path)
@@ -142,7 +140,7 @@ async def test_a_folder_is_held_by_one_server_at_a_time(tmp_path: Path) -> None:
     await Store(log=SQLiteLog(tmp_path)).close()
 
 
-def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_the_error_of_an_unusable_folder_names_it(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("not a folder")
     with pytest.raises(ConfigError, match=f'data folder "{file}" cannot be used'):

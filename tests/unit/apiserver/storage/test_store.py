@@ -1,4 +1,4 @@
-"""What every store promises."""
+"""The guarantees of every store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def keys(store: Store, **where: object) -> list[str]:
     return [entry.key for entry in store.scan("pods", **where)]  # type: ignore[arg-type]
 
 
-async def test_what_was_put_is_there_with_the_revision_of_its_commit(store: Store) -> None:
+async def test_put_stores_an_entry_with_the_revision_of_its_commit(store: Store) -> None:
     event = put(store, "ns/a", b'{"a":1}', app="web")
     entry = store.get("pods", "ns/a")
     assert entry is not None
@@ -25,7 +25,7 @@ async def test_what_was_put_is_there_with_the_revision_of_its_commit(store: Stor
     assert (entry.namespace, entry.name) == ("ns", "a")
 
 
-async def test_every_commit_has_the_next_revision_whatever_its_resource(store: Store) -> None:
+async def test_each_commit_of_any_resource_increases_the_revision_by_one(store: Store) -> None:
     promised = store.next_revision
     events = [put(store, "a"), put(store, "a", resource="nodes"), put(store, "a"), store.remove("pods", "a", b"{}")]
     assert [event.revision for event in events] == [promised, promised + 1, promised + 2, promised + 3]
@@ -33,14 +33,14 @@ async def test_every_commit_has_the_next_revision_whatever_its_resource(store: S
     assert store.revision == promised + 3
 
 
-async def test_what_was_removed_is_gone_and_can_come_back_as_something_new(store: Store) -> None:
+async def test_a_removed_entry_is_gone_and_its_key_can_be_added_again(store: Store) -> None:
     put(store, "a")
     store.remove("pods", "a", b"{}")
     assert store.get("pods", "a") is None
     assert put(store, "a").type == "ADDED"
 
 
-async def test_removing_what_is_not_there_changes_nothing(store: Store) -> None:
+async def test_removing_a_missing_key_changes_nothing(store: Store) -> None:
     before = store.revision
     with pytest.raises(KeyError):
         store.remove("pods", "a", b"{}")
@@ -53,13 +53,13 @@ async def test_a_scan_is_in_order_of_keys(store: Store) -> None:
     assert keys(store) == ["a-b/c", "a/a", "a/b", "b/a"]
 
 
-async def test_a_scan_of_a_namespace_has_that_namespace_only(store: Store) -> None:
+async def test_a_scan_of_a_namespace_excludes_other_namespaces(store: Store) -> None:
     for key in ("a/1", "a-b/1", "ab/1", "a/2"):
         put(store, key)
     assert keys(store, namespace="a") == ["a/1", "a/2"]
 
 
-async def test_a_scan_goes_on_behind_a_key_even_if_that_is_gone(store: Store) -> None:
+async def test_a_scan_starts_after_a_key_even_if_that_was_removed(store: Store) -> None:
     for key in ("a/1", "a/2", "a/3"):
         put(store, key)
     store.remove("pods", "a/2", b"{}")
@@ -67,7 +67,7 @@ async def test_a_scan_goes_on_behind_a_key_even_if_that_is_gone(store: Store) ->
     assert keys(store, after="a/2", namespace="a") == ["a/3"]
 
 
-async def test_a_scan_of_the_past_is_what_a_scan_was_then(store: Store) -> None:
+async def test_a_scan_of_the_past_equals_the_scan_at_that_time(store: Store) -> None:
     put(store, "kept", b"1")
     put(store, "changed", b"1")
     put(store, "removed", b"1")
@@ -81,7 +81,7 @@ async def test_a_scan_of_the_past_is_what_a_scan_was_then(store: Store) -> None:
     assert len(store.scan("pods", revision=then)) == 3
 
 
-async def test_a_scan_of_a_forgotten_past_is_refused(make: Make) -> None:
+async def test_a_scan_of_a_dropped_revision_raises_gone(make: Make) -> None:
     store = make(history=4)
     put(store, "a")
     then = store.revision
@@ -91,7 +91,7 @@ async def test_a_scan_of_a_forgotten_past_is_refused(make: Make) -> None:
         store.scan("pods", revision=then)
 
 
-async def test_a_cursor_gets_every_event_above_its_revision_once_in_order(store: Store) -> None:
+async def test_a_cursor_reads_every_later_event_once_in_order(store: Store) -> None:
     put(store, "a")
     cursor = store.watch("pods", store.revision)
     put(store, "b", resource="nodes")
@@ -101,7 +101,7 @@ async def test_a_cursor_gets_every_event_above_its_revision_once_in_order(store:
     assert store.watch("pods", expected[0].revision).take() == expected[1:]
 
 
-async def test_an_event_tells_what_was_there_before(store: Store) -> None:
+async def test_an_event_has_the_previous_entry(store: Store) -> None:
     first = put(store, "a", b"1")
     second = put(store, "a", b"2")
     last = store.remove("pods", "a", b"3")
@@ -111,14 +111,14 @@ async def test_an_event_tells_what_was_there_before(store: Store) -> None:
     assert (last.entry.data, last.entry.revision) == (b"3", last.revision)
 
 
-async def test_a_cursor_of_a_prefix_gets_its_keys_only(store: Store) -> None:
+async def test_a_cursor_with_a_prefix_reads_only_matching_keys(store: Store) -> None:
     cursor = store.watch("pods", store.revision, "a/")
     put(store, "ab/1")
     mine = put(store, "a/1")
     assert cursor.take() == [mine]
 
 
-async def test_a_waiting_cursor_wakes_for_an_event_of_its_own(store: Store) -> None:
+async def test_a_waiting_cursor_wakes_for_matching_events(store: Store) -> None:
     cursor = store.watch("pods", store.revision, "a/")
     waiting = asyncio.ensure_future(cursor.wait())
     await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def test_a_waiting_cursor_wakes_for_an_event_of_its_own(store: Store) -> N
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_a_cursor_from_a_forgotten_revision_is_refused(make: Make) -> None:
+async def test_a_cursor_at_a_dropped_revision_raises_gone(make: Make) -> None:
     store = make(history=4)
     start = store.revision
     for _ in range(10):
@@ -138,7 +138,7 @@ async def test_a_cursor_from_a_forgotten_revision_is_refused(make: Make) -> None
         store.watch("pods", start)
 
 
-async def test_large_objects_have_a_shorter_past(make: Make) -> None:
+async def test_fewer_events_are_kept_of_large_objects(make: Make) -> None:
     store = make()
     start = store.revision
     put(store, "a", bytes(1 << 20))
@@ -152,7 +152,7 @@ async def test_large_objects_have_a_shorter_past(make: Make) -> None:
         store.watch("pods", start)
 
 
-async def test_a_cursor_that_falls_behind_is_told_and_gets_no_gap(make: Make) -> None:
+async def test_a_cursor_that_falls_behind_raises_gone_instead_of_skipping(make: Make) -> None:
     store = make(history=4)
     cursor = store.watch("pods", store.revision)
     for _ in range(10):
@@ -161,7 +161,7 @@ async def test_a_cursor_that_falls_behind_is_told_and_gets_no_gap(make: Make) ->
         cursor.take()
 
 
-async def test_compaction_forgets_what_is_up_to_the_revision_and_no_more(store: Store) -> None:
+async def test_compaction_drops_exactly_the_events_up_to_its_revision(store: Store) -> None:
     first, second, third = put(store, "a"), put(store, "a"), put(store, "a")
     store.compact(second.revision)
     assert store.watch("pods", second.revision).take() == [third]
@@ -181,7 +181,7 @@ async def test_closing_a_store_ends_its_watches(make: Make) -> None:
     assert cursor.closed
 
 
-async def test_an_observer_is_told_of_what_is_there_and_of_each_commit(store: Store) -> None:
+async def test_an_observer_receives_existing_entries_and_each_commit(store: Store) -> None:
     put(store, "a")
     told: list[tuple[str, str]] = []
     store.observe("pods", lambda event: told.append((event.type, event.entry.key)))
@@ -191,7 +191,7 @@ async def test_an_observer_is_told_of_what_is_there_and_of_each_commit(store: St
     assert told == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b")]
 
 
-async def test_what_an_observer_writes_is_told_after_what_it_was_told_of(store: Store) -> None:
+async def test_commits_of_an_observer_are_passed_on_after_the_current_event(store: Store) -> None:
     told: list[tuple[str, str]] = []
 
     def answer(event: Event) -> None:
@@ -202,6 +202,22 @@ async def test_what_an_observer_writes_is_told_after_what_it_was_told_of(store: 
     store.observe("pods", lambda event: told.append((event.type, event.entry.key)))
     put(store, "a")
     assert told == [("ADDED", "a"), ("ADDED", "reply")]
+
+
+async def test_an_observer_that_raises_fails_neither_the_writer_nor_other_observers(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def fail(event: Event) -> None:
+        raise RuntimeError("defect")
+
+    store.observe("pods", fail)
+    store.observe("pods", lambda event: told.append(event.entry.key))
+    put(store, "a")
+    put(store, "b")
+    assert told == ["a", "b"]
+    assert [record.msg for record in caplog.records] == ["Observer failed", "Observer failed"]
 
 
 async def test_rewritten_entries_keep_their_revisions_and_make_no_events(store: Store) -> None:

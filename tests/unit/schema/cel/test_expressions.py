@@ -1,4 +1,4 @@
-"""Expressions mean what they mean in a real API server."""
+"""Expressions have the same results as in a real API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubewright_controlplane.schema.cel.values import CostExceeded, EvaluationEr
 
 
 def evaluated(source: str, value: Any = None, *, budget: int = 1_000_000) -> Any:
-    """What `source` gives where `self` is `value`, of which nothing is known before."""
+    """Return the value of `source` if `self` is `value`, whose type is unknown."""
     known = functions()
     expression = parse(source, known.keys())
     check(source, expression, Environment({"self": DYN}, known))
@@ -124,7 +124,7 @@ def test_loops(source: str) -> None:
         "bytes('a') == b'a' && string(b'a') == 'a'",
     ],
 )
-def test_text(source: str) -> None:
+def test_strings(source: str) -> None:
     assert evaluated(source) is True
 
 
@@ -210,7 +210,7 @@ def test_kubernetes_types(source: str) -> None:
         ("optional.none().value()", "optional.none() dereference"),
     ],
 )
-def test_what_has_no_value_says_why(source: str, fault: str) -> None:
+def test_an_evaluation_error_says_why(source: str, fault: str) -> None:
     with pytest.raises(EvaluationError) as failed:
         evaluated(source, {"text": "a"})
     assert str(failed.value) == fault
@@ -235,7 +235,7 @@ def test_what_has_no_value_says_why(source: str, fault: str) -> None:
         ("for", "1:1: Syntax error: reserved identifier: for"),
     ],
 )
-def test_a_bad_expression_is_shown_with_the_place_of_its_fault(source: str, fault: str) -> None:
+def test_a_compile_error_shows_the_position_of_its_fault(source: str, fault: str) -> None:
     with pytest.raises(CompileError) as refused:
         evaluated(source)
     first, line, mark = str(refused.value).split("\n")[:3]
@@ -244,7 +244,7 @@ def test_a_bad_expression_is_shown_with_the_place_of_its_fault(source: str, faul
     assert mark.endswith("^")
 
 
-def test_the_mark_stands_below_the_fault_in_its_own_line() -> None:
+def test_the_caret_is_below_the_fault_in_its_own_line() -> None:
     with pytest.raises(CompileError) as refused:
         evaluated("true &&\n  nope")
     assert str(refused.value) == (
@@ -252,13 +252,13 @@ def test_the_mark_stands_below_the_fault_in_its_own_line() -> None:
     )
 
 
-def test_an_expression_that_runs_long_is_ended() -> None:
+def test_an_expensive_expression_is_stopped() -> None:
     source = "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"
     assert evaluated(source, list(range(5))) is True
     with pytest.raises(CostExceeded):
         evaluated(source, list(range(1000)))
 
 
-def test_an_expression_that_is_nested_too_deeply_is_refused() -> None:
+def test_a_deeply_nested_expression_is_rejected() -> None:
     with pytest.raises(CompileError, match="recursion limit"):
         evaluated("(" * 1000 + "1" + ")" * 1000)

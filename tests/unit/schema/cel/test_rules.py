@@ -1,4 +1,4 @@
-"""Rules of custom kinds: where they are checked, what they compare, what is told."""
+"""Rules of custom kinds: where they are evaluated, what they compare, and what is reported."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.check import check
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.check import check
+from kubewright_controlplane.schema.structural.schema import Schema
 
 TEXT: dict[str, Any] = {"type": "string", "maxLength": 20}
 WHOLE: dict[str, Any] = {"type": "integer"}
@@ -55,7 +55,7 @@ def refused(schema: dict[str, Any]) -> list[str]:
         ),
     ],
 )
-def test_a_broken_rule_is_told(rule: dict[str, Any], fault: str) -> None:
+def test_a_broken_rule_is_reported(rule: dict[str, Any], fault: str) -> None:
     properties = {
         "n": WHOLE,
         "s": TEXT,
@@ -65,7 +65,7 @@ def test_a_broken_rule_is_told(rule: dict[str, Any], fault: str) -> None:
     assert told(schema_of(properties, rule), {"n": 4, "s": "four", "m": {}, "port": "http"}) == [fault]
 
 
-def test_rules_stand_on_any_value() -> None:
+def test_rules_apply_to_values_of_any_type() -> None:
     ruled = {**WHOLE, "x-kubernetes-validations": [{"rule": "self > 0"}]}
     properties = {
         "n": ruled,
@@ -79,7 +79,7 @@ def test_rules_stand_on_any_value() -> None:
     ]
 
 
-def test_the_root_has_its_name() -> None:
+def test_the_root_can_access_its_name() -> None:
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": "self.metadata.name.startsWith('web')"}]}
     assert check(schema) == []
     compiled = Schema.from_crd(schema)
@@ -87,7 +87,7 @@ def test_the_root_has_its_name() -> None:
     assert len(compiled.validate({"metadata": {"name": "db"}})) == 1
 
 
-def test_formats_are_the_types_they_stand_for() -> None:
+def test_formats_become_cel_types() -> None:
     properties = {
         "at": {"type": "string", "format": "date-time"},
         "span": {"type": "string", "format": "duration"},
@@ -101,7 +101,7 @@ def test_formats_are_the_types_they_stand_for() -> None:
     )
 
 
-def test_names_that_are_no_identifiers_are_escaped() -> None:
+def test_names_that_are_not_identifiers_are_escaped() -> None:
     properties = {"b-c": TEXT, "namespace": TEXT, "d.e": TEXT}
     rule = {"rule": "self.b__dash__c == self.__namespace__ && self.d__dot__e == 'x'"}
     assert told(schema_of(properties, rule), {"b-c": "a", "namespace": "a", "d.e": "x"}) == []
@@ -112,26 +112,26 @@ def test_a_null_is_absent_from_its_object() -> None:
     assert told(schema_of(properties, {"rule": "!has(self.n) && self.?n.orValue('z') == 'z'"}), {"n": None}) == []
 
 
-def test_lists_that_are_sets_are_equal_in_any_order() -> None:
+def test_sets_are_equal_in_any_order() -> None:
     properties = {"set": {"type": "array", "maxItems": 5, "items": TEXT, "x-kubernetes-list-type": "set"}}
     assert told(schema_of(properties, {"rule": "self.set == ['b', 'a']"}), {"set": ["a", "b"]}) == []
 
 
-def test_a_rule_about_a_change_is_checked_on_update_only() -> None:
+def test_a_transition_rule_is_evaluated_only_on_updates() -> None:
     schema = schema_of({"n": WHOLE}, {"rule": "self.n >= oldSelf.n", "message": "may not shrink"})
     assert told(schema, {"n": 1}) == []
     assert told(schema, {"n": 2}, {"n": 1}) == []
     assert told(schema, {"n": 1}, {"n": 2}) == ["spec: Invalid value: may not shrink"]
 
 
-def test_a_rule_may_ask_whether_there_was_an_old_value() -> None:
+def test_a_rule_with_optional_old_self_is_evaluated_on_create() -> None:
     rule = {"rule": "oldSelf.hasValue() || self.n == 0", "optionalOldSelf": True, "message": "starts at zero"}
     schema = schema_of({"n": WHOLE}, rule)
     assert told(schema, {"n": 1}) == ["spec: Invalid value: starts at zero"]
     assert told(schema, {"n": 1}, {"n": 0}) == []
 
 
-def test_items_of_a_list_that_is_a_map_are_compared_by_their_keys() -> None:
+def test_items_of_a_map_list_are_matched_by_their_keys() -> None:
     item = {
         "type": "object",
         "required": ["k"],
@@ -151,14 +151,14 @@ def test_items_of_a_list_that_is_a_map_are_compared_by_their_keys() -> None:
     )
 
 
-def test_what_was_wrong_before_is_not_told_of_an_update_elsewhere() -> None:
+def test_faults_in_unchanged_values_are_not_reported() -> None:
     properties = {"a": {**WHOLE, "x-kubernetes-validations": [{"rule": "self < 5"}]}, "b": WHOLE}
     schema = schema_of(properties, {"rule": "true"})
     assert told(schema, {"a": 9, "b": 1}, {"a": 9, "b": 0}) == []
     assert told(schema, {"a": 8, "b": 1}, {"a": 9, "b": 0}) == ["spec.a: Invalid value: 8: failed rule: self < 5"]
 
 
-def test_rules_are_not_checked_on_values_of_the_wrong_type() -> None:
+def test_rules_are_not_evaluated_on_values_of_the_wrong_type() -> None:
     faults = told(schema_of({"n": WHOLE}, {"rule": "self.n < 5"}), {"n": "x"})
     assert faults[1] == (
         "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
@@ -166,7 +166,7 @@ def test_rules_are_not_checked_on_values_of_the_wrong_type() -> None:
     )
 
 
-def test_a_rule_that_costs_too_much_ends_the_check() -> None:
+def test_a_rule_that_exceeds_the_budget_stops_the_evaluation() -> None:
     properties = {"list": {"type": "array", "maxItems": 400, "items": WHOLE}}
     schema = schema_of(properties, {"rule": "self.list.all(x, self.list.all(y, x + y >= 0))"})
     (fault,) = told(schema, {"list": [1] * 400})
@@ -198,13 +198,13 @@ def test_a_rule_that_costs_too_much_ends_the_check() -> None:
         ),
     ],
 )
-def test_a_bad_rule_is_refused_with_its_crd(rule: dict[str, Any], fault: str) -> None:
+def test_an_invalid_rule_is_a_fault_of_its_crd(rule: dict[str, Any], fault: str) -> None:
     properties = {"n": WHOLE, "free": {"type": "array", "items": {"type": "string"}}}
     (first, *_) = refused(schema_of(properties, rule))
     assert fault in first
 
 
-def test_rules_that_together_cost_too_much_are_refused() -> None:
+def test_rules_with_an_excessive_total_cost_are_rejected() -> None:
     properties = {"list": {"type": "array", "maxItems": 1000, "items": WHOLE}}
     rule = {"rule": "self.list.all(x, self.list.all(y, x + y >= 0))"}
     faults = refused(schema_of(properties, *[rule] * 20))

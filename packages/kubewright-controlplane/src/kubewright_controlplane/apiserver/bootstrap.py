@@ -1,7 +1,8 @@
-"""What every cluster holds: system namespaces, priority classes, bootstrap RBAC roles, flow control, its own Service.
+"""The objects that every cluster has: system namespaces, priority classes, bootstrap RBAC roles, flow control, and
+the `kubernetes` Service.
 
-Creating is idempotent: on a data folder that holds a cluster already, only what is missing comes.
-Follows the bootstrap post-start hooks and the `kubernetes` service controller of kube-apiserver.
+Only missing objects are created, so starting on an existing data folder is safe. Follows the bootstrap post-start
+hooks and the `kubernetes` service controller of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PORT: Final = 6443
 
 
 def create_missing(resources: ResourceSet, service_cidr: str) -> None:
-    """Create what is not there. What is there stays as it is: its owner may have changed it."""
+    """Create missing objects. Existing ones are not touched, because an administrator may have changed them."""
     for obj in catalog.bootstrap_objects():
         _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
     first = str(ipaddress.ip_network(service_cidr)[1])
@@ -28,24 +29,24 @@ def create_missing(resources: ResourceSet, service_cidr: str) -> None:
 
 
 def publish(resources: ResourceSet, address: str, port: int) -> None:
-    """Say in the `kubernetes` Service and its EndpointSlice where the server listens.
+    """Publish the server's address in the `kubernetes` Service and its EndpointSlice.
 
-    A loopback address cannot be an endpoint: then there is no slice, and nothing but the port to tell.
+    A loopback address cannot be an endpoint. In that case there is no slice, and only the port is published.
     """
-
-    def set_port(service: JSONObject) -> None:
-        service["spec"]["ports"][0]["targetPort"] = port
-
-    resources.registry("services").modify(_NAME, set_port, _NAMESPACE)
+    services = resources.registry("services")
+    target = services.open(_NAME, _NAMESPACE)
+    service = target.draft()
+    service["spec"]["ports"][0]["targetPort"] = port
+    services.replace(target, service)
     if ipaddress.ip_address(address).is_loopback:
         return
     slices = resources.registry("endpointslices.discovery.k8s.io")
     wanted = _endpoint_slice(address, port)
-    if slices.read(_NAME, _NAMESPACE) is None:
+    if not slices.has(_NAME, _NAMESPACE):
         slices.create(wanted, _NAMESPACE)
-    else:
-        parts = {field: wanted[field] for field in ("endpoints", "ports")}
-        slices.modify(_NAME, lambda obj: obj.update(parts), _NAMESPACE)
+        return
+    target = slices.open(_NAME, _NAMESPACE)
+    slices.replace(target, {**target.draft(), "endpoints": wanted["endpoints"], "ports": wanted["ports"]})
 
 
 def _create_missing(resources: ResourceSet, qualified: str, obj: JSONObject) -> None:

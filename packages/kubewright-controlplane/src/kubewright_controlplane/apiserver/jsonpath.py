@@ -1,10 +1,10 @@
-"""kubectl's JSONPath: the paths of printer columns, selectable fields, `kubectl wait --for=jsonpath` and sorting.
+"""kubectl's JSONPath: for printer columns, selectable fields, `kubectl wait --for=jsonpath` and sorting.
 
     .spec.replicas   .status.conditions[?(@.type=="Ready")].status   .items[*].name   .spec.ports[0:2]   ..image
     {.metadata.name}   .data['tls\\.crt']   .spec['replicas','paused']
 
-A path is compiled once. What it finds, it finds in the document's order; what is not there is left out, without an
-error. Text outside of braces, `range` and functions are not supported and refused when the path is compiled.
+A path is compiled once. It finds values in the order of the document; missing values are skipped without an error.
+Text outside of braces, `range` and functions are not supported and are rejected at compile time.
 
 Follows k8s.io/client-go/util/jsonpath and https://kubernetes.io/docs/reference/kubectl/jsonpath/.
 """
@@ -35,7 +35,7 @@ class JSONPath:
     __slots__ = ("_steps", "_text")
 
     def __init__(self, text: str) -> None:
-        """Compile `text`, in braces or not. Raises ValueError, with the path in it, for one that is not understood."""
+        """Compile `text`, with or without braces. Raises ValueError with the path if it is invalid or unsupported."""
         self._text = text
         body = text.strip()
         if body.startswith("{") and body.endswith("}"):
@@ -46,14 +46,14 @@ class JSONPath:
             raise ValueError(f'JSONPath "{text}": {error}') from None
 
     def find(self, value: Any) -> list[Any]:
-        """Everything that the path leads to, starting at `value`."""
+        """Return all values at the path, starting at `value`."""
         found: Iterable[Any] = (value,)
         for step in self._steps:
             found = [each for one in found for each in step(one)]
         return list(found)
 
     def first(self, value: Any) -> Any:
-        """The first thing that the path leads to; None when there is none."""
+        """Return the first value at the path; None if there is none."""
         found = self.find(value)
         return found[0] if found else None
 
@@ -120,7 +120,7 @@ class _Parser:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` is closed; brackets in quotes do not count."""
+    """Return the position of the bracket that closes the one at `start`. Brackets in quotes do not count."""
     depth = 0
     quote = ""
     position = start
@@ -140,7 +140,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _split(body: str) -> list[str]:
-    """The parts of a union: split at commas outside of quotes."""
+    """Split a union at the commas outside of quotes."""
     return re.findall(r"(?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|[^,])+", body)
 
 
@@ -171,7 +171,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def _descend(value: Any) -> Iterator[Any]:
-    """`value` and everything below it."""
+    """Yield `value` and everything below it."""
     yield value
     for child in _children(value):
         yield from _descend(child)
@@ -201,7 +201,7 @@ def _slice(chosen: slice) -> _Step:
 
 
 def _filter(condition: str) -> _Step:
-    """Keeps the items for which `@.path`, or a comparison of two of paths and literals, holds."""
+    """Keeps the items for which `@.path` exists, or for which a comparison of paths and literals is true."""
     left, *compared = _COMPARISON.split(condition, maxsplit=1)
     value_of = _operand(left.strip())
     if not compared:
@@ -228,7 +228,7 @@ def _holds(compare: Callable[[Any, Any], bool], left: Any, right: Any) -> bool:
 
 
 def _operand(text: str) -> Callable[[Any], list[Any]]:
-    """What stands on one side of a comparison, as a list of none or more values."""
+    """Return the values of one side of a comparison; the list may be empty."""
     if text.startswith("@"):
         return JSONPath(text).find
     literal = _literal(text)

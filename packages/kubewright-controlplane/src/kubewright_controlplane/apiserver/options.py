@@ -1,4 +1,4 @@
-"""What can be set on an API server."""
+"""Settings of an API server."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from kubewright_controlplane.apiserver.user import UserInfo
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """Settings of an API server. The defaults make a server in memory, with RBAC on."""
+    """Settings of an API server. With the defaults, it keeps objects in memory and uses RBAC."""
 
     data: Path | None = None
-    """Folder to keep objects and keys in; None: memory only."""
+    """Folder for objects and keys; None: memory only."""
     history: int = 8192
-    """How many events of each resource are kept for watches and for lists at an older revision; fewer where their
-    objects are large: no more than 16 MiB of them.
+    """Events of each resource that are kept for watches and for lists at an older revision. Fewer are kept of large
+    objects: at most 16 MiB.
     """
     tokens: Mapping[str, UserInfo] = field(default_factory=dict[str, UserInfo])
     """Static bearer tokens."""
     anonymous: bool = True
-    """Requests without credentials are `system:anonymous`; False: they get 401."""
+    """Requests without credentials are `system:anonymous`; False: they are answered with 401."""
     issuer: str = "https://kubernetes.default.svc.cluster.local"
     """Issuer of service account tokens."""
     service_cidr: str = "10.96.0.0/16"
-    """Cluster IPs of Services are taken from it."""
+    """Range of the cluster IPs of Services."""
     node_ports: range = range(30000, 32768)
     disabled_admission: frozenset[str] = frozenset()
-    """Names of admission plugins that are left out."""
+    """Names of disabled admission plugins."""
     kubelet: Handler | None = None
-    """Answers as kubelets do for the containers that run: `/containerLogs/{namespace}/{pod}/{container}`, and 404 for
-    containers that it does not know. None: no container runs."""
+    """Answers like kubelets for running containers: `/containerLogs/{namespace}/{pod}/{container}`, and 404 for
+    unknown containers. None: no container runs.
+    """
     clock: Clock = field(default_factory=SystemClock)

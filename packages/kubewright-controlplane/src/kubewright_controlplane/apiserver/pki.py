@@ -1,6 +1,6 @@
-"""A certificate authority of the server's own: for its address, and for the users it writes kubeconfigs for.
+"""The server's own certificate authority: for its address, and for the users in its kubeconfigs.
 
-Keys are EC P-256, made in under a millisecond; everything is PEM.
+Keys are EC P-256, which take less than a millisecond to generate. Everything is PEM.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubewright.machinery.errors import ConfigError
+
 _LIFETIME: Final = timedelta(days=3650)
 _BACKDATED: Final = timedelta(hours=1)
-"""Certificates begin earlier than now: clocks differ."""
+"""Certificates are valid from before their creation, because clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class KeyPair:
 
 
 class CertificateAuthority:
-    """Signs certificates. Made anew, or read from a folder in which one has been kept."""
+    """Signs certificates. It is created, or loaded from a folder."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
         self._key = key
@@ -63,12 +65,12 @@ class CertificateAuthority:
 
     @classmethod
     def kept_in(cls, folder: Path) -> CertificateAuthority:
-        """The authority of a folder; made and written there when there is none, the key for its owner's eyes only."""
+        """Load the authority in a folder, or create it there. Only its owner can read the key."""
         key_file, certificate_file = folder / "ca.key", folder / "ca.crt"
         if key_file.exists() and certificate_file.exists():
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
-                raise ValueError(f"{key_file} is not the key of an elliptic curve; remove it to have one made")
+                raise ConfigError(f"{key_file} is not an elliptic curve key; delete it and ca.crt to create new ones")
             return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
         made = cls.create()
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,11 +81,11 @@ class CertificateAuthority:
 
     @property
     def certificate(self) -> bytes:
-        """What clients check the server by, and the server its clients."""
+        """The CA certificate, with which clients verify the server and the server verifies clients."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue_server(self, addresses: Iterable[str]) -> KeyPair:
-        """A certificate for a server at `addresses`: names or IP addresses."""
+        """Issue a certificate for a server at `addresses`: names or IP addresses."""
         return self._issue(
             x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")]),
             ExtendedKeyUsageOID.SERVER_AUTH,
@@ -91,7 +93,7 @@ class CertificateAuthority:
         )
 
     def issue_client(self, user: str, groups: Iterable[str] = ()) -> KeyPair:
-        """A certificate that is `user`'s, a member of `groups`: common name and organizations."""
+        """Issue a client certificate for `user`, a member of `groups`: common name and organizations."""
         organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, [])
@@ -125,7 +127,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
 
 
 def _identifier(key: ec.EllipticCurvePrivateKey) -> x509.SubjectKeyIdentifier:
-    """Which key it is: strict clients (RFC 5280; Python from 3.13 on) want certificates to say so."""
+    """Key identifiers. Strict clients (RFC 5280; Python from 3.13 on) require them in certificates."""
     return x509.SubjectKeyIdentifier.from_public_key(key.public_key())
 
 

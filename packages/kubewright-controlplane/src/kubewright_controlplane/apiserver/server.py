@@ -1,18 +1,18 @@
 """The API server: one handler for every request.
 
-The way of a request: authenticate, (impersonate), authorize, route, decode, default, admit, validate, own fields,
-commit, encode. From the read of the stored object to its commit there is no await: a write is atomic because nothing
-else runs.
+The way of a request: authenticate, (impersonate), authorize, route, decode, default, admit, validate, record field
+ownership, commit, encode. There is no await between the read of the stored object and its commit, so a write is
+atomic because nothing else runs.
 
-What `APIServer` puts together, and where each part comes from:
+The parts of `APIServer`:
 
-    storage         Store                          objects and events
-    registry        ResourceSet                    resources, each with its Registry
-    authentication  Authentication                 who is asking
-    authorization   RBAC                           may they; observes roles and bindings
-    kinds           builtin.install                the built-in kinds, from the catalog and `kinds/<group>.py`
-    admission       build_chain                    what may change or refuse a write
-    apiextensions   Definitions                    serves CustomResourceDefinitions; observes their commits
+    storage         Store              objects and events
+    registry        ResourceSet        resources, each with its Registry
+    authentication  Authentication     the user of a request
+    authorization   RBAC               decides what users may do; observes roles and bindings
+    kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
+    admission       Chain              plugins that change or reject writes
+    apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubewright.http.message import Request, Response
-from kubewright_controlplane.apiserver.admission.chain import build_chain
+from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
@@ -29,34 +29,32 @@ from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.pipeline import Pipeline
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
-from kubewright_controlplane.apiserver.expiry import EventExpiry
 from kubewright_controlplane.apiserver.kinds import builtin
+from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import Log, Store
 
 
 class APIServer:
-    """An API server in this process. `handle` is an `http.message.Handler`: put a socket before it, or call it.
+    """An API server in this process. `handle` is an `http.message.Handler`: serve it on a socket, or call it.
 
     Guarantees
-        A write that was answered is seen by every later read and by every watch.
-        Revisions rise by one with each commit; watches see commits in that order, none twice, none left out.
+        A write that was answered is visible to every later read and to every watch.
+        Revisions rise by one with each commit. Watches see commits in that order, exactly once.
 
-    Raises ConfigError when the data folder cannot be used, or is in use.
+    Raises ConfigError if the data folder cannot be used, or is in use.
     """
 
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
         self._store = Store(history=self.options.history, log=_open_log(self.options.data))
-        self._admission: list[AdmissionPlugin] = []
-        self.resources = ResourceSet(self._store, self._admission, self.options.clock)
+        admission = Chain()
+        self.resources = ResourceSet(self._store, admission, self.options.clock)
         authentication = build_authentication(self.resources, self.options)
         authorizer = build_authorizer(self.resources)
-        builtin.install(ServerParts(self.options, self.resources, authentication, authorizer))
-        self._admission.extend(build_chain(self.resources, self.options.disabled_admission))
+        builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
+        admission.extend(default_plugins(self.resources, self.options.disabled_admission))
         self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
@@ -69,16 +67,16 @@ class APIServer:
         )
 
     async def start(self) -> None:
-        """Create what every cluster holds and this one does not yet."""
+        """Create the objects that every cluster has and this one lacks."""
         create_missing(self.resources, self.options.service_cidr)
         self._expiry.start()
 
     async def handle(self, request: Request) -> Response:
-        """Answer a request. Never raises: what goes wrong is an answer too."""
+        """Answer a request. Never raises: an error becomes an answer."""
         return await self._pipeline.handle(request)
 
     async def close(self) -> None:
-        """End watches, and write what is left to write."""
+        """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
         await self._store.close()
 
@@ -86,6 +84,7 @@ class APIServer:
 def _open_log(folder: Path | None) -> Log | None:
     if folder is None:
         return None
-    from kubewright_controlplane.apiserver.storage.log import SQLiteLog  # SQLite is loaded by those who keep something
+    # SQLite is imported only if there is a data folder
+    from kubewright_controlplane.apiserver.storage.log import SQLiteLog
 
     return SQLiteLog(folder)

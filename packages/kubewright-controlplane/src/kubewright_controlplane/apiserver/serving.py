@@ -1,7 +1,7 @@
-"""An API server behind TLS on a port, and kubeconfigs for its users.
+"""An API server with TLS on a port, and kubeconfigs for its users.
 
-Certificates come from an authority of its own, kept in the data folder where there is one, so that kubeconfigs stay
-good. It listens on the loopback address unless told otherwise.
+It has its own certificate authority, which is stored in the data folder, if there is one, so that kubeconfigs stay
+valid. By default it listens on the loopback address.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMES: Final = (
 
 
 class ServedAPI:
-    """An API server that listens.
+    """An API server that listens on a port.
 
         served = ServedAPI(ServerOptions())
         await served.start()
@@ -45,7 +45,7 @@ class ServedAPI:
         ...
         await served.close()
 
-    Raises ConfigError when the port is taken, or the data folder cannot be used or is in use.
+    Raises ConfigError if the port is in use, or if the data folder cannot be used or is in use.
     """
 
     def __init__(self, options: ServerOptions | None = None, *, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -53,12 +53,14 @@ class ServedAPI:
         data = self.api.options.data
         self.authority = CertificateAuthority.kept_in(data) if data is not None else CertificateAuthority.create()
         self.extensions: list[JSONObject] = []
-        """What kubeconfigs say of the cluster beside its address."""
+        """Extensions of the cluster in kubeconfigs."""
         self._host = host
         self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls())
 
     def _tls(self) -> ssl.SSLContext:
-        """Serves a certificate for this host; asks clients for one of ours, and takes none as well."""
+        """Return a TLS context with a certificate for this host. A client certificate is optional and must be from
+        this authority.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -67,13 +69,13 @@ class ServedAPI:
         return context
 
     async def start(self) -> None:
-        """Listen, ready for requests."""
+        """Start to listen for requests."""
         await self.api.start()
         await self._listener.start()
         publish(self.api.resources, _address(self._host), self.port)
 
     async def close(self, grace: float = 0.0) -> None:
-        """Stop: end watches, give requests in flight `grace` seconds, write what is left to write."""
+        """Stop: end watches, give pending requests `grace` seconds, and write pending commits to the data folder."""
         await self._listener.close(grace)
         await self.api.close()
 
@@ -87,7 +89,9 @@ class ServedAPI:
         return f"https://{host}:{self.port}"
 
     def kubeconfig(self, user: str = ADMIN, groups: Iterable[str] = (_MASTERS,)) -> JSONObject:
-        """A kubeconfig with a new client certificate for `user`, a member of `groups`; an administrator by default."""
+        """Return a kubeconfig with a new client certificate for `user`, a member of `groups`; an administrator by
+        default.
+        """
         pair = self.authority.issue_client(user, groups)
         cluster: JSONObject = {
             "server": self.url,
@@ -109,7 +113,7 @@ class ServedAPI:
         }
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write the administrator's kubeconfig, readable by its owner only, in place of what is there, in one step."""
+        """Write the administrator's kubeconfig atomically, readable only by its owner."""
         content = encode_json(self.kubeconfig())
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
@@ -119,7 +123,7 @@ class ServedAPI:
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Python's ssl reads keys from files only: one that is gone again at once."""
+    """Load a key pair through a temporary file, because Python's ssl reads keys only from files."""
     with tempfile.TemporaryDirectory(prefix="kubewright-tls-") as folder:
         file = Path(folder, "server.pem")
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -128,7 +132,7 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 
 def _address(host: str) -> str:
-    """The IP address that stands for a host to listen on: its own, or the loopback address."""
+    """Return the IP address for a host to listen on: its own, or the loopback address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Who asks: what authentication finds out.
+"""Users of the API, as authentication determines them.
 
 Follows k8s.io/apiserver pkg/authentication/user.
 """
@@ -15,14 +15,14 @@ ANONYMOUS: Final = "system:anonymous"
 AUTHENTICATED_GROUP: Final = "system:authenticated"
 UNAUTHENTICATED_GROUP: Final = "system:unauthenticated"
 MASTERS_GROUP: Final = "system:masters"
-"""The group whose members may do anything, whatever the rules say."""
+"""The group whose members may do anything, whatever the rules."""
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """A user as the API knows one (authentication.k8s.io UserInfo)."""
+    """A user (authentication.k8s.io UserInfo)."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class UserInfo:
         return MASTERS_GROUP in self.groups
 
     def to_dict(self) -> JSONObject:
-        """As `authentication.k8s.io` shows a user."""
+        """Return the user as in `authentication.k8s.io`."""
         out: JSONObject = {"username": self.name}
         if self.uid:
             out["uid"] = self.uid
@@ -47,24 +47,24 @@ class UserInfo:
 
 
 LOOPBACK: Final = UserInfo("system:apiserver", (MASTERS_GROUP, AUTHENTICATED_GROUP))
-"""The server itself, when it writes on its own account."""
+"""The server itself, for its own writes."""
 
 ANONYMOUS_USER: Final = UserInfo(ANONYMOUS, (UNAUTHENTICATED_GROUP,))
-"""A request without credentials."""
+"""The user of a request without credentials."""
 
 
 def service_account_name(namespace: str, name: str) -> str:
-    """The user name of a ServiceAccount."""
+    """Return the user name of a ServiceAccount."""
     return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups that every ServiceAccount of `namespace` is in, but for `system:authenticated`."""
+    """Return the groups of every ServiceAccount in `namespace`, except `system:authenticated`."""
     return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
 def split_service_account(user_name: str) -> tuple[str, str] | None:
-    """Namespace and name of the ServiceAccount that a user name stands for; None when it stands for none."""
+    """Return namespace and name of the ServiceAccount with this user name; None if it is not one."""
     if not user_name.startswith(_SERVICE_ACCOUNT):
         return None
     namespace, colon, name = user_name[len(_SERVICE_ACCOUNT) :].partition(":")

@@ -1,6 +1,9 @@
-"""The text formats that a custom kind's schema may ask for, and what has them.
+"""The text formats of custom kinds' schemas, and regular expressions.
 
-A format that is not here is not checked, as in the API server. Follows kube-openapi's strfmt.
+A format that is not listed here is not checked, as in the API server. Follows kube-openapi's strfmt.
+
+Patterns have the syntax and meaning of RE2, as in Kubernetes. RE2 matches in time linear in the text, so a
+pattern in a CRD cannot block the process. Its syntax is nearly that of Go; Python's own differs more and is not used.
 """
 
 from __future__ import annotations
@@ -11,19 +14,22 @@ import ipaddress
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import Final
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from kubewright.machinery import names, time
+from kubewright.machinery.errors import ConfigError
 
-Check = Callable[[str], object]
+FormatCheck: TypeAlias = Callable[[str], object]
 
 
-def _pattern(pattern: str, flags: int = 0) -> Check:
+def _pattern(pattern: str, flags: int = 0) -> FormatCheck:
     return re.compile(pattern, flags | re.ASCII).fullmatch
 
 
-def _accepted_by(parse: Callable[[str], object]) -> Check:
+def _accepted_by(parse: Callable[[str], object]) -> FormatCheck:
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -44,7 +50,7 @@ def _hostname(text: str) -> bool:
 
 
 def _ipv4(text: str) -> bool:
-    """Leading zeroes are tolerated, as Kubernetes' own parser does."""
+    """Leading zeroes are accepted, as in Kubernetes' own parser."""
     parts = text.split(".")
     return len(parts) == 4 and all(re.fullmatch(r"\d+", part, re.ASCII) and int(part) <= 255 for part in parts)
 
@@ -61,7 +67,7 @@ def _cidr(text: str) -> bool:
 
 
 def _uri(text: str) -> bool:
-    """Absolute, or an absolute path: what Go's url.ParseRequestURI takes."""
+    """Return whether Go's url.ParseRequestURI accepts the text: an absolute URL or an absolute path."""
     if not text or any(each <= " " or each == "\x7f" for each in text) or re.search(r"%(?![0-9A-Fa-f]{2})", text):
         return False
     return text.startswith("/") or text == "*" or bool(_accepted_by(urlsplit)(text) and urlsplit(text).scheme)
@@ -133,7 +139,7 @@ def _date(text: str) -> bool:
 
 
 _HEX: Final = "[0-9a-f]"
-_CHECKS: Final[dict[str, Check]] = {
+_CHECKS: Final[dict[str, FormatCheck]] = {
     "bsonobjectid": _pattern(rf"{_HEX}{{24}}", re.IGNORECASE),
     "uri": _uri,
     "email": _email,
@@ -163,6 +169,47 @@ _CHECKS: Final[dict[str, Check]] = {
 }
 
 
-def check_for(format: str) -> Check | None:
-    """What tells whether text has `format`; None for a format that is not checked. Dashes in its name do not matter."""
+def format_check(format: str) -> FormatCheck | None:
+    """Return the check of a format; None for a format that is not checked. Dashes in its name are ignored."""
     return _CHECKS.get(format.replace("-", ""))
+
+
+# Patterns
+
+_IN_GO: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "trailing \\": "trailing backslash at end of expression",
+}
+"""Messages of RE2 that Go's regexp/syntax words differently."""
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> Callable[[str], Any]:
+    """Return a function that is true for text in which `pattern` matches somewhere.
+
+    Raises ValueError with RE2's reason for an invalid pattern, ConfigError if RE2 is not installed.
+    """
+    try:
+        re2: Any = import_module("re2")
+    except ImportError:
+        raise ConfigError(
+            f"the pattern {pattern!r} needs RE2, which is not installed; install it with: pip install google-re2"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Callable[[str], Any] = re2.compile(pattern, options).search
+    except re2.error as error:
+        reason = error.args[0] if error.args else b""
+        raise ValueError(_as_go_says(reason.decode() if isinstance(reason, bytes) else str(reason))) from None
+    return found
+
+
+def _as_go_says(reason: str) -> str:
+    problem, colon, part = reason.partition(": ")
+    return f"{_IN_GO.get(problem, problem)}: `{part}`" if colon else _IN_GO.get(problem, problem)

@@ -1,10 +1,10 @@
-"""A schema as a tree of nodes: what the compilers of this package read, whatever dialect it was written in.
+"""A schema as a tree of nodes, which the compilers of this package read.
 
-Built-in kinds come as OpenAPI v3 components that refer to each other (and, in CustomResourceDefinition, to
-themselves, so the tree may be a graph), with `x-kubewright-inline` where Go holds a struct itself and no pointer to
-one (published documents say so by a `default` of `{}`), and `x-kubewright-zero` where it does so with a scalar. Custom
-kinds come as one structural schema without references. What the two say in common (shape, defaults, merge behaviour)
-is in the nodes; a custom kind's value validation stays in `spec`, as it was written.
+Built-in kinds are OpenAPI v3 components that refer to each other. CustomResourceDefinition refers to itself, so the
+tree may be a graph. Where Go holds a struct by value, not by pointer, the component has `x-kubewright-inline`
+(published documents have a `default` of `{}` instead), and `x-kubewright-zero` for a scalar. Custom kinds are one
+structural schema without references. What both have in common (shape, defaults, merge behavior) is in the nodes. The
+value validation of a custom kind stays in `spec`, as written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Zero: TypeAlias = Literal["", "omitted", "written"]
 
 NO_DEFAULT: Final = object()
 ZEROES: Final[dict[str, Any]] = {"string": "", "boolean": False, "integer": 0, "number": 0}
-"""What Go has where nothing was said, by type."""
+"""Go's zero value of each type."""
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _APIEXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
@@ -47,35 +47,35 @@ class Node:
     """What a schema says about one place in a document."""
 
     type: str = ""
-    """JSON Schema's name of the type; empty when anything may stand here."""
+    """The type in JSON Schema; empty if values of any type are allowed."""
     special: Special = ""
-    """A type with a text form of its own, where the built-in kinds have one."""
+    """A type of a built-in kind that has its own text form."""
     go_type: str = ""
-    """The Go type that a built-in kind's value is decoded into, as decoding errors name it; empty for custom kinds."""
+    """The Go type that a built-in kind's value is decoded into, for decoding errors; empty for custom kinds."""
     properties: dict[str, Node] = field(default_factory=dict["str", "Node"])
     values: Node | None = None
-    """What the values of a map are (`additionalProperties`)."""
+    """The values of a map (`additionalProperties`)."""
     items: Node | None = None
     required: frozenset[str] = frozenset()
     default: object = NO_DEFAULT
     nullable: bool = False
     inline: bool = False
-    """A struct that Go holds inside another, not by pointer: it is always there, if empty."""
+    """A struct that Go holds by value, so it is always present, even if empty."""
     zero: Zero = ""
-    """Of a scalar that Go holds by value (zero and absent are one there): whether it writes a zero or leaves it out."""
+    """For a scalar that Go holds by value, so that zero and absent are the same: whether Go writes or omits a zero."""
     preserve: bool = False
-    """Unknown fields are kept."""
+    """Unknown fields are preserved."""
     untyped: bool = False
-    """Something at or below it may be of any type (of custom kinds, where that matters to what is equal)."""
+    """The value, or a part of it, may have any type. Only set for custom kinds, where it matters for equality."""
     embedded: bool = False
-    """A whole object with apiVersion, kind and metadata."""
+    """An embedded resource: a whole object with apiVersion, kind and metadata."""
     list_type: ListType = "atomic"
     list_keys: tuple[str, ...] = ()
     map_type: MapType = "granular"
     patch_strategies: frozenset[str] = frozenset()
-    """`merge`, `replace`, `retainKeys`: how a strategic merge patch treats it."""
+    """`merge`, `replace`, `retainKeys`: how a strategic merge patch treats the value."""
     patch_key: str = ""
-    """The field by which a strategic merge patch finds the items of a list."""
+    """The key that identifies the items of a list in a strategic merge patch."""
     spec: JSONObject = field(default_factory=dict[str, Any])
     """The schema as written, for value validation; empty in built-in kinds."""
 
@@ -85,30 +85,30 @@ class Node:
 
     @property
     def is_map(self) -> bool:
-        """Whether its keys are data rather than names of fields."""
+        """Whether its keys are data, not names of fields."""
         return self.type == "object" and not self.properties and self.values is not None
 
     def child(self, key: str) -> Node | None:
-        """The node of a field, or of a map's value; None where the schema says nothing."""
+        """Return the node of a field, or of a map's value; None if the schema does not know it."""
         return self.properties.get(key, self.values)
 
 
 def fallback(node: Node) -> object:
-    """What stands where nothing was said: the default, or the zero that Go writes in any case; else NO_DEFAULT."""
+    """Return the value of an absent field: the default, or the zero that Go always writes; else NO_DEFAULT."""
     if node.default is NO_DEFAULT and node.zero == "written":
         return ZEROES[node.type]
     return node.default
 
 
 class Components:
-    """The nodes of built-in kinds, each component built once."""
+    """The nodes of built-in kinds. Each component is built once."""
 
     def __init__(self, components: Mapping[str, JSONObject]) -> None:
         self._components = components
         self._built: dict[str, Node] = {}
 
     def node(self, name: str) -> Node:
-        """The node of a component, by its OpenAPI name. KeyError for one that there is not."""
+        """Return the node of a component by its OpenAPI name. Raises KeyError for an unknown name."""
         built = self._built.get(name)
         if built is None:
             special = _SPECIAL_COMPONENTS.get(name, "")
@@ -119,7 +119,9 @@ class Components:
         return built
 
     def _of(self, schema: JSONObject) -> Node:
-        """The node of a schema inside a component; of a reference, the component's, or a copy with facts of its own."""
+        """Return the node of a schema inside a component. A reference shares the component's node, or copies it to
+        override parts.
+        """
         reference = schema.get("$ref") or next((each["$ref"] for each in schema.get("allOf", ()) if "$ref" in each), "")
         if not reference:
             node = Node()
@@ -156,7 +158,9 @@ class Components:
 
 
 def from_structural(schema: JSONObject, metadata: Node) -> Node:
-    """The node of a structural schema, with all below it; `metadata` is what an embedded object's metadata is."""
+    """Return the node of a structural schema, with all nodes below it. `metadata` is the node of an embedded
+    resource's metadata.
+    """
     node = Node(
         type=schema.get("type", ""),
         special="int-or-string" if schema.get("x-kubernetes-int-or-string") else "",
@@ -187,7 +191,7 @@ def from_structural(schema: JSONObject, metadata: Node) -> Node:
 
 
 def inline_structs(node: Node) -> JSONObject:
-    """An empty value of a built-in kind's struct, with what Go writes of it in any case."""
+    """Return an empty value of a built-in kind's struct, with the fields that Go always writes."""
     out: JSONObject = {}
     for key, child in node.properties.items():
         if child.zero == "written":
@@ -198,7 +202,7 @@ def inline_structs(node: Node) -> JSONObject:
 
 
 def _merge_facts(schema: JSONObject) -> dict[str, Any]:
-    """What a schema says about merging, under the names of a node's attributes."""
+    """Return what a schema says about merging, by the attribute names of a node."""
     facts: dict[str, Any] = {}
     if "x-kubernetes-list-type" in schema:
         facts["list_type"] = schema["x-kubernetes-list-type"]

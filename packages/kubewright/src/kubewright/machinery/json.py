@@ -13,6 +13,8 @@ JSONObject: TypeAlias = dict[str, Any]
 JSONArray: TypeAlias = list[Any]
 """A JSON array of anything."""
 
+_encode_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
 read_object: Final = msgspec.json.Decoder(JSONObject).decode
 """The JSON object that bytes are. Raises msgspec.DecodeError. To make a decoder costs more than to decode with it."""
 
@@ -45,7 +47,7 @@ def _alike(left: object, right: object) -> bool:
 
 def compact(value: object) -> str:
     """JSON text without spaces and with sorted keys: the same for equal values."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _encode_compact(value)
 
 
 def quoted(text: str) -> str:

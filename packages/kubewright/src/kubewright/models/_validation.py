@@ -18,9 +18,9 @@ from kubewright.models._resource import Object
 from kubewright.models._schema import root_schema
 
 try:
-    from kubewright_controlplane.schema.check import check
-    from kubewright_controlplane.schema.default import copied
-    from kubewright_controlplane.schema.structural import Schema
+    from kubewright_controlplane.schema.structural.check import check
+    from kubewright_controlplane.schema.structural.default import copied
+    from kubewright_controlplane.schema.structural.schema import Schema
 except ModuleNotFoundError as error:
     raise ConfigError(
         "validation needs the schema rules of an API server: pip install kubewright-controlplane (in tests and tools)"

@@ -1,1 +1,1 @@
-"""Admission: what may change or refuse a write after authorization and before it is stored."""
+"""Admission: plugins that change or reject a write after authorization, before it is stored."""

@@ -1,26 +1,53 @@
-"""The chain of plugins that each write goes through.
+"""The chain of admission plugins that each write passes through.
 
-They are those of kube-apiserver that are on by default and that operators meet, in its order. Webhooks and
-admission policies come later; until then their configurations are refused (`kinds.admissionregistration`).
+The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Webhooks and
+admission policies are not supported: their configurations are rejected (`kinds.admissionregistration`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
 from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
+from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, Plugin
 from kubewright_controlplane.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
 from kubewright_controlplane.apiserver.admission.protection import StorageObjectInUseProtection
 from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQuota
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
-from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 
-def build_chain(resources: ResourceSet, disabled: Container[str]) -> list[AdmissionPlugin]:
-    """The chain of a server, without the plugins that are `disabled`."""
+class Chain:
+    """Plugins in order. Starts empty, because plugins need the ResourceSet, which needs the chain."""
+
+    def __init__(self) -> None:
+        self._mutating: list[AdmissionPlugin] = []
+        self._validating: list[AdmissionPlugin] = []
+
+    def extend(self, plugins: Iterable[AdmissionPlugin]) -> None:
+        """Add plugins at the end. A plugin is called only for the methods that it overrides."""
+        for plugin in plugins:
+            if type(plugin).admit is not Plugin.admit:
+                self._mutating.append(plugin)
+            if type(plugin).validate is not Plugin.validate:
+                self._validating.append(plugin)
+
+    def admit(self, attributes: Attributes) -> None:
+        """Let each plugin change the object. Raises the error of the first plugin that rejects it."""
+        for plugin in self._mutating:
+            plugin.admit(attributes)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Let each plugin check the final object. Raises the error of the first plugin that rejects it."""
+        for plugin in self._validating:
+            plugin.validate(attributes)
+
+
+def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[AdmissionPlugin]:
+    """Return the plugins of a server, without the `disabled` ones."""
     plugins: list[AdmissionPlugin] = [
         NamespaceLifecycle(resources),
         LimitRanger(resources),

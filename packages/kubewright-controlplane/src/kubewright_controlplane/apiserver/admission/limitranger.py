@@ -1,4 +1,4 @@
-"""LimitRanger: defaults and bounds for what Pods and claims of a namespace ask for.
+"""LimitRanger: defaults and limits for the resources of Pods and claims in a namespace.
 
 Follows k8s.io/kubernetes plugin/pkg/admission/limitranger.
 """
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -50,7 +50,7 @@ class LimitRanger(Plugin):
                 faults += _faults({**item, "max": {}}, requests)
                 faults += _request_faults(item, requests["requests"])
         if faults:
-            raise refuse(attributes, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+            raise rejection(attributes, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
     def _items(self, attributes: Attributes, kind: str) -> Iterator[JSONObject]:
         for limit_range in self._resources.registry("limitranges").read_all(attributes.namespace):
@@ -92,7 +92,9 @@ def _faults(item: JSONObject, resources: JSONObject) -> list[str]:
 
 
 def _bound(word: str, kind: str, name: str, bound: Any, first: Amounts, second: Amounts) -> list[str]:
-    """A minimum needs a request and holds for the limit too; a maximum needs a limit and holds for the request too."""
+    """A minimum requires a request and also applies to the limit. A maximum requires a limit and also applies to the
+    request.
+    """
     nouns = ("request", "limit") if word == "minimum" else ("limit", "request")
     enforced = Quantity.of(bound)
     text = f"{word} {name} usage per {kind} is {enforced}"
@@ -108,7 +110,7 @@ def _bound(word: str, kind: str, name: str, bound: Any, first: Amounts, second: 
 
 
 def _request_faults(item: JSONObject, requests: Amounts) -> list[str]:
-    """The maximum of a claim is held against its request."""
+    """Check the maximum of a claim against its request."""
     faults: list[str] = []
     for name, value in (item.get("max") or {}).items():
         enforced = Quantity.of(value)
@@ -121,7 +123,7 @@ def _request_faults(item: JSONObject, requests: Amounts) -> list[str]:
 
 
 def pod_total(pod: JSONObject) -> JSONObject:
-    """What a Pod's containers ask for together; an init container counts where it asks for more than all of them."""
+    """Return the total resources of a Pod's containers. An init container counts if it needs more than all of them."""
     total: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
     for field, sums in total.items():
         for container in pod["spec"].get("containers") or ():

@@ -1,12 +1,12 @@
-"""NamespaceLifecycle: nothing new where there is no namespace, or where one is ending; some never end."""
+"""NamespaceLifecycle: rejects creates in missing and terminating namespaces, and deletes of system namespaces."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ class NamespaceLifecycle(Plugin):
 
     def __init__(self, resources: ResourceSet) -> None:
         self._terminating: dict[str, bool] = {}
-        resources.observe("namespaces", self._follow)
+        resources.observe("namespaces", self._on_commit)
 
     def admit(self, attributes: Attributes) -> None:
         if attributes.resource.qualified == "namespaces":
             if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
-                raise refuse(attributes, "this namespace may not be deleted")
+                raise rejection(attributes, "this namespace may not be deleted")
             return
         namespace = attributes.namespace
         if not namespace or attributes.operation != "CREATE":
@@ -35,18 +35,18 @@ class NamespaceLifecycle(Plugin):
             details = StatusDetails(name=namespace, kind="namespaces")
             raise NotFound(f'namespaces "{namespace}" not found', details=details)
         if terminating:
-            raise self._ending(attributes)
+            raise self._terminating_error(attributes)
 
-    def _ending(self, attributes: Attributes) -> Forbidden:
+    def _terminating_error(self, attributes: Attributes) -> Forbidden:
         resource, namespace = attributes.resource, attributes.namespace
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
         details = StatusDetails(
             name=attributes.name, group=resource.group, kind=resource.plural, causes=(cause,)
         )  # fmt: skip
-        return Forbidden(refuse(attributes, why).status.message, details=details)
+        return Forbidden(rejection(attributes, why).status.message, details=details)
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         if event.type == "DELETED":
             self._terminating.pop(event.entry.name, None)
         else:

@@ -1,29 +1,46 @@
-"""What the plugins share: a plugin that does nothing, and how one refuses.
+"""What admission plugins are, and what they share.
 
-Follows k8s.io/apiserver pkg/admission.
+Follows k8s.io/apiserver/pkg/admission.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kubewright.machinery.errors import Forbidden
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
+
+
+class AdmissionPlugin(Protocol):
+    """One plugin of the chain. Both methods run synchronously between the read and the commit of a write.
+
+    `admit` may change `attributes.object`; `validate` sees the final object. Either rejects the write by raising an
+    APIError, usually Forbidden. Every write of every resource passes through, also writes of subresources: a plugin
+    checks `attributes` first and returns at once if the write does not concern it.
+    """
+
+    name: str
+
+    def admit(self, attributes: Attributes) -> None: ...
+
+    def validate(self, attributes: Attributes) -> None: ...
 
 
 class Plugin:
-    """A plugin that lets everything pass; others override what they care for."""
+    """A plugin that accepts every write. Subclasses override one method or both."""
 
     name: str = ""
 
     def admit(self, attributes: Attributes) -> None:
-        """Change `attributes.object`, or refuse."""
+        """Change `attributes.object`, or reject the write."""
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse the final object."""
+        """Reject the final object, or return."""
 
 
 def concerns(attributes: Attributes, qualified: str, *operations: str) -> bool:
-    """Whether this is one of these operations on a resource itself, not on a subresource."""
+    """Return whether this is one of these operations on a resource itself, not on a subresource."""
     return (
         not attributes.subresource
         and attributes.operation in operations
@@ -31,7 +48,7 @@ def concerns(attributes: Attributes, qualified: str, *operations: str) -> bool:
     )  # fmt: skip
 
 
-def refuse(attributes: Attributes, why: str) -> Forbidden:
-    """A refusal: `pods "a" is forbidden: <why>`."""
+def rejection(attributes: Attributes, why: str) -> Forbidden:
+    """Return the error of a rejected write: `pods "a" is forbidden: <why>`."""
     resource = attributes.resource
     return forbidden_object(resource.group, resource.plural, attributes.name, why)

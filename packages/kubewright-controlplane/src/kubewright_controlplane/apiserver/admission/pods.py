@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -21,7 +21,7 @@ _TOLERATED_SECONDS: Final = 300
 
 
 class Priority(Plugin):
-    """Gives a Pod the number that its PriorityClass stands for."""
+    """Sets a Pod's priority to the value of its PriorityClass."""
 
     name = "Priority"
 
@@ -43,17 +43,17 @@ class Priority(Plugin):
                 f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
                 f"priority admission controller computed {value} from the given PriorityClass name"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
         if spec.get("preemptionPolicy") not in (None, policy):
             why = (
                 f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
                 f"priority admission controller computed {policy} from the given PriorityClass name"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
         spec["priority"], spec["preemptionPolicy"] = value, policy
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse a second PriorityClass that is everybody's."""
+        """Reject a second PriorityClass with globalDefault."""
         if not concerns(attributes, _PRIORITY_CLASSES, "CREATE", "UPDATE"):
             return
         assert attributes.object is not None
@@ -65,7 +65,7 @@ class Priority(Plugin):
                 f"PriorityClass {present['metadata']['name']} is already marked as globalDefault. "
                 "Only one globalDefault can exist"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
 
     def _keep(self, attributes: Attributes) -> None:
         assert attributes.object is not None
@@ -79,7 +79,7 @@ class Priority(Plugin):
         if name:
             found = self._resources.registry(_PRIORITY_CLASSES).read(name)
             if found is None:
-                raise refuse(attributes, f"no PriorityClass with name {name} was found")
+                raise rejection(attributes, f"no PriorityClass with name {name} was found")
         else:
             found = self._global_default()
             if found is None:
@@ -95,7 +95,7 @@ class Priority(Plugin):
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Lets a Pod stay for five minutes on a node that is lost, unless it says otherwise."""
+    """Adds tolerations that keep a Pod for five minutes on a node that is not ready or unreachable."""
 
     name = "DefaultTolerationSeconds"
 
@@ -115,7 +115,7 @@ class DefaultTolerationSeconds(Plugin):
 
 
 class RuntimeClass(Plugin):
-    """Gives a Pod the overhead and the placing of its RuntimeClass."""
+    """Sets a Pod's overhead and scheduling constraints to those of its RuntimeClass."""
 
     name = "RuntimeClass"
 
@@ -132,12 +132,12 @@ class RuntimeClass(Plugin):
             return
         found = self._resources.registry(_RUNTIME_CLASSES).read(name)
         if found is None:
-            raise refuse(attributes, f'pod rejected: RuntimeClass "{name}" not found')
+            raise rejection(attributes, f'pod rejected: RuntimeClass "{name}" not found')
         overhead = (found.get("overhead") or {}).get("podFixed")
         if overhead:
             if spec.get("overhead") not in (None, overhead):
                 why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-                raise refuse(attributes, why)
+                raise rejection(attributes, why)
             spec["overhead"] = overhead
         self._place(attributes, spec, found.get("scheduling") or {})
 
@@ -149,7 +149,7 @@ class RuntimeClass(Plugin):
                     f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                     f"pod.spec.nodeSelector[{key}] = {selector[key]}"
                 )
-                raise refuse(attributes, why)
+                raise rejection(attributes, why)
             selector = {**selector, key: value}
         if selector:
             spec["nodeSelector"] = selector

@@ -1,8 +1,8 @@
-"""StorageObjectInUseProtection: claims and volumes stay until nobody uses them.
+"""StorageObjectInUseProtection: keeps claims and volumes until nothing uses them.
 
-The finalizer is given here and taken away here, as soon as a Pod or a claim that stood in the way has gone. On a real
-cluster the controller manager takes it away (`pvc-protection-controller`, `pv-protection-controller`).
-Follows k8s.io/kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection.
+This plugin adds the finalizer, and removes it as soon as the Pod or claim that uses the object is gone. On a real
+cluster the controller manager removes it (`pvc-protection-controller`, `pv-protection-controller`). Follows
+k8s.io/kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class StorageObjectInUseProtection(Plugin):
             self._release(_CLAIMS, claim)
 
     def _is_used(self, claim: str, namespace: str) -> bool:
-        """Whether a Pod that is on a node and not done yet has the claim."""
+        """Return whether a Pod that is scheduled and not finished uses the claim."""
         for pod in self._resources.registry("pods").read_all(namespace):
             running = pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in _DONE
             if running and claim in _claims_of(pod):
@@ -77,15 +77,15 @@ class StorageObjectInUseProtection(Plugin):
         finalizer, metadata = _FINALIZERS[resource], obj["metadata"]
         if not metadata.get("deletionTimestamp") or finalizer not in (metadata.get("finalizers") or ()):
             return
-
-        def release(each: JSONObject) -> None:
-            each["metadata"]["finalizers"] = [kept for kept in each["metadata"]["finalizers"] if kept != finalizer]
-
-        self._resources.registry(resource).modify(metadata["name"], release, metadata.get("namespace", ""))
+        registry = self._resources.registry(resource)
+        target = registry.open(metadata["name"], metadata.get("namespace", ""))
+        released = target.draft()
+        released["metadata"]["finalizers"] = [kept for kept in metadata["finalizers"] if kept != finalizer]
+        registry.replace(target, released)
 
 
 def _claims_of(pod: JSONObject) -> list[str]:
-    """The claims that a Pod mounts, those included that are made for it."""
+    """Return the names of the claims that a Pod mounts, including those of ephemeral volumes."""
     name = pod["metadata"]["name"]
     found: list[str] = []
     for volume in pod["spec"].get("volumes") or ():

@@ -1,22 +1,22 @@
-"""ResourceQuota: what a namespace may hold in all, counted afresh when something new is to come.
+"""ResourceQuota: limits the total of what a namespace holds.
 
-Usage is computed from what is stored, so that it cannot drift; `status.used` follows each change. Counts of objects,
-what Pods request and limit, and what claims request are known; a quota may have the scopes BestEffort, NotBestEffort,
-Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
+Usage is counted from the stored objects at each create, so it cannot drift. `status.used` follows each change.
+Supported are object counts, the requests and limits of Pods, and the requests of claims; and the scopes BestEffort,
+NotBestEffort, Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and apiserver's
+plugin/resourcequota.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.limitranger import pod_total
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, refuse
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
 from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ResourceQuota(Plugin):
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
         for resource in _COUNTED:
-            resources.observe(resource, lambda event: self._follow(event))
+            resources.observe(resource, lambda event: self._on_commit(event))
 
     def validate(self, attributes: Attributes) -> None:
         if attributes.operation != "CREATE" or attributes.subresource or not attributes.namespace:
@@ -60,7 +60,7 @@ class ResourceQuota(Plugin):
         if qualified == "pods" and _in_scope(quota, obj):
             unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
             if unsaid:
-                raise refuse(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
+                raise rejection(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
         if not asked:
             return
         used = self._used(quota, hard)
@@ -71,7 +71,7 @@ class ResourceQuota(Plugin):
                 return ",".join(f"{each}={amounts[each]}" for each in over)
 
             why = f"exceeded quota: {name}, requested: {shown(asked)}, used: {shown(used)}, limited: {shown(hard)}"
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
 
     def _used(self, quota: JSONObject, hard: Iterable[str]) -> Usage:
         used: Usage = {name: Quantity(0) for name in hard}
@@ -84,7 +84,7 @@ class ResourceQuota(Plugin):
         return used
 
     def _resources_of(self, hard: Iterable[str]) -> set[str]:
-        """The resources that have to be looked at for these limits."""
+        """Return the resources whose objects count for these limits."""
         found: set[str] = set()
         for name in hard:
             counted = name.removeprefix("count/").partition(".")
@@ -103,8 +103,8 @@ class ResourceQuota(Plugin):
         registry = self._resources.registry("resourcequotas")
         return list(registry.read_all(namespace)) if registry.entries(namespace) else []
 
-    def _follow(self, event: Event) -> None:
-        """Bring `status.used` up to date after a change."""
+    def _on_commit(self, event: Event) -> None:
+        """Update `status.used` after a change."""
         if self._resources.find("", "v1", "resourcequotas") is None:
             return
         registry = self._resources.registry("resourcequotas")
@@ -113,16 +113,12 @@ class ResourceQuota(Plugin):
             used = {name: str(value) for name, value in self._used(quota, hard).items()}
             status = {"hard": hard, "used": used}
             if quota.get("status") != status and not quota["metadata"].get("deletionTimestamp"):
-                change = partial(_set_status, status)
-                registry.modify(quota["metadata"]["name"], change, quota["metadata"]["namespace"], "status")
-
-
-def _set_status(status: JSONObject, obj: JSONObject) -> None:
-    obj["status"] = status
+                target = registry.open(quota["metadata"]["name"], quota["metadata"]["namespace"], "status")
+                registry.replace(target, {**target.draft(), "status": status})
 
 
 def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
-    """What one object takes of what a quota limits."""
+    """Return the usage of one object for a quota."""
     usage: Usage = {f"count/{qualified}": _ONE, qualified: _ONE}
     if qualified == "pods":
         done = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")

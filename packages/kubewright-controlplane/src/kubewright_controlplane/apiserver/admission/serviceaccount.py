@@ -1,8 +1,8 @@
-"""ServiceAccount: every Pod runs as one, and has its token mounted.
+"""ServiceAccount: every Pod has one, and mounts its token.
 
-The account `default` is made here when a Pod needs it before the controller has made it: kube-apiserver waits for the
-controller for about a second, and a server in the same process as its controllers need not.
-Follows k8s.io/kubernetes plugin/pkg/admission/serviceaccount.
+If a Pod needs the account `default` before the controller has created it, it is created here. kube-apiserver instead
+waits about a second for the controller; in the same process there is no need to wait. Follows k8s.io/kubernetes
+plugin/pkg/admission/serviceaccount.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -21,7 +21,7 @@ _DEFAULT: Final = "default"
 _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _VOLUME_PREFIX: Final = "kube-api-access-"
 _TOKEN_SECONDS: Final = 3607
-"""Kubernetes' own odd hour, by which a token that the API server had mounted is known."""
+"""The odd number is Kubernetes' own. It identifies tokens that the API server has mounted."""
 _FILE_MODE: Final = 0o644
 
 
@@ -49,11 +49,11 @@ class ServiceAccount(Plugin):
         registry = self._resources.registry("serviceaccounts")
         account = registry.read(name, attributes.namespace)
         if account is None and name == _DEFAULT and not attributes.dry_run:
-            account = registry.create({"metadata": {"name": name}}, attributes.namespace)
+            account = registry.create({"metadata": {"name": name}}, attributes.namespace).object
         if account is None:
             place = f"{attributes.namespace}/{name}"
             why = f'error looking up service account {place}: serviceaccount "{name}" not found'
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
         return account
 
 

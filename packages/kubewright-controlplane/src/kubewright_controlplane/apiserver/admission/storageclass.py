@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, refuse
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -23,7 +23,7 @@ _IS_DEFAULT: Final = (
 
 
 class DefaultStorageClass(Plugin):
-    """Gives a claim that names no class the default one: the newest of those that are marked as such."""
+    """Sets the storage class of a claim without one to the newest class that is marked as default."""
 
     name = "DefaultStorageClass"
 
@@ -44,7 +44,7 @@ class DefaultStorageClass(Plugin):
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """Lets a claim grow only where its class says that it can."""
+    """Rejects the growth of a claim unless its class allows volume expansion."""
 
     name = "PersistentVolumeClaimResize"
 
@@ -60,7 +60,7 @@ class PersistentVolumeClaimResize(Plugin):
         if _size(new) <= _size(old):
             return
         if (old.get("status") or {}).get("phase") != "Bound":
-            raise refuse(attributes, "Only bound persistent volume claims can be expanded")
+            raise rejection(attributes, "Only bound persistent volume claims can be expanded")
         name = new["spec"].get("storageClassName")
         found = self._resources.registry(_CLASSES).read(name) if name else None
         if found is None or not found.get("allowVolumeExpansion"):
@@ -68,7 +68,7 @@ class PersistentVolumeClaimResize(Plugin):
                 "only dynamically provisioned pvc can be resized and "
                 "the storageclass that provisions the pvc must support resize"
             )
-            raise refuse(attributes, why)
+            raise rejection(attributes, why)
 
 
 def _size(claim: JSONObject) -> Quantity:

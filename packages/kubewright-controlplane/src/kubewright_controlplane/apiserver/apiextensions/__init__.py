@@ -1,9 +1,6 @@
-"""CustomResourceDefinitions: from the commit of one to its kind being served, and to its end.
+"""CustomResourceDefinitions: from the commit of a definition until its kind is served, and until its deletion.
 
-validation   what a definition may say
-naming       which of its names it gets, when others in the group have the same
-serving      a definition as the resources it defines, one for each version
-instances    how its objects behave
-columns      how they are shown
-definitions  follows the commits of definitions and does all of this in time
+validation validates a definition naming which names it gets if others in its group want the same serving makes
+resources of it, one for each version instances the strategy of its objects columns its printer columns definitions
+observes definitions and runs all of this
 """

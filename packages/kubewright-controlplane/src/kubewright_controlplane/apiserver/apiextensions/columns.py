@@ -1,4 +1,4 @@
-"""How custom resources are shown by `kubectl get`: the columns of their definition.
+"""Printer columns: how `kubectl get` shows custom resources.
 
 Follows k8s.io/apiextensions-apiserver pkg/registry/customresource/tableconvertor.
 """
@@ -17,7 +17,7 @@ from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.endpoints.table import CREATED_COLUMN, NAME_COLUMN
 from kubewright_controlplane.apiserver.jsonpath import JSONPath
 from kubewright_controlplane.apiserver.printers.ages import age
-from kubewright_controlplane.apiserver.registry.resource import Printer
+from kubewright_controlplane.apiserver.registry.model import Printer
 
 _AGE: Final[JSONObject] = {
     "name": "Age",
@@ -28,7 +28,7 @@ _AGE: Final[JSONObject] = {
 
 
 def printer(columns: Sequence[JSONObject] | None) -> Printer:
-    """The printer for a version's `additionalPrinterColumns`; without any, the age is shown."""
+    """Return the printer for a version's `additionalPrinterColumns`; without any, it shows the age."""
     definitions = columns or [_AGE]
     cells = [_cell(each["type"], each["jsonPath"]) for each in definitions]
 
@@ -52,7 +52,7 @@ def _column(definition: JSONObject) -> Column:
 def _cell(kind: str, path_text: str) -> Callable[[JSONObject, datetime], object]:
     try:
         path = JSONPath(path_text)
-    except ValueError:  # a definition may say what no path is; its column stays empty
+    except ValueError:  # a definition may hold an invalid path; its column stays empty
         return lambda _obj, _now: None
     show = _SHOWN.get(kind, _string)
 

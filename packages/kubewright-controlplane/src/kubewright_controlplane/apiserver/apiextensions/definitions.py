@@ -1,8 +1,8 @@
-"""Follows CustomResourceDefinitions as they are committed: settles their names, serves their kinds, ends them.
+"""Observes CustomResourceDefinitions: accepts their names, serves their kinds, and deletes their objects.
 
-What kube-apiserver does in controllers of its own happens here right after the commit: by the time a client can ask,
-a definition without conflicts is established and its kind is served.
-Follows k8s.io/apiextensions-apiserver pkg/controller/{status,establish,finalizer}.
+kube-apiserver does this in separate controllers. Here it happens right after the commit: before a client can send its
+next request, a definition without conflicts is established and its kind is served. Follows
+k8s.io/apiextensions-apiserver pkg/controller/{status,establish,finalizer}.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.naming import (
-    Taken,
+    NamesInUse,
+    accept_names,
     is_established,
     set_terminating,
-    settle_names,
 )
-from kubewright_controlplane.apiserver.apiextensions.serving import resources_of
+from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, stored_resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
 from kubewright_controlplane.apiserver.storage.events import Event
 
@@ -32,51 +32,60 @@ _RESOURCE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Definitions:
-    """The definitions of a server, and what is served of them: those that it already holds, and those to come."""
+    """The definitions of a server, and the resources that it serves for them."""
 
     def __init__(self, resources: ResourceSet, clock: Clock) -> None:
         self._resources = resources
         self._clock = clock
         self._known: dict[str, JSONObject] = {}
         self._served: dict[str, list[tuple[str, str, str]]] = {}
-        self._ending: set[str] = set()
-        resources.observe(_RESOURCE, self._follow)
+        self._terminating: set[str] = set()
+        resources.observe(_RESOURCE, self._on_commit)
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         name = event.entry.name
         if event.type == "DELETED":
             gone = self._known.pop(name, None)
-            self._withdraw(name)
-            self._ending.discard(name)
+            self._stop_serving(name)
+            self._terminating.discard(name)
             if gone is not None:
-                self._settle_group(gone["spec"]["group"])
+                self._accept_names_of_group(gone["spec"]["group"])
             return
         crd = self._resources.decode(event.entry.data)
         before = self._known.get(name)
         self._known[name] = crd
         if crd["metadata"].get("deletionTimestamp"):
-            self._end(crd)
-        elif not self._settle(crd) and is_established(crd) and not _serves_the_same(crd, before):
+            self._delete(crd)
+        elif not self._accept_names(crd) and is_established(crd) and not _serves_the_same(crd, before):
             self._serve(crd)
 
-    def _settle(self, crd: JSONObject) -> bool:
-        """Write the status that the names lead to; False when it is there already."""
+    def _accept_names(self, crd: JSONObject) -> bool:
+        """Write the status that follows from the names. Returns False if it is unchanged."""
         name, group = crd["metadata"]["name"], crd["spec"]["group"]
         if crd["spec"]["names"] == (crd.get("status") or {}).get("acceptedNames") and is_established(crd):
             return False
         others = (each for key, each in self._known.items() if key != name and each["spec"]["group"] == group)
-        taken = Taken.of((each.get("status") or {}).get("acceptedNames") or {} for each in others)
-        return self._write_status(name, crd, partial(settle_names, taken=taken, now=self._now()))
+        taken = NamesInUse.of((each.get("status") or {}).get("acceptedNames") or {} for each in others)
+        registry = self._resources.registry(_RESOURCE)
+        if not registry.has(name):
+            return False
+        target = registry.open(name, subresource="status")
+        settled = target.draft()
+        accept_names(settled, taken=taken, now=self._now())
+        if settled.get("status") == target.old.get("status"):
+            return False
+        registry.replace(target, settled)
+        return True
 
-    def _settle_group(self, group: str) -> None:
-        """Names have become free: whoever waits for them may have them now."""
+    def _accept_names_of_group(self, group: str) -> None:
+        """Names are free again: accept them for the definitions that wait for them."""
         for crd in list(self._known.values()):
             if crd["spec"]["group"] == group and not crd["metadata"].get("deletionTimestamp"):
-                self._settle(crd)
+                self._accept_names(crd)
 
     def _serve(self, crd: JSONObject) -> None:
         name = crd["metadata"]["name"]
-        resources = resources_of(crd, lambda: name in self._ending)
+        resources = resources_of(crd, lambda: name in self._terminating)
         wanted = [(each.group, each.version, each.plural) for each in resources]
         for place in self._served.get(name, ()):
             if place not in wanted:
@@ -85,58 +94,60 @@ class Definitions:
             self._resources.install(resource)
         self._served[name] = wanted
 
-    def _withdraw(self, name: str) -> None:
+    def _stop_serving(self, name: str) -> None:
         for place in self._served.pop(name, ()):
             self._resources.remove(*place)
 
-    def _end(self, crd: JSONObject) -> None:
-        """Delete the objects of a definition that is to go; let it go when the last of them has gone."""
+    def _delete(self, crd: JSONObject) -> None:
+        """Delete the objects of a definition that is being deleted, then remove its finalizer."""
         name = crd["metadata"]["name"]
         if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
         if is_established(crd) and name not in self._served:
             self._serve(crd)
-        if name not in self._ending:
-            self._ending.add(name)
+        if name not in self._terminating:
+            self._terminating.add(name)
             if name in self._served:
-                in_progress = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
-                change = partial(_end_in_progress, *in_progress, self._now())
-                self._resources.registry(_RESOURCE).modify(name, change, subresource="status")
+                self._begin_deletion(name)
                 self._resources.observe(name, partial(self._instance_changed, name))
-                self._delete_instances(name)
-        self._finish(name)
+                self._delete_instances(crd)
+        self._remove_finalizer(name)
 
-    def _delete_instances(self, name: str) -> None:
-        registry = self._resources.registry(name)
+    def _begin_deletion(self, name: str) -> None:
+        registry = self._resources.registry(_RESOURCE)
+        target = registry.open(name, subresource="status")
+        crd = target.draft()
+        message = "CustomResource deletion is in progress"
+        set_terminating(crd, "InstanceDeletionInProgress", message, self._now(), holds=True)
+        registry.replace(target, crd)
+
+    def _delete_instances(self, crd: JSONObject) -> None:
+        registry = self._resources.unserved(stored_resource(crd, lambda: True))
         for entry in registry.entries():
             registry.delete(entry.name, entry.namespace, DeleteOptions())
 
     def _instance_changed(self, name: str, event: Event) -> None:
-        if event.type == "DELETED" and name in self._ending:
-            self._finish(name)
+        if event.type == "DELETED" and name in self._terminating:
+            self._remove_finalizer(name)
 
-    def _finish(self, name: str) -> None:
-        """Take the finalizer away, unless objects are left."""
+    def _remove_finalizer(self, name: str) -> None:
+        """Remove the finalizer, unless objects are left."""
         if name not in self._known or self._resources.store.count(name):
             return
-        served = name in self._served
-        completed = ("InstanceDeletionCompleted", "removed all instances")
-        never = ("NeverEstablished", "resource was never established")
         registry = self._resources.registry(_RESOURCE)
-        crd = registry.read(name)
-        if crd is None or CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
+        if not registry.has(name):
             return
-        change = partial(_release, *(completed if served else never), self._now())
-        registry.modify(name, change, subresource="status")  # so that no fault of the definition can keep it
-
-    def _write_status(self, name: str, crd: JSONObject, change: partial[None]) -> bool:
-        """Apply a change of status; False when it changes nothing."""
-        preview: JSONObject = {**crd, "status": dict(crd.get("status") or {})}
-        change(preview)
-        if preview["status"] == crd.get("status"):
-            return False
-        self._resources.registry(_RESOURCE).modify(name, change, subresource="status")
-        return True
+        target = registry.open(name, subresource="status")  # an update of the whole object could fail validation
+        crd = target.draft()
+        finalizers: list[str] = crd["metadata"].get("finalizers") or []
+        if CLEANUP_FINALIZER not in finalizers:
+            return
+        reason, message = "InstanceDeletionCompleted", "removed all instances"
+        if name not in self._served:
+            reason, message = "NeverEstablished", "resource was never established"
+        set_terminating(crd, reason, message, self._now(), holds=False)
+        crd["metadata"]["finalizers"] = [each for each in finalizers if each != CLEANUP_FINALIZER]
+        registry.replace(target, crd)
 
     def _now(self) -> str:
         return time.format(self._clock.now())
@@ -147,13 +158,3 @@ def _serves_the_same(crd: JSONObject, before: JSONObject | None) -> bool:
         return False
     names = [(each.get("status") or {}).get("acceptedNames") for each in (crd, before)]
     return bool(crd["spec"] == before["spec"] and names[0] == names[1])
-
-
-def _end_in_progress(reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, reason, message, now, holds=True)
-
-
-def _release(reason: str, message: str, now: str, crd: JSONObject) -> None:
-    set_terminating(crd, reason, message, now, holds=False)
-    metadata = crd["metadata"]
-    metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != CLEANUP_FINALIZER]

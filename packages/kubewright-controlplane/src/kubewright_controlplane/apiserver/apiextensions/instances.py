@@ -1,4 +1,4 @@
-"""How the objects of a CustomResourceDefinition behave, beyond their schema.
+"""The strategy of custom resources.
 
 Follows k8s.io/apiextensions-apiserver pkg/registry/customresource.
 """
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _MAX_INT32 = 2**31 - 1
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
 
 
 class InstanceStrategy(Strategy):
-    """One version of a custom kind."""
+    """The strategy of one version of a custom kind."""
 
     allow_unconditional_update = False
 
@@ -57,7 +57,7 @@ class InstanceStrategy(Strategy):
 
 
 def value_at(obj: JSONObject, path: str) -> Any:
-    """What stands at a path of names and dots (`.spec.replicas`); None where there is nothing."""
+    """Return the value at a path of names and dots (`.spec.replicas`); None if there is no value."""
     value: Any = obj
     for step in path.removeprefix(".").split("."):
         value = value.get(step) if is_object(value) else None
@@ -65,7 +65,7 @@ def value_at(obj: JSONObject, path: str) -> Any:
 
 
 def replica_faults(obj: JSONObject, *paths: str) -> list[FieldError]:
-    """Counts of replicas, where a definition says that they are, must be counts that a Scale can show."""
+    """Return the faults of replica counts that a Scale could not show."""
     faults: list[FieldError] = []
     for path in paths:
         value = value_at(obj, path)
@@ -82,7 +82,7 @@ def replica_faults(obj: JSONObject, *paths: str) -> list[FieldError]:
 
 
 def _go_type(value: Any) -> str:
-    """How Go calls the type of a decoded JSON value that is no integer."""
+    """Return the Go name for the type of a decoded JSON value that is not an integer."""
     if is_object(value):
         return "map[string]interface {}"
     if isinstance(value, bool):

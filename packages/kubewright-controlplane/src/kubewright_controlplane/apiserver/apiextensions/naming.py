@@ -1,4 +1,4 @@
-"""The names of custom resources: a definition gets those that no other one in its group has.
+"""The names of custom resources: a definition gets the names that no other definition in its group has.
 
 Follows k8s.io/apiextensions-apiserver pkg/controller/status.
 """
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
+from kubewright_controlplane.apiserver.registry.objects import set_condition
 
 _SINGLE: Final = (("plural", "Plural"), ("singular", "Singular"))
 _KINDS: Final = (("kind", "Kind"), ("listKind", "ListKind"))
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Names that other definitions of a group have."""
+class NamesInUse:
+    """The names of the other definitions in a group."""
 
     resources: frozenset[str]
     kinds: frozenset[str]
 
     @classmethod
-    def of(cls, accepted: Iterable[JSONObject]) -> Taken:
+    def of(cls, accepted: Iterable[JSONObject]) -> NamesInUse:
         resources: set[str] = set()
         kinds: set[str] = set()
         for names in accepted:
@@ -33,8 +33,8 @@ class Taken:
         return cls(frozenset(resources - {""}), frozenset(kinds - {""}))
 
 
-def settle_names(crd: JSONObject, taken: Taken, now: str) -> None:
-    """Write the names that the definition gets, and the conditions that follow, into its status."""
+def accept_names(crd: JSONObject, taken: NamesInUse, now: str) -> None:
+    """Write the accepted names, and the conditions that follow from them, into a definition's status."""
     wanted: JSONObject = crd["spec"]["names"]
     status: JSONObject = crd.setdefault("status", {})
     had: JSONObject = status.get("acceptedNames") or {}

@@ -1,7 +1,7 @@
-"""A CustomResourceDefinition as the resources that it defines: one for each version that is served or stored.
+"""Resources of a CustomResourceDefinition: one for each version that is served or stored.
 
-Versions differ in their apiVersion and in what their schemas keep; the conversion strategy is None.
-Follows k8s.io/apiextensions-apiserver pkg/apiserver and pkg/registry/customresource.
+Versions differ in their apiVersion and schema; the conversion strategy is None. Follows
+k8s.io/apiextensions-apiserver pkg/apiserver and pkg/registry/customresource.
 """
 
 from __future__ import annotations
@@ -17,24 +17,29 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
-from kubewright_controlplane.apiserver.registry.resource import Convert, Resource
-from kubewright_controlplane.apiserver.registry.subresource import Subresource
+from kubewright_controlplane.apiserver.registry.model import Convert, Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
 def resources_of(crd: JSONObject, is_terminating: Callable[[], bool]) -> list[Resource]:
-    """The served versions of an established definition, the most stable and newest first."""
+    """Return the resources of an established definition's versions, the most stable and newest one first."""
     versions = [each for each in crd["spec"]["versions"] if each.get("served")]
     versions.sort(key=lambda each: version_order(each["name"]))
     return [_resource(crd, version, is_terminating) for version in versions]
 
 
+def stored_resource(crd: JSONObject, is_terminating: Callable[[], bool]) -> Resource:
+    """Return the resource of an established definition's storage version, whether it is served or not."""
+    stored = next(each for each in crd["spec"]["versions"] if each.get("storage"))
+    return _resource(crd, stored, is_terminating)
+
+
 def version_order(name: str) -> tuple[int, int, int, int, str]:
-    """The order in which versions are preferred: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name."""
+    """Sort key of versions: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name."""
     found = _VERSION.fullmatch(name)
     if found is None:
         return (1, 0, 0, 0, name)
@@ -114,13 +119,13 @@ def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
 
 
 def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:
-    """The schema of a version, compiled when it is first asked for."""
+    """Return a function that compiles the schema of a version."""
     declared = next(each for each in crd["spec"]["versions"] if each["name"] == version)
     return cache(partial(Schema.from_crd, declared["schema"]["openAPIV3Schema"]))
 
 
 def _converter(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
-    """Makes an object one of another version: named so, and with what that version's schema keeps and adds."""
+    """Return a function that converts objects to a version: it sets apiVersion, prunes and defaults."""
 
     def convert(source: JSONObject) -> JSONObject:
         obj = {**source, "apiVersion": api_version}
@@ -133,7 +138,7 @@ def _converter(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
 
 
 def _storage_version_hash(group: str, version: str, kind: str) -> str:
-    """What discovery tells of the stored form, made as apiserver's pkg/endpoints/discovery makes it."""
+    """Return the hash of the storage version in discovery, computed as in apiserver's pkg/endpoints/discovery."""
     return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 

@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition may say.
+"""Validation of CustomResourceDefinitions.
 
 Follows k8s.io/apiextensions-apiserver pkg/apis/apiextensions/validation.
 """
@@ -30,7 +30,7 @@ _SCOPES: Final = ("Cluster", "Namespaced")
 
 
 def validate(crd: JSONObject) -> list[FieldError]:
-    """Faults of a definition, but for those of its metadata."""
+    """Return the faults of a definition, except those of its metadata."""
     spec: JSONObject = crd["spec"]
     faults = _name_faults(crd)
     faults += _group_faults(spec)
@@ -48,7 +48,7 @@ def validate(crd: JSONObject) -> list[FieldError]:
 
 
 def validate_update(crd: JSONObject, old: JSONObject, *, established: bool) -> list[FieldError]:
-    """Faults of a change: what is stored under a definition's names and scope cannot follow a change of them."""
+    """Return the faults of a change. Names and scope cannot change once objects are stored under them."""
     new_spec, old_spec = crd["spec"], old["spec"]
     new_names, old_names = new_spec["names"], old_spec["names"]
     faults: list[FieldError] = []
@@ -60,7 +60,8 @@ def validate_update(crd: JSONObject, old: JSONObject, *, established: bool) -> l
 
 
 def _name_faults(crd: JSONObject) -> list[FieldError]:
-    if crd["metadata"].get("resourceVersion"):  # an update cannot change the name; what it changes is told of itself
+    # an update cannot change the name, and reports what it does change separately
+    if crd["metadata"].get("resourceVersion"):
         return []
     name, spec = crd["metadata"].get("name") or "", crd["spec"]
     plural, group = (spec.get("names") or {}).get("plural") or "", spec.get("group") or ""
@@ -95,7 +96,7 @@ def _versions_faults(spec: JSONObject, versions: list[JSONObject], shared: Mappi
         faults.append(invalid(path, value, "must contain unique version names"))
     if sum(1 for each in versions if each.get("storage")) != 1:
         faults.append(invalid(path, value, "must have exactly one version marked as storage version"))
-    if versions:  # `spec.version` is the first one's name, as it was in v1beta1
+    if versions:  # `spec.version` is the name of the first version, as in v1beta1
         faults += version_name_faults("spec.version", versions[0])
     return faults
 
@@ -165,7 +166,7 @@ def _stored_faults(crd: JSONObject, versions: list[JSONObject]) -> list[FieldErr
 
 
 def _has_default(schema: Any) -> bool:
-    """Whether a `default` stands anywhere in a schema."""
+    """Return whether a schema contains a `default`."""
     if is_object(schema):
         return "default" in schema or any(map(_has_default, schema.values()))
     return is_array(schema) and any(map(_has_default, schema))

@@ -1,8 +1,8 @@
-"""What the versions of a CustomResourceDefinition may say.
+"""Validation of the versions of a CustomResourceDefinition.
 
-What all versions have alike, the API server judges once, and tells of it where v1beta1 had it: faults of a schema that
-the only version has are at `spec.validation`, not at `spec.versions[0].schema`. That is why selectable fields must be
-alike in all versions exactly where the schemas are; a real API server refuses others, and so does this one.
+The API server validates what all versions have in common only once, and reports its faults at the v1beta1 field:
+faults in the schema of the only version are at `spec.validation`, not at `spec.versions[0].schema`. For this reason a
+real API server requires equal selectable fields in all versions if their schemas are equal, and so does this one.
 
 Follows k8s.io/apiextensions-apiserver pkg/apis/apiextensions (v1/conversion.go and validation).
 """
@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, required, too_many
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.schema.check import check
+from kubewright_controlplane.schema.structural.check import check
 
 _PARTS: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
@@ -31,7 +31,7 @@ _AT_ROOT_WITH_STATUS: Final = frozenset(
 
 
 def shared_parts(versions: Sequence[JSONObject]) -> Mapping[str, Any]:
-    """What all versions have alike, of what each may have of its own."""
+    """Return the parts of versions that are equal in all of them."""
     first = versions[0] if versions else {}
     return {
         part: first[part]
@@ -41,7 +41,7 @@ def shared_parts(versions: Sequence[JSONObject]) -> Mapping[str, Any]:
 
 
 def shown(versions: Sequence[JSONObject], shared: Mapping[str, Any]) -> list[JSONObject] | None:
-    """Versions as the API server shows them in a fault: its own form of them, without what all have alike."""
+    """Return versions as the API server shows them in a fault: in its internal form, without the common parts."""
     return [
         {
             "Name": each.get("name") or "",
@@ -56,14 +56,14 @@ def shown(versions: Sequence[JSONObject], shared: Mapping[str, Any]) -> list[JSO
 
 
 def shared_faults(shared: Mapping[str, Any], versions: Sequence[JSONObject]) -> list[FieldError]:
-    """Faults of what all versions have alike."""
+    """Return the faults in the common parts."""
     has_status = any(_has_status(each) for each in versions)
     missing = "may only be set when validations.schema is included"
     return _part_faults("spec", "spec.validation", shared, has_status=has_status, missing=missing)
 
 
 def version_faults(path: str, version: JSONObject, shared: Mapping[str, Any]) -> list[FieldError]:
-    """Faults of what one version has for itself."""
+    """Return the faults in the parts that belong to one version."""
     faults = version_name_faults(f"{path}.name", version)
     warning = version.get("deprecationWarning")
     if warning is not None:

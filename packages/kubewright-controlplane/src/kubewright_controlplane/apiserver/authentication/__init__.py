@@ -1,5 +1,5 @@
-"""Authentication: who is asking.
+"""Authentication: who sends a request.
 
-A request is its client certificate's user, or its bearer token's (a static token, or a service account's), or else
-`system:anonymous`. Whoever may `impersonate` can then be somebody else.
+The user of a request is that of its client certificate, or of its bearer token (a static token, or that of a service
+account), or `system:anonymous`. A user with permission to `impersonate` may act as another user.
 """

@@ -1,4 +1,4 @@
-"""The ways in which a request may prove who sent it, tried in order: certificate, bearer token, nothing."""
+"""The authenticators of a request, tried in order: client certificate, bearer token, anonymous."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEY_FILE: Final = "service-account.key"
 
 
 class Authentication:
-    """Tells who sent a request."""
+    """Determines the user of a request."""
 
     def __init__(
         self, service_accounts: ServiceAccountTokens, tokens: Mapping[str, UserInfo], *, anonymous: bool
@@ -34,9 +34,9 @@ class Authentication:
         self._anonymous = anonymous
 
     def authenticate(self, request: Request) -> UserInfo:
-        """The request's user, by its certificate, else its token, else anonymous.
+        """Return the user of a request by its certificate, else by its token, else the anonymous user.
 
-        Raises Unauthorized for a token that is not honoured, and for none where anonymous requests are not allowed.
+        Raises Unauthorized for an invalid token, and for no token if anonymous requests are not allowed.
         """
         peer = request.peer
         if peer is not None and peer.common_name:
@@ -55,9 +55,10 @@ class Authentication:
         return ANONYMOUS_USER
 
     def authenticate_token(self, token: str, audiences: Sequence[str]) -> tuple[UserInfo, tuple[str, ...]] | None:
-        """The user of a bearer token and which of `audiences` it is good for; None for a token nobody knows.
+        """Return the user of a bearer token, and the `audiences` that the token is valid for; None for an unknown
+        token.
 
-        Raises InvalidToken for a service account's token that is not honoured (any more).
+        Raises InvalidToken for a service account token that is not valid or no longer valid.
         """
         user = self._tokens.get(token)
         if user is not None:
@@ -66,16 +67,16 @@ class Authentication:
         return self.service_accounts.authenticate(token, audiences)
 
     def impersonate(self, request: Request, access: AccessAttributes, authorizer: Authorizer) -> UserInfo:
-        """The user that the request's `Impersonate-*` headers ask for; see `impersonation.impersonate`."""
+        """Return the user that the `Impersonate-*` headers name. See `impersonation.impersonate`."""
         return impersonate(request, access, authorizer)
 
     def key_set(self) -> JSONObject:
-        """The keys that service account tokens can be checked with, as a JSON Web Key Set."""
+        """Return the public keys of service account tokens, as a JSON Web Key Set."""
         return self.service_accounts.key_set()
 
 
 def build_authentication(resources: ResourceSet, options: ServerOptions) -> Authentication:
-    """Authentication for a server: its static tokens, and service accounts with the key kept in its data folder."""
+    """Build the authentication of a server: its static tokens, and service accounts with the key in its data folder."""
 
     def lookup(resource: str, namespace: str, name: str) -> JSONObject | None:
         return resources.registry(resource).read(name, namespace)

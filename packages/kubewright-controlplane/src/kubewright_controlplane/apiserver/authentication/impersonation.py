@@ -1,11 +1,11 @@
-"""Acting as somebody else: the `Impersonate-*` headers, each checked against what the user may `impersonate`.
+"""Impersonation: the `Impersonate-*` headers, each checked against the user's permissions to `impersonate`.
 
-There are two ways to be allowed to: `impersonate` lets a user be somebody for any request; constrained impersonation
-(KEP-5284) asks for `impersonate:<mode>` of who one wants to be and for `impersonate-on:<mode>:<verb>` of what one wants
-to do as them. Its mode for the node that a service account's Pod runs on is not supported: it allows nothing.
+There are two kinds of permission. `impersonate` allows acting as another user in any request. Constrained
+impersonation (KEP-5284) requires `impersonate:<mode>` for the other user and `impersonate-on:<mode>:<verb>` for the
+request. Its mode for the node of a service account's Pod is not supported and allows nothing.
 
-Follows k8s.io/apiserver pkg/endpoints/filters/impersonation. A header sent several times arrives with its values
-joined by ", ", and is taken apart again there.
+Follows k8s.io/apiserver pkg/endpoints/filters/impersonation. Headers that are sent several times arrive with their
+values joined by ", " and are split here.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _NODES_GROUP: Final = "system:nodes"
 
 
 def impersonate(request: Request, access: AccessAttributes, authorizer: Authorizer) -> UserInfo:
-    """The user that the request asks to be for `access`, or the one who makes it when it asks for nothing.
+    """Return the user that the request asks to act as, or the request's own user if it asks for none.
 
-    Raises Forbidden when the user may not be that, BadRequest when groups or the like come without a user.
+    Raises Forbidden if the user lacks the permission, BadRequest if there are groups, uid or extra but no user.
     """
     if not any(name.startswith("impersonate-") for name in request.headers):
         return access.user
-    wanted = _wanted(request)
+    wanted = _impersonated_user(request)
     mode = _mode(wanted)
-    refusals: list[Forbidden] = []
+    denials: list[Forbidden] = []
     if mode:
-        refusal = _constrained_refusal(access, wanted, mode, authorizer)
-        if refusal is None:
-            return _completed(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
-        refusals.append(refusal)
-    refusal = _refusal(_needed(access.user, wanted, "impersonate", ""), authorizer)
-    if refusal is None:
-        return _completed(wanted, ())
-    raise [*refusals, refusal][0]
+        denial = _constrained_denial(access, wanted, mode, authorizer)
+        if denial is None:
+            return _with_implied_groups(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
+        denials.append(denial)
+    denial = _denial(_required_permissions(access.user, wanted, "impersonate", ""), authorizer)
+    if denial is None:
+        return _with_implied_groups(wanted, ())
+    raise [*denials, denial][0]
 
 
-def _wanted(request: Request) -> UserInfo:
-    """The user as the headers have it, without what follows from its name."""
+def _impersonated_user(request: Request) -> UserInfo:
+    """Return the user as in the headers, without the groups that follow from its name."""
     headers = request.headers
     extra = {
         unquote(header[len(_EXTRA) :].lower()): _split(value)
@@ -74,8 +74,8 @@ def _wanted(request: Request) -> UserInfo:
     return wanted
 
 
-def _completed(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
-    """The user with the groups that one of that name is always in."""
+def _with_implied_groups(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
+    """Return the user with the groups that every user of such a name belongs to."""
     groups = groups or wanted.groups
     account = split_service_account(wanted.name)
     if account is not None and not groups:
@@ -89,7 +89,9 @@ def _completed(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
 
 
 def _mode(wanted: UserInfo) -> str:
-    """The mode of constrained impersonation for such a user; empty: none, as nodes and accounts come by name alone."""
+    """Return the mode of constrained impersonation for a user; empty if there is none: nodes and accounts have names
+    only.
+    """
     mode = "user-info"
     if _node(wanted.name):
         mode = "arbitrary-node"
@@ -99,22 +101,22 @@ def _mode(wanted: UserInfo) -> str:
     return mode if by_name_alone or mode == "user-info" else ""
 
 
-def _constrained_refusal(
+def _constrained_denial(
     access: AccessAttributes, wanted: UserInfo, mode: str, authorizer: Authorizer
 ) -> Forbidden | None:
     verb = f"impersonate:{mode}"
-    refusal = _refusal([replace(access, verb=f"impersonate-on:{mode}:{access.verb}")], authorizer)
-    if refusal is None and MASTERS_GROUP in wanted.groups:
+    denial = _denial([replace(access, verb=f"impersonate-on:{mode}:{access.verb}")], authorizer)
+    if denial is None and MASTERS_GROUP in wanted.groups:
         groups = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "groups", name=MASTERS_GROUP)
         return forbidden(groups, f"impersonating the {MASTERS_GROUP} group is not allowed")
-    if refusal is None and not all(map(_is_domain_prefixed, wanted.extra)):
+    if denial is None and not all(map(_is_domain_prefixed, wanted.extra)):
         extra = AccessAttributes(access.user, verb, _AUTHENTICATION, "v1", "userextras")
         return forbidden(extra, "impersonating an invalid key in extra is not allowed")
-    return refusal or _refusal(_needed(access.user, wanted, verb, _AUTHENTICATION), authorizer)
+    return denial or _denial(_required_permissions(access.user, wanted, verb, _AUTHENTICATION), authorizer)
 
 
-def _refusal(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forbidden | None:
-    """The first refusal among what is needed."""
+def _denial(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forbidden | None:
+    """Return the first denial among the required permissions."""
     for access in needed:
         decision = authorizer.authorize(access)
         if not decision.allowed:
@@ -122,8 +124,10 @@ def _refusal(needed: Iterable[AccessAttributes], authorizer: Authorizer) -> Forb
     return None
 
 
-def _needed(user: UserInfo, wanted: UserInfo, verb: str, group: str) -> Iterator[AccessAttributes]:
-    """What `user` must be allowed to be like `wanted`; `group` is the API group of users, groups and so on."""
+def _required_permissions(user: UserInfo, wanted: UserInfo, verb: str, group: str) -> Iterator[AccessAttributes]:
+    """Return the permissions that `user` needs to act as `wanted`. `group` is the API group of users, groups and so
+    on.
+    """
     account, node = split_service_account(wanted.name), _node(wanted.name)
     if account is not None:
         yield AccessAttributes(user, verb, group, "v1", "serviceaccounts", namespace=account[0], name=account[1])
@@ -141,7 +145,7 @@ def _needed(user: UserInfo, wanted: UserInfo, verb: str, group: str) -> Iterator
 
 
 def _node(name: str) -> str:
-    """The node that a user name stands for, or nothing."""
+    """Return the node of a user name; empty if it is not a node's name."""
     node = name.removeprefix(_NODE) if name.startswith(_NODE) else ""
     return "" if names.dns1123_subdomain(node) else node
 
@@ -156,7 +160,7 @@ def _split(value: str) -> tuple[str, ...]:
 
 
 def _as_go(user: UserInfo) -> str:
-    """A user in Go's notation, which the API server shows it in."""
+    """Return a user in Go's notation, as the API server shows it."""
     extra = ", ".join(f"{dumps(key)}:{_strings(values)}" for key, values in sorted(user.extra.items()))
     shown = f"map[string][]string{{{extra}}}" if user.extra else "map[string][]string(nil)"
     name, uid = dumps(user.name), dumps(user.uid)

@@ -1,7 +1,8 @@
-"""JSON Web Tokens as service accounts carry them: signed with RS256 or ES256/384/512, compact form, nothing else.
+"""JSON Web Tokens of service accounts: signed with RS256 or ES256/384/512, in compact form.
 
-Key ids are those that kube-apiserver derives (SHA-256 of the public key's DER form, base64url), so that tokens made by
-one are found under the right key by another. Follows RFC 7515, RFC 7518 and k8s.io/kubernetes pkg/serviceaccount.
+Key IDs are those of kube-apiserver (base64url of the SHA-256 of the public key's DER form), so each server finds the
+key of tokens that the other has issued. Part of the embedded server for tests; not a general JWT library. Follows RFC
+7515, RFC 7518 and k8s.io/kubernetes pkg/serviceaccount.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PublicKey: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
 
 class InvalidToken(Exception):
-    """A token that is malformed, or not signed by the key."""
+    """A token is malformed, or was not signed with the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class _Curve:
     name: str
     hash: hashes.HashAlgorithm
     size: int
-    """Bytes of each of the two numbers in a signature."""
+    """Bytes of each of the two integers in a signature."""
 
 
 _CURVES: Final = {
@@ -47,7 +48,7 @@ _CURVES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token taken apart; nothing of it is proven until `VerifyingKey.verify` has returned."""
+    """A decoded token. Nothing in it is proven until `VerifyingKey.verify` returns."""
 
     header: JSONObject
     claims: JSONObject
@@ -56,11 +57,11 @@ class Token:
 
     @classmethod
     def parse(cls, text: str) -> Token:
-        """Take apart a token in compact form. Raises InvalidToken."""
+        """Decode a token in compact form. Raises InvalidToken."""
         signed, _, signature = text.rpartition(".")
         header, dot, claims = signed.partition(".")
         if not dot:
-            raise InvalidToken("a token has three parts")
+            raise InvalidToken("a token must have three parts")
         try:
             parsed = cls(
                 msgspec.json.decode(_unb64(header), type=dict[str, object]),
@@ -69,12 +70,12 @@ class Token:
                 _unb64(signature),
             )
         except (ValueError, UnicodeError, msgspec.DecodeError) as error:
-            raise InvalidToken(f"a part of the token cannot be read: {error}") from error
+            raise InvalidToken(f"a part of the token is malformed: {error}") from error
         return parsed
 
 
 class VerifyingKey:
-    """A public key that tokens are checked with."""
+    """A public key that verifies tokens."""
 
     def __init__(self, key: PublicKey) -> None:
         self._key = key
@@ -84,9 +85,9 @@ class VerifyingKey:
         self.id: Final = _b64(hashlib.sha256(der).digest())
 
     def verify(self, token: Token) -> None:
-        """Raises InvalidToken unless the token was signed with this key's other half."""
+        """Raise InvalidToken unless the token was signed with the private key."""
         if token.header.get("alg") != self.algorithm:
-            raise InvalidToken("the token's algorithm is not the key's")
+            raise InvalidToken("the algorithm of the token does not match the key")
         try:
             if isinstance(self._key, rsa.RSAPublicKey):
                 self._key.verify(token.signature, token.signed, padding.PKCS1v15(), hashes.SHA256())
@@ -101,7 +102,7 @@ class VerifyingKey:
             raise InvalidToken("invalid signature") from None
 
     def jwk(self) -> JSONObject:
-        """The key as a JSON Web Key (RFC 7517), as `/openid/v1/jwks` publishes it."""
+        """Return the key as a JSON Web Key (RFC 7517), as `/openid/v1/jwks` publishes it."""
         common = {"use": "sig", "kid": self.id, "alg": self.algorithm}
         if isinstance(self._key, rsa.RSAPublicKey):
             rsa_numbers = self._key.public_numbers()
@@ -115,7 +116,7 @@ class VerifyingKey:
 
 
 class SigningKey:
-    """A private key that tokens are made with."""
+    """A private key that signs tokens."""
 
     def __init__(self, key: PrivateKey) -> None:
         self._key = key
@@ -125,16 +126,16 @@ class SigningKey:
 
     @classmethod
     def generate(cls) -> SigningKey:
-        """A new P-256 key."""
+        """Generate a P-256 key."""
         return cls(ec.generate_private_key(ec.SECP256R1()))
 
     @classmethod
     def from_pem(cls, data: bytes) -> SigningKey:
-        """Read an RSA or EC private key. Raises ConfigError."""
+        """Load an RSA or EC private key. Raises ConfigError."""
         try:
             key = serialization.load_pem_private_key(data, password=None)
         except ValueError as error:
-            raise ConfigError(f"service account signing key: {error}; give an unencrypted PEM file") from error
+            raise ConfigError(f"service account signing key: {error}; use an unencrypted PEM file") from error
         if not isinstance(key, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)):
             raise ConfigError("service account signing key: must be RSA or EC (P-256, P-384, P-521)")
         return cls(key)
@@ -145,7 +146,7 @@ class SigningKey:
         )
 
     def sign(self, claims: JSONObject) -> str:
-        """A token with these claims, in compact form."""
+        """Return a signed token with these claims, in compact form."""
         signed = f"{self._header}.{_b64(msgspec.json.encode(claims))}"
         data = signed.encode("ascii")
         if isinstance(self._key, rsa.RSAPrivateKey):
@@ -160,7 +161,7 @@ def _curve(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> _Curv
         return _CURVES[key.curve.name]
     except KeyError:
         raise ConfigError(
-            f"service account key: curve {key.curve.name} is none of P-256, P-384, P-521"
+            f"service account key: curve {key.curve.name} is not supported; use P-256, P-384 or P-521"
         ) from None  # fmt: skip
 
 

@@ -1,9 +1,9 @@
-"""Tokens of service accounts: made by TokenRequest, honoured for as long as what they are bound to exists.
+"""Service account tokens: issued by TokenRequest, valid as long as the objects exist that they are bound to.
 
 Guarantees
-    A token is honoured only if it was signed with one of the server's keys, has not expired, is for one of the
-    audiences asked for, and its ServiceAccount (and the Pod, Secret or Node that it is bound to) is there under the
-    same uid. A signature is checked once; all the rest each time.
+    A token is valid only if it was signed with one of the server's keys, has not expired, and is for one of the
+    requested audiences. Its ServiceAccount, and the Pod, Secret or Node that it is bound to, must exist with the
+    same uid. The signature is verified once, everything else on each use.
 
 Follows k8s.io/kubernetes pkg/serviceaccount.
 """
@@ -34,18 +34,18 @@ _REMEMBERED: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class BoundObject:
-    """What a token dies with, beside its ServiceAccount."""
+    """The object that a token is bound to, in addition to its ServiceAccount."""
 
     resource: str
     """`pods`, `secrets` or `nodes`."""
     name: str
     uid: str
     node: tuple[str, str] | None = None
-    """Name and uid of the Node that a bound Pod runs on."""
+    """Name and uid of the Node of a bound Pod."""
 
 
 class ServiceAccountTokens:
-    """Makes and honours tokens of service accounts."""
+    """Issues and validates service account tokens."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ServiceAccountTokens:
     ) -> None:
         self.issuer: Final = issuer
         self.audiences: Final = (issuer,)
-        """The audiences that the API server itself answers to."""
+        """The audiences of the API server itself."""
         self._signing_key = signing_key
         self._keys = {signing_key.public.id: signing_key.public}
         self._lookup = lookup
@@ -66,7 +66,7 @@ class ServiceAccountTokens:
     def mint(
         self, account: JSONObject, audiences: Sequence[str], seconds: int, bound: BoundObject | None = None
     ) -> str:  # fmt: skip
-        """A token of a ServiceAccount for these audiences, good for so many seconds."""
+        """Issue a token of a ServiceAccount for these audiences and this number of seconds."""
         metadata = account["metadata"]
         private: JSONObject = {
             "namespace": metadata["namespace"],
@@ -91,9 +91,9 @@ class ServiceAccountTokens:
         )
 
     def authenticate(self, text: str, audiences: Sequence[str]) -> tuple[UserInfo, tuple[str, ...]] | None:
-        """The user of a token and which of `audiences` it is for; None for what is no token of this issuer.
+        """Return the user of a token and the `audiences` that it is valid for; None if another issuer made it.
 
-        Raises InvalidToken, whose text says why a token of this issuer is not honoured.
+        Raises InvalidToken with the reason if a token of this issuer is not valid.
         """
         claims = self._claims(text)
         if claims is None:
@@ -110,7 +110,7 @@ class ServiceAccountTokens:
         return _user(private, claims.get("jti", "")), accepted
 
     def key_set(self) -> JSONObject:
-        """The public keys as a JSON Web Key Set, for `/openid/v1/jwks`."""
+        """Return the public keys as a JSON Web Key Set, for `/openid/v1/jwks`."""
         return {"keys": [key.jwk() for key in self._keys.values()]}
 
     def _claims(self, text: str) -> JSONObject | None:

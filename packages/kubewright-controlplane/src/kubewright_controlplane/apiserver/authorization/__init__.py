@@ -1,1 +1,1 @@
-"""Authorization: may they. RBAC decides; members of `system:masters` may do anything."""
+"""Authorization by RBAC. Members of `system:masters` may do anything."""

@@ -1,4 +1,4 @@
-"""What is asked of an authorizer, what it answers, and how a refusal reads.
+"""Authorization requests, decisions, and the text of denials.
 
 Follows k8s.io/apiserver pkg/authorization/authorizer and pkg/endpoints/handlers/responsewriters.
 """
@@ -14,12 +14,13 @@ from kubewright_controlplane.apiserver.user import UserInfo
 
 @dataclass(frozen=True, slots=True)
 class AccessAttributes:
-    """One thing that a user wants to do: a verb on a resource, or on a path when `resource` is empty."""
+    """One request to authorize: a verb on a resource, or on a path if `resource` is empty."""
 
     user: UserInfo
     verb: str
-    """get list watch create update patch delete deletecollection, or any other, for resources; for paths the method
-    in lower case."""
+    """For resources: get list watch create update patch delete deletecollection, or any other verb. For paths: the
+    method in lower case.
+    """
     group: str = ""
     version: str = ""
     resource: str = ""
@@ -31,7 +32,7 @@ class AccessAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Allowed or not. `reason` is for people: why nothing allowed it, where there is more to say than that."""
+    """Allowed or denied. `reason` explains a denial to people, if there is more to say than that no rule allows it."""
 
     allowed: bool
     reason: str = ""
@@ -41,13 +42,15 @@ ALLOWED: Final = Decision(True)
 
 
 class Authorizer(Protocol):
-    """Says whether a user may do something. Reads memory only; called once for each request, in the event loop."""
+    """Decides whether a user may do something. Reads memory only. Called once for each request, in the event loop."""
 
     def authorize(self, access: AccessAttributes) -> Decision: ...
 
 
 def forbidden(access: AccessAttributes, reason: str = "") -> Forbidden:
-    """The answer to a request that no rule allows: `pods is forbidden: User "x" cannot list resource "pods" ...`."""
+    """Return the error for a request that no rule allows: `pods is forbidden: User "x" cannot list resource "pods"
+    ...`.
+    """
     why = _escaped(_sentence(access))
     if reason:
         why = f"{why}: {reason}"
@@ -57,7 +60,7 @@ def forbidden(access: AccessAttributes, reason: str = "") -> Forbidden:
 
 
 def forbidden_object(group: str, resource: str, name: str, why: str) -> Forbidden:
-    """A refusal for a reason of its own: `pods "a" is forbidden: <why>`."""
+    """Return a denial for another reason: `pods "a" is forbidden: <why>`."""
     qualified = f"{resource}.{group}" if group else resource
     subject = f'{qualified} "{name}"' if name else qualified
     return Forbidden(f"{subject} is forbidden: {why}", details=StatusDetails(name=name, group=group, kind=resource))

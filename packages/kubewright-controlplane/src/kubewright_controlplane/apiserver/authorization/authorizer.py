@@ -1,13 +1,21 @@
-"""RBAC that follows what is stored: roles, bindings, and the roles that gather the rules of others."""
+"""RBAC that observes the stored roles and bindings, including aggregated ClusterRoles.
+
+On a real cluster the controller manager aggregates ClusterRoles (`clusterrole-aggregation-controller`). Here `admin`,
+`edit` and `view` have their rules even if no controllers run.
+"""
 
 from __future__ import annotations
 
-from kubewright_controlplane.apiserver.authorization.aggregation import Aggregation
+from typing import Final
+
+from kubewright.machinery.json import JSONObject
+from kubewright.machinery.selectors import LabelSelector
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
 
-_KINDS = {
+_CLUSTER_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
+_KINDS: Final = {
     "Role": "roles",
     "ClusterRole": "clusterroles",
     "RoleBinding": "rolebindings",
@@ -16,16 +24,63 @@ _KINDS = {
 
 
 def build_authorizer(resources: ResourceSet) -> RBAC:
-    """An authorizer that follows the roles and bindings of a server."""
+    """Build an authorizer that observes the roles and bindings of a server."""
     rbac = RBAC()
     for kind, plural in _KINDS.items():
 
-        def follow(event: Event, kind: str = kind) -> None:
+        def on_commit(event: Event, kind: str = kind) -> None:
             if event.type == "DELETED":
                 rbac.remove(kind, event.entry.namespace, event.entry.name)
             else:
                 rbac.put(kind, resources.decode(event.entry.data))
 
-        resources.observe(f"{plural}.rbac.authorization.k8s.io", follow)
+        resources.observe(f"{plural}.rbac.authorization.k8s.io", on_commit)
     Aggregation(resources)
     return rbac
+
+
+class Aggregation:
+    """Keeps the rules of ClusterRoles with an `aggregationRule` up to date."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+        self._selectors: dict[str, list[LabelSelector]] = {}
+        resources.observe(_CLUSTER_ROLES, self._on_commit)
+
+    def _on_commit(self, event: Event) -> None:
+        name = event.entry.name
+        self._selectors.pop(name, None)
+        if event.type != "DELETED":
+            role = self._resources.decode(event.entry.data)
+            given = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
+            if given:
+                self._selectors[name] = [LabelSelector.from_dict(each) for each in given]
+                self._aggregate(name)
+        was = event.previous.labels if event.previous else {}
+        for other, selectors in list(self._selectors.items()):
+            chosen = any(each.matches(labels) for each in selectors for labels in (event.entry.labels, was))
+            if other != name and chosen:
+                self._aggregate(other)
+
+    def _aggregate(self, name: str) -> None:
+        registry = self._resources.find("rbac.authorization.k8s.io", "v1", "clusterroles")
+        if registry is None:  # roles from an earlier run are loaded before the kind is served, and are already complete
+            return
+        if not registry.has(name):
+            return
+        target, rules = registry.open(name), self._rules(name)
+        if rules != (target.old.get("rules") or []):
+            registry.replace(target, {**target.draft(), "rules": rules})
+
+    def _rules(self, name: str) -> list[JSONObject]:
+        """Return the rules of all roles that the role's selectors match, in the order of their names, without
+        repetition.
+        """
+        found: list[JSONObject] = []
+        entries = self._resources.registry(_CLUSTER_ROLES).entries()
+        for selector in self._selectors[name]:
+            for entry in entries:
+                if entry.name != name and selector.matches(entry.labels):
+                    rules = self._resources.decode(entry.data).get("rules") or ()
+                    found += [rule for rule in rules if rule not in found]
+        return found

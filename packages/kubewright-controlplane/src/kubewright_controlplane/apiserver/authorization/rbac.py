@@ -1,11 +1,11 @@
-"""RBAC: which rules a user has, and so what the user may do.
+"""RBAC: which rules a user has, and what the user may do.
 
-Takes the four kinds as they are committed (`put`, `remove`) and answers from what it compiled of them. A change throws
-away the verdicts known so far; until the next one, a check of a user, namespace, verb and resource seen before is two
-dictionary look-ups, whatever the number of roles.
+`put` and `remove` take the four kinds as they are committed; checks use the compiled rules. A change discards all
+cached decisions. After that, a repeated check of a user, namespace, verb and resource is two dictionary lookups,
+whatever the number of roles.
 
-Follows k8s.io/kubernetes pkg/registry/rbac/validation and plugin/pkg/auth/authorizer/rbac: rules only add up, a role
-that a binding names and that is missing grants nothing and is told of in the reason for a denial.
+Follows k8s.io/kubernetes pkg/registry/rbac/validation and plugin/pkg/auth/authorizer/rbac: rules are additive. A
+binding to a missing role grants nothing, and the reason of a denial names the role.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _Subject: TypeAlias = tuple[str, str]
 """`User` or `Group`, and its name."""
 
 _Verdict: TypeAlias = frozenset[str] | None
-"""Names of the objects for which an answer is yes; None: of all objects."""
+"""Names of the objects that are allowed; None: all objects."""
 _Place: TypeAlias = tuple[str, tuple[str, ...], str]
-"""A user's name, its groups, and a namespace."""
+"""User name, groups and namespace."""
 _Question: TypeAlias = tuple[str, str, str, str]
 """Verb, group, resource, subresource."""
 _MAX_USERS: Final = 4096
@@ -42,7 +42,7 @@ class _Binding:
     role_name: str
     subjects: tuple[_Subject, ...]
     described: tuple[str, ...]
-    """Each subject as a reason names it: `ServiceAccount "name/namespace"`."""
+    """Subjects as reasons name them: `ServiceAccount "name/namespace"`."""
 
     @classmethod
     def from_dict(cls, kind: str, binding: JSONObject) -> _Binding:
@@ -70,10 +70,10 @@ class _Binding:
 
 
 class RBAC:
-    """The rules of a cluster, and whom they are bound to.
+    """The rules of a cluster, and the subjects they are bound to.
 
     Guarantees
-        A check sees every change given by `put` and `remove` before it.
+        A check sees every earlier `put` and `remove`.
         A member of `system:masters` may do anything, whatever the rules.
     """
 
@@ -84,7 +84,7 @@ class RBAC:
         self._verdicts: dict[_Place, dict[_Question, _Verdict]] = {}
 
     def put(self, kind: str, obj: JSONObject) -> None:
-        """Take in a Role, ClusterRole, RoleBinding or ClusterRoleBinding as it now is."""
+        """Add or replace a Role, ClusterRole, RoleBinding or ClusterRoleBinding."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         self._verdicts.clear()
@@ -98,7 +98,7 @@ class RBAC:
             self._bound.setdefault(subject, {})[key] = binding
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
-        """Forget one that was deleted."""
+        """Remove a deleted role or binding."""
         self._verdicts.clear()
         if kind in ("Role", "ClusterRole"):
             self._roles.pop((namespace, name), None)
@@ -106,7 +106,7 @@ class RBAC:
             self._unbind((namespace, name))
 
     def authorize(self, access: AccessAttributes) -> Decision:
-        """Whether the user may do it; a denial says which bound roles are missing."""
+        """Return whether the user may do it. A denial names the bound roles that are missing."""
         return ALLOWED if self.allows(access) else Decision(False, self.explain(access))
 
     def allows(self, access: AccessAttributes) -> bool:
@@ -129,7 +129,7 @@ class RBAC:
         return names is None or access.name in names
 
     def explain(self, access: AccessAttributes) -> str:
-        """For people: the binding that allows it, or else the roles that are bound and missing, if any."""
+        """Return the binding that allows it, or else the bound roles that are missing, as text for people."""
         if access.user.is_superuser:
             return ""
         for binding in self._bindings_of(access.user, access.namespace):
@@ -139,24 +139,24 @@ class RBAC:
         return f"RBAC: {unresolved}" if unresolved else ""
 
     def unresolved(self, user: UserInfo, namespace: str) -> str:
-        """For people: the roles that the user is bound to and that are missing; empty when there are none."""
+        """Return the bound roles of the user that are missing, as text for people; empty if there are none."""
         missing = self.missing_roles(user, namespace)
         texts = [f'{kind.lower()}.rbac.authorization.k8s.io "{name}" not found' for kind, name in missing]
         return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
     def missing_roles(self, user: UserInfo, namespace: str) -> list[tuple[str, str]]:
-        """Kind and name of each role that the user is bound to and that is not there."""
+        """Yield kind and name of each bound role of the user that is missing."""
         bindings = self._bindings_of(user, namespace)
         missing = ((each.role_kind, each.role_name) for each in bindings if self._rules_of(each) is None)
         return list(dict.fromkeys(missing))
 
     def rules_for(self, user: UserInfo, namespace: str) -> Iterator[Rule]:
-        """The rules that the user has for the cluster, then in `namespace` unless it is empty."""
+        """Return the rules of the user for the cluster, followed by those in `namespace` unless it is empty."""
         for binding in self._bindings_of(user, namespace):
             yield from self._rules_of(binding) or ()
 
     def rules_of_role(self, role_kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
-        """The rules of a Role or ClusterRole; None when there is none of that name."""
+        """Return the rules of a Role or ClusterRole; None if it does not exist."""
         return self._roles.get((namespace if role_kind == "Role" else "", name))
 
     def _names_allowed(self, access: AccessAttributes) -> _Verdict:

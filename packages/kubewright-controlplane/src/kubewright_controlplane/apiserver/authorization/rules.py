@@ -1,7 +1,7 @@
-"""RBAC rules: what one allows, and whether some cover another.
+"""RBAC rules: what a rule allows, and whether rules cover other rules.
 
-Pure; knows neither users nor bindings. Follows k8s.io/kubernetes pkg/apis/rbac/v1 (matching) and
-k8s.io/component-helpers auth/rbac/validation (coverage, used against escalation).
+Pure: knows neither users nor bindings. Follows k8s.io/kubernetes pkg/apis/rbac/v1 (matching) and
+k8s.io/component-helpers auth/rbac/validation (coverage, to prevent escalation).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ALL: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One compiled `PolicyRule`. Order is kept, since answers and messages show it."""
+    """One compiled `PolicyRule`. Keeps the order of its lists, which answers and messages show."""
 
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -37,7 +37,9 @@ class Rule:
         )
 
     def matches_resource(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether the rule speaks of this verb on this resource; its `names` may still narrow it to some objects."""
+        """Return whether the rule allows this verb on this resource. Its `names` may still restrict it to some
+        objects.
+        """
         if verb not in self.verbs and ALL not in self.verbs:
             return False
         if group not in self.groups and ALL not in self.groups:
@@ -54,7 +56,7 @@ class Rule:
         return any(_url_covers(url, path) for url in self.urls)
 
     def covers(self, part: Rule) -> bool:
-        """Whether this rule grants all of `part`, a rule from `atoms`."""
+        """Return whether this rule grants all of `part`, one of the rules from `atoms`."""
         return (
             _has_all(self.verbs, part.verbs)
             and _has_all(self.groups, part.groups)
@@ -70,7 +72,7 @@ class Rule:
         return bool(slash) and f"*/{subresource}" in self.resources
 
     def atoms(self) -> Iterator[Rule]:
-        """The rule as rules of one verb and one group, resource and name, or one URL, each."""
+        """Split the rule into rules with one verb and one group, resource and name, or one URL."""
         for group in self.groups:
             for resource in self.resources:
                 for verb in self.verbs:
@@ -94,12 +96,12 @@ class Rule:
 
 
 def compile_rules(rules: Iterable[JSONObject] | None) -> tuple[Rule, ...]:
-    """The `rules` of a Role or ClusterRole, ready to be matched."""
+    """Compile the `rules` of a Role or ClusterRole."""
     return tuple(Rule.from_dict(rule) for rule in rules or ())
 
 
 def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of `wanted` no rule of `owned` grants, verbs of the same resource joined again."""
+    """Return the part of `wanted` that no rule of `owned` grants, with the verbs of a resource joined again."""
     missing = [atom for rule in wanted for atom in rule.atoms() if not any(own.covers(atom) for own in owned)]
     joined: dict[object, Rule] = {}
     for rule in missing:
@@ -110,7 +112,7 @@ def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
 
 
 def quoted(values: Iterable[str]) -> str:
-    """A list of strings as Go's `%q` shows it: `["a" "b"]`."""
+    """Return a list of strings as Go's `%q` shows it: `["a" "b"]`."""
     return "[" + " ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
 
 

@@ -1,8 +1,8 @@
-"""The facts about the built-in kinds: discovery, schemas, defaults, printer columns, what a fresh cluster holds.
+"""Facts about the built-in kinds: discovery, schemas, defaults, printer columns, and the objects of a new cluster.
 
-All of it was read from a running kube-apiserver (`tools/extract`; where each part came from is told in
-`apiserver/data/README.md`) and is kept compressed beside this package. Importing the catalog reads nothing; a fact is
-read when it is first asked for and then kept. What is handed out is shared: never change it.
+All facts were read from a running kube-apiserver by `tools/extract`; `apiserver/data/README.md` lists the source of
+each. They are stored compressed next to this package. Importing the catalog reads nothing; each fact is read on first
+use and then kept. The returned values are shared: do not change them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DATA: Final = Path(__file__).parents[1] / "data"
 
 @cache
 def groups() -> tuple[GroupFacts, ...]:
-    """The built-in API groups in the order of discovery; the core group is first and has no name."""
+    """Return the built-in API groups in the order of discovery. The core group is first and has an empty name."""
     return tuple(
         GroupFacts(group["name"], tuple(version["version"] for version in group["versions"])) for group in _discovery()
     )
@@ -57,49 +57,52 @@ def groups() -> tuple[GroupFacts, ...]:
 
 @cache
 def group_versions() -> tuple[GroupVersion, ...]:
-    """Every group version that is served, in the order of discovery."""
+    """Return every served group version, in the order of discovery."""
     return tuple(gv for group in groups() for gv in group.group_versions)
 
 
 def resources(gv: GroupVersion) -> tuple[ResourceFacts, ...]:
-    """The resources of a group version, by plural. Empty for a group version that is not built in."""
+    """Return the resources of a group version, by plural; empty for a group version that is not built in."""
     return _resources().get(gv, ())
 
 
 @cache
 def components() -> Mapping[str, JSONObject]:
-    """Every schema of every built-in kind, by its OpenAPI name (`io.k8s.api.core.v1.Pod`), without descriptions.
+    """Return all schemas of all built-in kinds, by OpenAPI name (`io.k8s.api.core.v1.Pod`), without descriptions.
 
-    A `default` in it is one that the API server really applies: the placeholders of the published documents
-    (`""`, `{}`, `0`) are gone, and the defaults that only the server's code knows are in their place.
+    Each `default` in them is one that the API server applies. The placeholders of the published documents (`""`,
+    `{}`, `0`) are removed, and the defaults that exist only in the server's code are added.
     """
     schemas: Mapping[str, JSONObject] = _schemas()["schemas"]
     return schemas
 
 
 def schema_ref(gvk: GroupVersionKind) -> str:
-    """The `$ref` of a kind's schema: `#/components/schemas/io.k8s.api.core.v1.Pod`. KeyError for an unknown kind."""
+    """Return the `$ref` of a kind's schema: `#/components/schemas/io.k8s.api.core.v1.Pod`. Raises KeyError for an
+    unknown kind.
+    """
     return f"#/components/schemas/{_schemas()['kinds'][f'{gvk.api_version}/{gvk.kind}']}"
 
 
 @cache
 def columns(gvr: GroupVersionResource) -> tuple[Column, ...]:
-    """The columns of a built-in resource's Table, in order. KeyError for a resource that cannot be listed."""
+    """Return the Table columns of a built-in resource. Raises KeyError for a resource that cannot be listed."""
     return tuple(Column(*column) for column in _columns()[f"{gvr.group_version}/{gvr.resource}"])
 
 
 @cache
 def openapi_paths() -> Mapping[str, str]:
-    """The OpenAPI v3 documents there are: path without leading slash (`api/v1`, `apis/apps/v1`) to hash."""
+    """Return the OpenAPI v3 documents: path without leading slash (`api/v1`, `apis/apps/v1`) to hash."""
     paths: Mapping[str, str] = _read("openapi.json")
     return paths
 
 
 @cache
 def openapi_v3(path: str) -> OpenAPIDocument:
-    """The document published at `/openapi/v3/<path>`, `GroupVersion.path[1:]`. KeyError for an unknown path.
+    """Return the document published at `/openapi/v3/<path>`, `GroupVersion.path[1:]`. Raises KeyError for an unknown
+    path.
 
-    Schemas in it have their descriptions; a generator of typed models reads them here.
+    Its schemas have descriptions, which the generator of typed models uses.
     """
     digest = openapi_paths()[path]
     compressed = (_DATA / "openapi" / f"{path.replace('/', '~')}.json.gz").read_bytes()
@@ -108,17 +111,17 @@ def openapi_v3(path: str) -> OpenAPIDocument:
 
 @cache
 def bootstrap_objects() -> tuple[JSONObject, ...]:
-    """What a fresh cluster holds before anyone writes to it, in an order in which it can be created.
+    """Return the objects of a new cluster, in an order in which they can be created.
 
-    Namespaces, priority classes, the bootstrap RBAC roles and bindings, priority levels and flow schemas.
-    Without uid, resourceVersion, creationTimestamp, generation, managedFields and status.
+    They are namespaces, priority classes, the bootstrap RBAC roles and bindings, priority levels and flow schemas,
+    without uid, resourceVersion, creationTimestamp, generation, managedFields and status.
     """
     return tuple(_read("bootstrap.json"))
 
 
 @cache
 def version() -> JSONObject:
-    """The body of `/version` of the API server that the facts were read from."""
+    """Return the body of `/version` of the API server that the facts come from."""
     body: JSONObject = _read("version.json")
     return body
 

@@ -1,4 +1,4 @@
-"""The shapes in which the catalog states its facts."""
+"""The types of the catalog's facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersio
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """One API group with the versions served of it, the preferred one first."""
+    """One API group with its served versions, the preferred one first."""
 
     name: str
     versions: tuple[str, ...]
@@ -26,17 +26,17 @@ class SubresourceFacts:
     name: str
     """Without the resource: `status`, not `pods/status`."""
     kind: GroupVersionKind
-    """What is read and written there; of another group where so in Kubernetes (`autoscaling/v1, Kind=Scale`)."""
+    """The kind of the subresource's documents, possibly of another group (`autoscaling/v1, Kind=Scale`)."""
     verbs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceFacts:
-    """What discovery says of one built-in resource of one group version."""
+    """The discovery data of one built-in resource in one group version."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
-    """Of what is read and written."""
+    """The kind of the resource's objects."""
     singular: str
     namespaced: bool
     verbs: tuple[str, ...]
@@ -52,7 +52,9 @@ class ResourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a Table (meta/v1 TableColumnDefinition). `priority` above 0 is shown in wide output only."""
+    """One column of a Table (meta/v1 TableColumnDefinition). Columns with a `priority` above 0 are shown in wide
+    output only.
+    """
 
     name: str
     type: str

@@ -1,4 +1,4 @@
-"""Responses: documents, failures and plain text, with the headers that every answer has.
+"""Responses: documents, failures and plain text, with the headers of every answer.
 
 Follows apiserver's pkg/endpoints/handlers/responsewriters.
 """
@@ -19,7 +19,7 @@ _PRIVATE = "no-cache, private"
 
 
 def document(status: int, body: bytes, content_type: str = "application/json") -> Response:
-    """A document that is not to be cached."""
+    """Return a document that must not be cached."""
     return Response(status, {"cache-control": _PRIVATE, "content-type": content_type}, body)
 
 
@@ -41,7 +41,7 @@ def page_not_found() -> Response:
 
 
 def failure(error: APIError) -> Response:
-    """The Status of a failure. It tells when to come back, where the failure is one that passes."""
+    """Return the Status of an error, with a Retry-After header if the error is temporary."""
     response = json_document(error.status.code, error.status.to_dict())
     if error.retry_after is not None:
         response.headers["retry-after"] = str(int(error.retry_after))
@@ -49,7 +49,7 @@ def failure(error: APIError) -> Response:
 
 
 def compress(request: Request, response: Response) -> None:
-    """Compress a large body for a client that takes it."""
+    """Compress a large body if the client accepts gzip."""
     body = response.body
     if not isinstance(body, bytes) or len(body) < _GZIP_FROM or "content-encoding" in response.headers:
         return
@@ -60,7 +60,7 @@ def compress(request: Request, response: Response) -> None:
 
 
 def add_warnings(response: Response, warnings: Iterable[str]) -> None:
-    """Tell the client what it should know though its request succeeded."""
+    """Add the warnings for the client of a successful request."""
     listed = [f'299 - "{_quoted(each)}"' for each in dict.fromkeys(warnings)]
     if listed:
         response.headers["warning"] = ", ".join(listed)

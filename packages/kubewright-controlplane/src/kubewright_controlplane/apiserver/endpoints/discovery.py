@@ -1,6 +1,6 @@
-"""Discovery: which groups, versions and resources are served; in the aggregated form and in the older ones.
+"""Discovery: the served groups, versions and resources, in the aggregated and in the older form.
 
-Documents are made when they are first asked for, and again when the set of resources has changed.
+Documents are built on first use, and again when the set of resources has changed.
 
 Follows apiserver's pkg/endpoints/discovery and KEP-3352 (aggregated discovery).
 """
@@ -17,10 +17,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, negotiate, parse_accept
 from kubewright_controlplane.apiserver.registry.failures import not_served
+from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
 from kubewright_controlplane.apiserver.registry.objects import encode_json
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.registry.subresource import Subresource
 
 _AGGREGATED_VERSION = "v2"
 _KUBE_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
@@ -34,7 +33,7 @@ class _Aggregated:
 
 
 class Discovery:
-    """Answers `/api`, `/apis`, and the paths of groups and of group versions."""
+    """Answers `/api`, `/apis`, and the paths of groups and group versions."""
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
@@ -43,7 +42,9 @@ class Discovery:
         self._aggregated: dict[str, _Aggregated] = {}
 
     def serve(self, request: Request, parts: list[str]) -> Response:
-        """Answer a path, in parts: `["apis", "apps", "v1"]`. Raises NotFound for a version that is not served."""
+        """Answer a path, split into parts: `["apis", "apps", "v1"]`. Raises NotFound for a version that is not
+        served.
+        """
         self._refresh()
         match parts:
             case ["api" | "apis" as root]:
@@ -58,7 +59,7 @@ class Discovery:
                 return answers.page_not_found()
 
     def group_versions(self) -> list[str]:
-        """The paths of all group versions: `/api/v1`, `/apis/apps/v1`."""
+        """Return the paths of all group versions: `/api/v1`, `/apis/apps/v1`."""
         self._refresh()
         return [
             resources[0].group_version.path for versions in self._groups.values() for resources in versions.values()
@@ -77,7 +78,7 @@ class Discovery:
     # The aggregated form
 
     def _aggregate(self, request: Request, root: str) -> Response | None:
-        """The aggregated document, if the client asks for that before all else that it asks for."""
+        """Return the aggregated document if the client prefers it to the other forms; else None."""
         if not _wants_aggregated(request.headers.get("accept", "")):
             return None
         document = self._aggregated.get(root)
@@ -136,7 +137,7 @@ class Discovery:
 
 
 def _wants_aggregated(accept: str) -> bool:
-    """Whether the aggregated form is what the client would like best. Raises NotAcceptable when it takes no form."""
+    """Return whether the client prefers the aggregated form. Raises NotAcceptable if it accepts no form."""
     for entry in parse_accept(accept):
         if entry.parameter("as") == "APIGroupDiscoveryList" and entry.parameter("g") == "apidiscovery.k8s.io":
             if entry.parameter("v") == _AGGREGATED_VERSION:
@@ -165,7 +166,7 @@ def _aggregated_resource(resource: Resource) -> JSONObject:
 
 
 def _response_kind(resource: Resource, subresource: Subresource | None) -> JSONObject:
-    """A built-in resource's own kind leaves out what the document has said already."""
+    """Omit from a built-in resource's kind what the document already says."""
     kind = subresource.kind if subresource is not None else None
     if kind is not None and kind.group_version != resource.group_version:
         return {"group": kind.group, "version": kind.version, "kind": kind.kind}
@@ -206,14 +207,14 @@ def _add_names(out: JSONObject, resource: Resource) -> None:
 
 
 def _in_order(versions: dict[str, list[Resource]]) -> dict[str, list[Resource]]:
-    """Versions with the preferred one first: as installed for built-in groups, by maturity for custom ones."""
+    """Return versions with the preferred one first: as installed for built-in groups, by maturity for custom groups."""
     if not any(resource.custom for resources in versions.values() for resource in resources):
         return versions
     return {name: versions[name] for name in sorted(versions, key=_priority, reverse=True)}
 
 
 def _priority(version: str) -> tuple[int, int, int, str]:
-    """Kubernetes' order of versions: v2, v1, v2beta1, v1beta2, v1alpha1, then all others."""
+    """Sort key of versions: v2, v1, v2beta1, v1beta2, v1alpha1, then all others."""
     found = _KUBE_VERSION.fullmatch(version)
     if found is None:
         return (-1, 0, 0, version)

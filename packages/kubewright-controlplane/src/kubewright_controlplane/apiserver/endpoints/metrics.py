@@ -1,6 +1,6 @@
-"""The server's own figures, under the names that kube-apiserver gives them.
+"""The server's own metrics, with kube-apiserver's names.
 
-The library that writes them is loaded at the first scrape: most servers are never scraped.
+prometheus_client is imported at the first scrape, because most servers are never scraped.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _REQUEST_LABELS = ("verb", "group", "version", "resource", "subresource", "scope
 
 
 class Metrics:
-    """Counts requests, and at each scrape the stored objects. A collector, to prometheus_client."""
+    """Counts requests, and stored objects at each scrape. A collector for prometheus_client."""
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
         self._requests: Counter[tuple[str, ...]] = Counter()
 
     def count(self, info: RequestInfo, code: int) -> None:
-        """Note a request that was answered."""
+        """Count an answered request."""
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster" if info.resource else ""
-        path = info.path if code != 404 else ""  # what is not there can be asked for by any number of names
+        # bounds the number of labels: clients may ask for any number of missing paths
+        path = info.path if code != 404 else ""
         subresource = info.subresource if info.resource else path
         key = (info.verb.upper(), info.group, info.version, info.resource, subresource, scope, str(code))
         self._requests[key] += 1
@@ -44,7 +45,7 @@ class Metrics:
         return Response(200, headers, generate_latest(registry))
 
     def collect(self) -> Iterator[Metric]:
-        """The figures as they are now."""
+        """Yield the current metrics."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         requests = CounterMetricFamily("apiserver_request_total", "Requests answered.", labels=_REQUEST_LABELS)

@@ -31,33 +31,34 @@ class MediaType:
         return next((value for key, value in self.parameters if key == name), "")
 
     def accepts(self, type: str) -> bool:
-        """Whether it is `type`, or a wildcard that covers it."""
+        """Return whether this is `type`, or a wildcard that includes it."""
         return self.type in (type, "*/*", type.partition("/")[0] + "/*")
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What to answer with: an encoding, and the objects themselves (`kind` empty) or a Table or metadata of them."""
+    """The accepted answer: an encoding, and the form: objects (`kind` is empty), a Table, or metadata only."""
 
     encoding: str = JSON
     kind: str = ""
     """`Table`, `PartialObjectMetadata` or `PartialObjectMetadataList`."""
     version: str = ""
-    """Of the meta.k8s.io group."""
+    """Version of the meta.k8s.io group."""
 
 
 @lru_cache(maxsize=256)
 def parse_accept(header: str) -> tuple[MediaType, ...]:
-    """The entries of an Accept header, best first; everything, for an empty one."""
+    """Return the entries of an Accept header, best first; an empty header accepts everything."""
     entries = [_media_type(text) for text in header.split(",") if text.strip()]
     return tuple(sorted(entries, key=lambda entry: -entry.quality)) or (MediaType("*/*"),)
 
 
 @lru_cache(maxsize=256)
 def negotiate(header: str, *, tables: bool, metadata: bool) -> Accepted:
-    """Choose among what an Accept header allows. `tables` and `metadata` say whether those transforms exist here.
+    """Choose the best answer that an Accept header allows. `tables` and `metadata` say whether these forms are
+    available.
 
-    JSON is preferred among equals: it is what is stored. Raises NotAcceptable.
+    JSON, the stored form, is preferred among equals. Raises NotAcceptable.
     """
     entries = parse_accept(header)
     best: Accepted | None = None
@@ -74,7 +75,7 @@ def negotiate(header: str, *, tables: bool, metadata: bool) -> Accepted:
 
 
 def check_encoding(header: str) -> None:
-    """Raises NotAcceptable when none of the encodings is accepted, whatever is to be encoded."""
+    """Raise NotAcceptable if the client accepts none of the encodings."""
     if not any(entry.accepts(encoding) for entry in parse_accept(header) for encoding in ENCODINGS):
         listed = ", ".join((*ENCODINGS, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch"))
         raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {listed}", details=StatusDetails())

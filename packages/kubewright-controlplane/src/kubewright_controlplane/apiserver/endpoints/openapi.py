@@ -1,7 +1,7 @@
-"""OpenAPI v3: a root that names a document for each group version, and the documents.
+"""OpenAPI v3: a root document that lists one document for each group version, and these documents.
 
-Built-in documents are the catalog's, kept compressed. Those of custom resources are made of their CRDs' schemas, with
-what kubectl looks for in them: the kinds, and what a PATCH takes.
+Built-in documents come from the catalog and stay compressed. Those of custom resources are built from the schemas of
+their CRDs, with the parts that kubectl needs: the kinds, and the content types of PATCH.
 
 Follows k8s.io/kube-openapi pkg/handler3 and apiextensions-apiserver's pkg/controller/openapi.
 """
@@ -21,8 +21,8 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.catalog.facts import OpenAPIDocument
 from kubewright_controlplane.apiserver.endpoints import answers
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _YEAR = 365 * 24 * 3600
@@ -43,7 +43,7 @@ class OpenAPI:
         self._custom: dict[str, OpenAPIDocument] = {}
 
     def serve(self, request: Request, path: str) -> Response:
-        """Answer a path below `/openapi/v3`, without leading slash; empty for the root."""
+        """Answer a path below `/openapi/v3`, without its leading slash; the root if it is empty."""
         self._refresh()
         if not path:
             return answers.json_document(200, {"paths": self._root()})
@@ -77,7 +77,7 @@ def _url(path: str, digest: str) -> str:
 
 
 def _answer(request: Request, path: str, document: OpenAPIDocument) -> Response:
-    """The document; for good when asked for by its hash, a redirect when asked for by an old one."""
+    """Answer a document. With its current hash the answer can be cached forever; an old hash is redirected."""
     asked = parse_qs(request.query).get("hash", [""])[0]
     if asked and asked != document.hash:
         return Response(301, {"cache-control": "no-cache, private", "location": _url(path, document.hash)})
@@ -115,7 +115,7 @@ def _custom_document(resources: list[Resource]) -> OpenAPIDocument:
 
 @cache
 def _meta_schemas() -> JSONObject:
-    """The schemas of metadata that every document of custom resources refers to."""
+    """Return the schemas of metadata that all documents of custom resources refer to."""
     published = decode_json(catalog.openapi_v3(_META_SOURCE).json)["components"]["schemas"]
     return {f"{_META}{part}": published[f"{_META}{part}"] for part in _META_PARTS}
 

@@ -1,6 +1,6 @@
-"""Query parameters and option documents, read into the registry's options.
+"""Query parameters and option documents, parsed into the registry's options.
 
-Follows metav1/validation and apiserver's handling of CreateOptions, DeleteOptions, ListOptions and the like.
+Follows metav1/validation and apiserver's handling of CreateOptions, DeleteOptions and ListOptions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIELD_MANAGER_LIMIT = 128
 
 
 class Query:
-    """The parameters of one request; the first of each name counts."""
+    """The query parameters of one request. Of several with the same name, the first one counts."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -46,14 +46,14 @@ class Query:
         return self._values.get(name, "")
 
     def flag(self, name: str) -> bool:
-        """A boolean: present and neither `false` nor `0`. Go's reading: `?watch` alone is true."""
+        """Return a boolean: true if present and neither `false` nor `0`. As in Go, `?watch` alone is true."""
         return name in self._values and self._values[name] not in ("false", "0")
 
     def optional_flag(self, name: str) -> bool | None:
         return self.flag(name) if name in self._values else None
 
     def integer(self, name: str) -> int | None:
-        """A number, None when absent. Raises BadRequest."""
+        """Return an integer; None if absent. Raises BadRequest."""
         text = self.text(name)
         if not text:
             return None
@@ -67,7 +67,7 @@ class Query:
 
 
 def selection(query: Query, namespace: str, name: str = "") -> Selection:
-    """What a list or a watch selects. Raises BadRequest for a selector that cannot be read."""
+    """Return the selection of a list or a watch. Raises BadRequest for an invalid selector."""
     try:
         labels = LabelSelector.parse(text) if (text := query.text("labelSelector")) else _NO_LABELS
         fields = FieldSelector.parse(text) if (text := query.text("fieldSelector")) else _NO_FIELDS
@@ -101,7 +101,7 @@ def watch_options(query: Query, namespace: str, name: str) -> WatchOptions:
 
 
 def check_timeout(query: Query) -> None:
-    """Raises BadRequest for a `timeout` that is no duration. One that is has no effect: no request here takes long."""
+    """Raise BadRequest for an invalid `timeout`. A valid one has no effect, because no request takes long."""
     if text := query.text("timeout"):
         try:
             parse_duration(text)
@@ -109,8 +109,8 @@ def check_timeout(query: Query) -> None:
             raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
 
 
-def write_options(kind: str, query: Query, request: Request, user: UserInfo) -> WriteOptions:
-    """The options of a create, update or patch; `kind` is what the faults name. Raises Invalid."""
+def write_options(kind: str, query: Query, request: Request, user: UserInfo, *, force: bool = False) -> WriteOptions:
+    """Return the options of a create, update or patch. Faults name `kind`. Raises Invalid."""
     faults = _dry_run_faults(query)
     manager = query.text("fieldManager")
     faults += _manager_faults(manager)
@@ -131,29 +131,28 @@ def write_options(kind: str, query: Query, request: Request, user: UserInfo) -> 
         field_manager=manager or agent.partition("/")[0][:_FIELD_MANAGER_LIMIT] or "unknown",
         dry_run=bool(query.dry_run),
         field_validation=cast("FieldValidation", validation or "Warn"),
+        force=force,
         raw=raw,
     )
 
 
 def apply_options(query: Query, request: Request, user: UserInfo) -> WriteOptions:
-    """The options of a server-side apply. Raises Invalid without a fieldManager."""
+    """Return the options of a server-side apply. Raises Invalid without a fieldManager."""
     if not query.text("fieldManager"):
         fault = required("fieldManager", "is required for apply patch")
         raise Invalid.of("PatchOptions", _META, "", [fault])
-    options = write_options("PatchOptions", query, request, user)
-    options.force = query.flag("force")
-    return options
+    return write_options("PatchOptions", query, request, user, force=query.flag("force"))
 
 
-def refuse_force(query: Query) -> None:
-    """`force` is for apply alone. Raises Invalid."""
+def reject_force(query: Query) -> None:
+    """Raise Invalid if `force` is set, which is only allowed for apply."""
     if query.flag("force"):
         fault = FieldError("FieldValueForbidden", "force", None, "may not be specified for non-apply patch")
         raise Invalid.of("PatchOptions", _META, "", [fault])
 
 
 def delete_options(document: JSONObject | None, query: Query, user: UserInfo) -> DeleteOptions:
-    """The options of a delete: of its body if it has one, else of its query. Raises Invalid, BadRequest."""
+    """Return the options of a delete, from its body if it has one, else from its query. Raises Invalid, BadRequest."""
     raw = document if document is not None else _delete_document(query)
     faults: list[FieldError] = []
     dry_run: list[str] = raw.get("dryRun") or []

@@ -1,4 +1,4 @@
-"""Everything that is not a resource: discovery, OpenAPI, version, health, metrics, keys."""
+"""Paths that are not resources: discovery, OpenAPI, version, health, metrics, keys."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kubewright_controlplane.apiserver.endpoints.discovery import Discovery
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.openapi import OpenAPI
 from kubewright_controlplane.apiserver.endpoints.parameters import Query
+from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -38,7 +39,7 @@ _LISTED = (
 
 
 class PathEndpoints:
-    """Serves the paths that are no resources. `key_set` gives the keys of service account tokens."""
+    """Serves the paths that are not resources. `key_set` returns the public keys of service account tokens."""
 
     def __init__(
         self, resources: ResourceSet, metrics: Metrics, issuer: str, key_set: Callable[[], JSONObject]
@@ -49,8 +50,8 @@ class PathEndpoints:
         self._issuer = issuer
         self._key_set = key_set
 
-    def serve(self, request: Request, path: str) -> Response:
-        parts = [part for part in path.split("/") if part]
+    def serve(self, request: Request, info: RequestInfo) -> Response:
+        parts = [part for part in info.path.split("/") if part]
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details=StatusDetails()
@@ -68,7 +69,7 @@ class PathEndpoints:
             case ["version"]:
                 return answers.json_document(200, catalog.version())
             case [("healthz" | "livez" | "readyz") as name, *rest]:
-                return _health(name, "/".join(rest), Query(request.query))
+                return _health(name, "/".join(rest), info.query)
             case ["metrics"]:
                 return self._metrics.answer()
             case [".well-known", "openid-configuration"]:
@@ -89,7 +90,7 @@ class PathEndpoints:
 
 
 def _health(name: str, check: str, query: Query) -> Response:
-    """A server that can answer is well: what it needs to be is done before it listens."""
+    """A server that answers is healthy: it listens only when it is ready."""
     if check:
         return answers.text(200, "ok") if check in _CHECKS else answers.page_not_found()
     if not query.flag("verbose"):

@@ -1,38 +1,38 @@
-"""The way of a request up to its verb, and of its answer back: who, may they, what, and what went wrong.
+"""The way of a request to its verb and back: authentication, authorization, routing, and errors as answers.
 
 Follows apiserver's pkg/server/config.go (DefaultBuildHandlerChain).
 """
 
 from __future__ import annotations
 
-import logging
 import uuid
 from dataclasses import replace
 from typing import Protocol
 
+from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright_controlplane.apiserver.endpoints import answers, requestinfo
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
-from kubewright_controlplane.apiserver.endpoints.parameters import Query
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright_controlplane.apiserver.user import UserInfo
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes of a request's body: as a real API server takes."""
+"""Limit of a request's body in bytes, as in a real API server."""
 
-_ENTRIES = frozenset({"attach", "exec", "portforward"})
-"""What takes the right to create too, where a WebSocket's handshake can't but be a GET (KEP-4006, since 1.35)."""
+_STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
+"""Subresources that also require `create`, since the handshake of a WebSocket is always a GET (KEP-4006, since 1.35).
+"""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Authentication(Protocol):
-    """What the pipeline asks of authentication."""
+    """What the pipeline needs of authentication."""
 
     def authenticate(self, request: Request) -> UserInfo: ...
 
@@ -40,7 +40,7 @@ class Authentication(Protocol):
 
 
 class Pipeline:
-    """Takes every request of the server. Its `handle` never raises: a failure is an answer."""
+    """Handles every request of the server. `handle` never raises: an error becomes an answer."""
 
     def __init__(
         self,
@@ -57,14 +57,13 @@ class Pipeline:
         self._metrics = metrics
 
     async def handle(self, request: Request) -> Response:
-        path, _, query = request.target.partition("?")
-        info = requestinfo.parse(request.method, path, watch="watch" in query and Query(query).flag("watch"))
+        info = requestinfo.parse(request.method, request.target)
         try:
             response = await self._answer(request, info)
         except APIError as error:
             response = answers.failure(error)
-        except Exception:  # noqa: BLE001 -- a defect in one request must not end the others
-            _log.exception("%s %s failed", request.method, request.target)
+        except Exception:  # noqa: BLE001 -- a defect in one request must not affect others
+            _log.exception("Request failed", method=request.method, target=request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
             response = answers.failure(InternalError(text))
         response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
@@ -73,17 +72,17 @@ class Pipeline:
         return response
 
     async def _answer(self, request: Request, info: RequestInfo) -> Response:
-        access = _access(self._authentication.authenticate(request), request, info)
+        access = _access(self._authentication.authenticate(request), info)
         user = self._authentication.impersonate(request, access, self._authorizer)
         access = access if user is access.user else replace(access, user=user)
         self._authorize(access)
-        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _ENTRIES:
+        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _STREAMING_SUBRESOURCES:
             self._authorize(replace(access, verb="create"))
         if len(request.body) > BODY_LIMIT:
             raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
         if info.resource:
             return await self._resources.serve(request, info, user)
-        return self._paths.serve(request, info.path)
+        return self._paths.serve(request, info)
 
     def _authorize(self, access: AccessAttributes) -> None:
         decision = self._authorizer.authorize(access)
@@ -91,22 +90,23 @@ class Pipeline:
             raise forbidden(access, decision.reason)
 
 
-def _access(user: UserInfo, request: Request, info: RequestInfo) -> AccessAttributes:
-    """What a request wants to do."""
+def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
+    """Return the authorization request for a request."""
     if not info.resource:
         return AccessAttributes(user, info.verb, path=info.path)
-    name = info.name or (_selected_name(request.query) if info.verb in ("list", "watch") else "")
+    name = info.name or (_selected_name(info) if info.verb in ("list", "watch") else "")
     return AccessAttributes(
         user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
     )
 
 
-def _selected_name(query: str) -> str:
-    """The one name that a field selector lets through: who may read that object may list or watch just it."""
-    if "metadata.name" not in query:
+def _selected_name(info: RequestInfo) -> str:
+    """Return the name that a field selector requires: permission for that object is enough to list or watch it."""
+    text = info.query.text("fieldSelector")
+    if "metadata.name" not in text:
         return ""
     try:
-        selector = FieldSelector.parse(Query(query).text("fieldSelector"))
+        selector = FieldSelector.parse(text)
     except ValueError:
-        return ""  # told of when the selector is read for good
+        return ""  # reported when the request is served
     return selector.exact("metadata.name") or ""

@@ -1,7 +1,7 @@
-"""How objects are shown: as they are, as metadata only, or as rows of a Table; in JSON, YAML or protobuf.
+"""The form of objects in answers: whole, metadata only, or rows of a Table; in JSON, YAML or protobuf.
 
-Stored bytes are JSON, so showing an object as it is costs nothing, and showing a list costs a join. Every method
-takes objects as JSON in their resource's own version.
+Stored bytes are JSON, so a whole object costs nothing and a list costs a join. Every method takes objects as JSON in
+their resource's own version.
 
 Follows apiserver's pkg/endpoints/handlers/response.go.
 """
@@ -18,33 +18,33 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import protobuf
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.listing import Page
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
-from kubewright_controlplane.apiserver.registry.resource import Resource
 
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class Form(Protocol):
-    """One way to show objects, in JSON."""
+    """One form of objects, in JSON."""
 
     key: Hashable
-    """Equal for forms that show the same."""
+    """Equal for forms with the same output."""
 
     def one(self, data: bytes) -> bytes: ...
 
     def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes: ...
 
     def watched(self, data: bytes, *, first: bool) -> bytes:
-        """The object of a watch event; `first` of its watch, or a later one."""
+        """Return the object of a watch event; `first` is true for the first event of its watch."""
         ...
 
     def bookmark(self, metadata: JSONObject) -> bytes:
-        """The object of a BOOKMARK event."""
+        """Return the object of a BOOKMARK event."""
         ...
 
 
 class WholeForm:
-    """Objects as they are. Items of a built-in list leave out kind and apiVersion, which the list's tell."""
+    """Whole objects. Items of a built-in list omit kind and apiVersion, which follow from those of the list."""
 
     key: Hashable = "whole"
 
@@ -96,7 +96,7 @@ class MetadataForm:
 
 
 class Representation:
-    """A form in an encoding: what a response's body is made with."""
+    """A form in an encoding: encodes the bodies of responses."""
 
     def __init__(self, resource: Resource, form: Form, encoding: str) -> None:
         self.content_type = encoding
@@ -104,13 +104,12 @@ class Representation:
         self._form = form
         self._encode: Callable[[bytes], bytes] = _ENCODERS[encoding]
 
-    def one(self, obj: bytes | JSONObject) -> bytes:
-        """One object, as JSON or as a document."""
-        data = obj if isinstance(obj, bytes) else encode(self._resource, obj)
+    def one(self, data: bytes) -> bytes:
+        """Encode one object."""
         return self._encode(self._form.one(data))
 
     def page(self, page: Page) -> bytes:
-        """A list."""
+        """Encode a list."""
         metadata: JSONObject = {"resourceVersion": str(page.revision)}
         if page.continue_token:
             metadata["continue"] = page.continue_token
@@ -123,7 +122,7 @@ class Representation:
             return [entry.data for entry in page.entries]
         return [served(self._resource, entry) for entry in page.entries]
 
-    # The frames of a watch: what `registry.watching` asks for.
+    # The frames of a watch, for `registry.watching`
 
     @property
     def key(self) -> Hashable:
@@ -164,7 +163,7 @@ def _as_is(data: bytes) -> bytes:
 
 
 def _to_yaml(data: bytes) -> bytes:
-    from kubewright.machinery import yaml  # loaded by the first answer that is YAML
+    from kubewright.machinery import yaml  # imported for the first YAML answer
 
     return yaml.dump(decode_json(data)).encode()
 

@@ -12,20 +12,19 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
 from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, PROTOBUF, check_encoding, negotiate
-from kubewright_controlplane.apiserver.endpoints.parameters import Query
 from kubewright_controlplane.apiserver.endpoints.representation import Form, MetadataForm, Representation, WholeForm
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import TableForm
-from kubewright_controlplane.apiserver.registry.attributes import Attributes, Operation
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.failures import not_found, not_served
-from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, refuse_future
+from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, reject_future
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
-from kubewright_controlplane.apiserver.registry.options import WriteOptions
-from kubewright_controlplane.apiserver.registry.registry import Registry
+from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
+from kubewright_controlplane.apiserver.registry.registry import Registry, WriteResult
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.registry.subresource import Action, Connection, View
 from kubewright_controlplane.apiserver.registry.watching import Watch
+from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
 
 _DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
@@ -47,7 +46,7 @@ class ResourceEndpoints:
             return answers.page_not_found()
         if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
             raise not_served()
-        call = _Call(registry, request, info, user, self._clock)
+        call = _ResourceRequest(registry, request, info, user, self._clock)
         response = await call.subresource() if info.subresource else call.resource()
         if registry.resource.deprecation_warning:
             call.warnings.append(registry.resource.deprecation_warning)
@@ -55,7 +54,7 @@ class ResourceEndpoints:
         return response
 
 
-class _Call:
+class _ResourceRequest:
     """One request for one resource."""
 
     def __init__(self, registry: Registry, request: Request, info: RequestInfo, user: UserInfo, clock: Clock) -> None:
@@ -67,7 +66,7 @@ class _Call:
         self._namespace = info.namespace if registry.resource.namespaced else ""
         self._user = user
         self._clock = clock
-        self._query = Query(request.query)
+        self._query = info.query
         self._accept = request.headers.get("accept", "")
 
     def resource(self) -> Response:
@@ -80,8 +79,8 @@ class _Call:
             raise not_served()
         if self._request.method == "HEAD":
             raise _not_allowed()
-        misplaced = (bool(info.name) != (info.verb in _NAMED)) and info.verb != "watch"
-        if info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ACROSS):
+        misplaced = (bool(info.name) != (info.verb in _NAMED_VERBS)) and info.verb != "watch"
+        if info.verb not in resource.verbs or misplaced or (everywhere and info.verb not in _ALL_NAMESPACES_VERBS):
             raise _not_allowed()
         match info.verb:
             case "get":
@@ -95,7 +94,7 @@ class _Call:
             case "update":
                 return self._update()
             case "patch":
-                return self._patched("", self._representation())
+                return self._patch("", self._representation())
             case "delete":
                 return self._delete()
             case "deletecollection":
@@ -105,7 +104,7 @@ class _Call:
 
     def _get(self) -> Response:
         show = self._representation()
-        refuse_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
+        reject_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
         entry = self._registry.entry(self._info.name, self._namespace)
         return answers.document(200, show.one(served(self._resource, entry)), show.content_type)
 
@@ -127,35 +126,33 @@ class _Call:
 
     def _create(self) -> Response:
         show = self._representation()
-        options = self._write_options("CreateOptions")
-        obj = self._decoded(options)
+        call = self._write_call("CreateOptions")
+        obj = self._decode_body(call)
         action = self._resource.strategy.action
         if action is not None:
-            return self._act(action, obj, options)
-        created = self._registry.create(obj, self._namespace, options)
-        return answers.document(201, show.one(created), show.content_type)
+            return self._run_action(action, obj, call.options)
+        return _answer_write(show, self._registry.create(obj, self._namespace, call))
 
     def _update(self) -> Response:
         show = self._representation()
-        options = self._write_options("UpdateOptions")
-        outcome = self._registry.update(self._info.name, self._decoded(options), self._namespace, options)
-        return answers.document(201 if outcome.created else 200, show.one(outcome.object), show.content_type)
+        call = self._write_call("UpdateOptions")
+        obj = self._decode_body(call)
+        return _answer_write(show, self._registry.update(self._info.name, obj, self._namespace, call=call))
 
     def _delete(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
-        options.warnings = self.warnings
-        obj = self._registry.delete(self._info.name, self._namespace, options)
-        if self._resource.strategy.delete_answers_object or self._lives_on(obj, dry_run=options.dry_run):
-            return answers.document(200, show.one(obj), show.content_type)
-        return answers.json_document(200, self._deleted(obj))
+        deleted = self._registry.delete(self._info.name, self._namespace, options, self.warnings)
+        if self._resource.strategy.delete_answers_object or not deleted.removed:
+            return _answer_write(show, deleted)
+        return answers.json_document(200, self._deletion_status(deleted.object))
 
     def _delete_collection(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
         for entry in page.entries:
-            self._registry.delete(entry.name, entry.namespace, options)
+            self._registry.delete(entry.name, entry.namespace, options, self.warnings)
         return answers.document(200, show.page(page), show.content_type)
 
     # Subresources
@@ -163,7 +160,7 @@ class _Call:
     async def subresource(self) -> Response:
         """Answer a request for a subresource of one object."""
         subresource = self._resource.subresources.get(self._info.subresource)
-        if subresource is None:  # a real server, too, says of a custom resource that the object is not there
+        if subresource is None:  # for a custom resource, a real API server reports that the object is missing
             raise not_found(self._resource, self._info.name) if self._resource.custom else not_served()
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
@@ -171,9 +168,9 @@ class _Call:
             return await subresource.connect(self._request, self._attributes("CONNECT"))
         check_encoding(self._accept)
         if isinstance(subresource, Action):
-            options = self._write_options("CreateOptions")
-            obj = self._decoded(options, subresource.kind)
-            return self._act(subresource, obj, options)
+            call = self._write_call("CreateOptions")
+            obj = self._decode_body(call, subresource.kind)
+            return self._run_action(subresource, obj, call.options)
         if isinstance(subresource, View):
             return self._view(subresource)
         raise _not_allowed()
@@ -181,66 +178,64 @@ class _Call:
     def _view(self, view: View) -> Response:
         info, show = self._info, self._representation(view)
         if info.verb == "get":
-            obj = from_stored(self._resource, self._registry.entry(info.name, self._namespace).data)
-            return answers.document(200, show.one(_as_shown(view, view.read(obj))), show.content_type)
+            entry = self._registry.entry(info.name, self._namespace)
+            data = served(self._resource, entry) if view.kind is None else self._read_view(view, entry)
+            return answers.document(200, show.one(data), show.content_type)
         if info.verb == "patch":
-            return self._patched(info.subresource, show, view)
-        options = self._write_options("UpdateOptions")
-        shown = self._decoded(options, view.kind)
-        shown = self._registry.update_view(info.name, info.subresource, shown, self._namespace, options)
-        return answers.document(200, show.one(_as_shown(view, shown)), show.content_type)
+            return self._patch(info.subresource, show, view)
+        call = self._write_call("UpdateOptions")
+        obj = self._decode_body(call, view.kind)
+        written = self._registry.update(info.name, obj, self._namespace, info.subresource, call)
+        return _answer_write(show, written, view)
 
-    def _act(self, action: Action, obj: JSONObject, options: WriteOptions) -> Response:
+    def _read_view(self, view: View, entry: Entry) -> bytes:
+        return encode_json(view.read(from_stored(self._resource, entry.data)))
+
+    def _run_action(self, action: Action, obj: JSONObject, options: WriteOptions) -> Response:
         attributes = self._attributes("CREATE", obj, options)
-        for plugin in self._registry.admission:
-            plugin.admit(attributes)
-        for plugin in self._registry.admission:
-            plugin.validate(attributes)
+        self._registry.admission.admit(attributes)
+        self._registry.admission.validate(attributes)
         answer = action.create(obj, attributes)
         code = answer.get("code", 201) if answer.get("kind") == "Status" else 201
         return answers.json_document(code, answer)
 
     # Parts
 
-    def _patched(self, subresource: str, show: Representation, view: View | None = None) -> Response:
-        info, registry = self._info, self._registry
+    def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
         content_type = body.content_type(self._request.headers.get("content-type", ""))
         patching.check_type(self._resource, content_type)
         if content_type == patching.APPLY_PATCH:
-            options = parameters.apply_options(self._query, self._request, self._user)
-            options.warnings = self.warnings
-            config = body.decode_apply(self._request.body, self._resource.gvk)
-            outcome = registry.apply(info.name, config, self._namespace, subresource, options)
-            return answers.document(201 if outcome.created else 200, show.one(outcome.object), show.content_type)
-        parameters.refuse_force(self._query)
-        options = self._write_options("PatchOptions")
-        document = patching.decode(self._request.body)
-        patch = patching.change(self._resource, content_type, document)
-        if content_type != patching.JSON_PATCH and options.field_validation != "Ignore":
-            options.faults = body.duplicate_fields(self._request.body, JSON, document)
-        patched: list[JSONObject] = []
-        kind = view.kind if view is not None else None
-
-        def change(obj: JSONObject) -> JSONObject:
-            patched.append(patch(obj))
-            body.check_patched(patched[0], kind or self._resource.gvk, custom=self._resource.custom and kind is None)
-            registry.address(patched[0], info.name, self._namespace)
-            return patched[0]
-
+            return _answer_write(show, self._apply(subresource))
+        parameters.reject_force(self._query)
+        call = self._write_call("PatchOptions")
+        document = patching.decode(self._request.body, content_type)
+        if content_type != patching.JSON_PATCH and call.options.field_validation != "Ignore":
+            call.duplicate_fields = body.duplicate_fields(self._request.body, JSON, document)
+        info, registry, kind = self._info, self._registry, view.kind if view is not None else None
+        target = registry.open(info.name, self._namespace, subresource)
+        patched = patching.apply(self._resource, content_type, target.draft(), document)
+        body.check_patched(patched, kind or self._resource.gvk, custom=self._resource.custom and kind is None)
+        registry.check_address(patched, info.name, self._namespace)
         try:
-            obj = registry.transform(info.name, change, self._namespace, subresource, options)
+            written = registry.replace(target, patched, call)
         except Nonconforming as error:
-            raise patching.nonconforming(error, patched[0]) from error
-        return answers.document(200, show.one(_as_shown(view, obj)), show.content_type)
+            raise patching.nonconforming(error, patched) from error
+        return _answer_write(show, written, view)
 
-    def _decoded(self, options: WriteOptions, kind: GroupVersionKind | None = None) -> JSONObject:
-        """The document in the body, with what a strict decoder would object to noted in the options."""
+    def _apply(self, subresource: str) -> WriteResult:
+        options = parameters.apply_options(self._query, self._request, self._user)
+        config = body.decode_apply(self._request.body, self._resource.gvk)
+        call = WriteCall(options, self.warnings)
+        return self._registry.apply(self._info.name, config, self._namespace, subresource, call)
+
+    def _decode_body(self, call: WriteCall, kind: GroupVersionKind | None = None) -> JSONObject:
+        """Return the document in the body. Faults for strict decoding are noted in `call`."""
         content_type = self._request.headers.get("content-type", "")
         expected = kind or self._resource.gvk
         obj = body.decode(self._request.body, content_type, expected)
         body.check_kind(obj, expected, custom=self._resource.custom and kind is None)
-        if options.field_validation != "Ignore":
-            options.faults = body.duplicate_fields(self._request.body, content_type, obj)
+        if call.options.field_validation != "Ignore":
+            call.duplicate_fields = body.duplicate_fields(self._request.body, content_type, obj)
         return obj
 
     def _delete_document(self) -> JSONObject | None:
@@ -252,13 +247,11 @@ class _Call:
             raise BadRequest(f'{text} "pkg/runtime/scheme.go:111"')
         return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
-    def _write_options(self, kind: str) -> WriteOptions:
-        options = parameters.write_options(kind, self._query, self._request, self._user)
-        options.warnings = self.warnings
-        return options
+    def _write_call(self, kind: str) -> WriteCall:
+        return WriteCall(parameters.write_options(kind, self._query, self._request, self._user), self.warnings)
 
     def _representation(self, view: View | None = None) -> Representation:
-        """How to show what is asked for. A view of another kind is shown as it is: it has no Table."""
+        """Return how to encode the answer. A view of another kind is always shown whole; it has no Table."""
         foreign = view is not None and view.kind is not None
         accepted = negotiate(self._accept, tables=not foreign, metadata=not foreign)
         if accepted.encoding == PROTOBUF and self._resource.custom and not (accepted.kind or foreign):
@@ -288,13 +281,7 @@ class _Call:
             warnings=self.warnings,
         )
 
-    def _lives_on(self, obj: JSONObject, *, dry_run: bool) -> bool:
-        """Whether a deleted object is still there, waiting for its finalizers or its grace."""
-        if dry_run:
-            return "deletionTimestamp" in obj["metadata"]
-        return self._registry.has(obj["metadata"]["name"], self._namespace)
-
-    def _deleted(self, obj: JSONObject) -> JSONObject:
+    def _deletion_status(self, obj: JSONObject) -> JSONObject:
         details = {"name": obj["metadata"]["name"], "group": self._resource.group, "kind": self._resource.plural}
         details["uid"] = obj["metadata"]["uid"]
         return {
@@ -306,13 +293,14 @@ class _Call:
         }
 
 
-_NAMED = frozenset({"get", "update", "patch", "delete"})
-_ACROSS = frozenset({"list", "watch"})
+_NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
+_ALL_NAMESPACES_VERBS = frozenset({"list", "watch"})
 
 
-def _as_shown(view: View | None, obj: JSONObject) -> JSONObject | bytes:
-    """A view's document: of another kind than the resource, it goes out as it is."""
-    return encode_json(obj) if view is not None and view.kind is not None else obj
+def _answer_write(show: Representation, written: WriteResult, view: View | None = None) -> Response:
+    """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
+    data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
+    return answers.document(201 if written.created else 200, show.one(data), show.content_type)
 
 
 def _not_allowed() -> MethodNotAllowed:

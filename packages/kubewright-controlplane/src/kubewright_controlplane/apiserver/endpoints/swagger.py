@@ -1,7 +1,7 @@
-"""OpenAPI v2, as far as a client needs it that falls back on it: a document that describes nothing.
+"""OpenAPI v2, for clients that fall back to it: a document without schemas.
 
-kubectl asks for it when `/openapi/v3` has no document for a kind (its definition is not installed yet, say), and goes
-on to the error that names the kind when it finds none here either. Whoever wants schemas asks for `/openapi/v3`.
+kubectl requests it if `/openapi/v3` has no document for a kind, for example because its definition is not installed
+yet. If the kind is missing here too, kubectl reports the error that names the kind. Schemas are at `/openapi/v3`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ _ACCEPTED: Final = (PROTOBUF, PROTOBUF.replace("v2.v1.0", "v2@v1.0"))
 _VERSION: Final = "2.0"
 _TITLE: Final = "Kubernetes"
 _PATHS: Final = 8
-"""Number of the paths in a document of gnostic's openapiv2; its version is 1, its info (title 1, version 2) is 2."""
+"""Number of the field `paths` in a document of gnostic's openapiv2. The version is field 1; info (title 1, version 2)
+is 2.
+"""
 
 
 def serve(request: Request) -> Response:
-    """The document, in JSON or in protobuf."""
+    """Return the document, in JSON or protobuf."""
     accept = request.headers.get("accept", "")
     release = f"{catalog.version()['major']}.{catalog.version()['minor']}"
     if any(each in accept for each in _ACCEPTED):
@@ -33,5 +35,5 @@ def serve(request: Request) -> Response:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A length-delimited field of less than 128 bytes."""
+    """Encode a length-delimited field of less than 128 bytes."""
     return bytes((number << 3 | 2, len(content))) + content

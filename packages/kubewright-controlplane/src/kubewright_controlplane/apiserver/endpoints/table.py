@@ -1,4 +1,4 @@
-"""Tables: objects as rows of cells, computed here so that every client shows them alike.
+"""Tables: objects as rows of cells, computed in the server so that all clients show them alike.
 
 Follows apiserver's pkg/registry/rest/table.go and kubectl's server-side printing (KEP-515).
 """
@@ -12,8 +12,8 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.printers.cells import name_and_creation
+from kubewright_controlplane.apiserver.registry.model import Printer, Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
-from kubewright_controlplane.apiserver.registry.resource import Printer, Resource
 
 _NAME_TEXT = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
@@ -32,7 +32,7 @@ CREATED_COLUMN = Column("Created At", "date", "", _AGE_TEXT, 0)
 
 
 DEFAULT_PRINTER = Printer((NAME_COLUMN, CREATED_COLUMN), name_and_creation)
-"""What a kind gets that has no printer: its name, and when it was made."""
+"""For kinds without a printer: name and creation time."""
 
 
 class TableForm:
@@ -49,7 +49,7 @@ class TableForm:
 
     def one(self, data: bytes) -> bytes:
         obj = decode_json(data)
-        version = obj["metadata"].get("resourceVersion")  # a dry run's object has none
+        version = obj["metadata"].get("resourceVersion")  # the object of a dry run has none
         return self._table({"resourceVersion": version} if version else {}, [self._row(obj)], self._columns())
 
     def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
@@ -57,13 +57,13 @@ class TableForm:
         return self._table(metadata, rows, self._columns())
 
     def watched(self, data: bytes, *, first: bool) -> bytes:
-        """An object of a watch event: only the first tells the columns."""
+        """Return the Table of a watch event. Only the first event of a watch has the columns."""
         obj = decode_json(data)
         metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
         return self._table(metadata, [self._row(obj)], self._columns() if first else None)
 
     def bookmark(self, metadata: JSONObject) -> bytes:
-        """A row of nothing that carries the bookmark's annotations: what a real API server sends."""
+        """Return a row of an empty object with the bookmark's annotations, as a real API server does."""
         nothing: JSONObject = {"metadata": {"name": ""}}
         row = {
             "cells": self._printer.cells(nothing, self._clock.now()),

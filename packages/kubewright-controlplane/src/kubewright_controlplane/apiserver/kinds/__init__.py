@@ -1,1 +1,3 @@
-"""The built-in kinds: what each does beyond its schema. One module a group, or a folder, named as its Go package is."""
+"""The built-in kinds: what each does beyond its schema. Each API group has a module or folder, named after its Go
+package.
+"""

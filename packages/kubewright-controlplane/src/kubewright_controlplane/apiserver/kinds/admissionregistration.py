@@ -1,15 +1,15 @@
-"""Strategies of admissionregistration.k8s.io: none of its kinds is acted on yet, so none is accepted."""
+"""Strategies of admissionregistration.k8s.io. The server does not act on these kinds yet, so it rejects them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.refused import RefusedStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import UnsupportedKindStrategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
-_REFUSED: Final = (
+_UNSUPPORTED: Final = (
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
     "mutatingwebhookconfigurations",
@@ -20,4 +20,4 @@ _REFUSED: Final = (
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    return {plural: RefusedStrategy() for plural in _REFUSED}
+    return {plural: UnsupportedKindStrategy() for plural in _UNSUPPORTED}

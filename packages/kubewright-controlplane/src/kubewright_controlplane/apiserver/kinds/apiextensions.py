@@ -1,4 +1,4 @@
-"""Strategies of apiextensions.k8s.io: CustomResourceDefinitions; what becomes of them is in `apiserver.apiextensions`.
+"""Strategies of apiextensions.k8s.io: CustomResourceDefinitions. `apiserver.apiextensions` serves their kinds.
 
 Follows k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition.
 """
@@ -15,11 +15,11 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.definitions import CLEANUP_FINALIZER
 from kubewright_controlplane.apiserver.apiextensions.naming import is_established, set_terminating
 from kubewright_controlplane.apiserver.apiextensions.validation import validate, validate_update
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
@@ -29,7 +29,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 class DefinitionStrategy(Strategy):
     allow_unconditional_update = False
     delete_answers_object = True
-    notes_grace = False
+    records_grace = False
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Strategies of authentication.k8s.io: questions about who somebody is, which are never stored.
+"""Strategies of authentication.k8s.io: reviews of who a user is. They are never stored.
 
 Follows k8s.io/kubernetes pkg/registry/authentication.
 """
@@ -16,12 +16,11 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.authentication import Authentication
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken
 from kubewright_controlplane.apiserver.kinds.authorization import ReviewStrategy, answer
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Action
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.registry.model import Action, Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
@@ -33,7 +32,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenReview(Action):
-    """Whose token is this?"""
+    """TokenReview: which user a token belongs to."""
 
     authentication: Authentication
 
@@ -56,7 +55,7 @@ class TokenReview(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfReview(Action):
-    """Who am I?"""
+    """SelfSubjectReview: which user sends the request."""
 
     clock: Clock
 

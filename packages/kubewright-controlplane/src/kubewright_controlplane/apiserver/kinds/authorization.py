@@ -1,4 +1,4 @@
-"""Strategies of authorization.k8s.io: questions about who may do what, which are never stored.
+"""Strategies of authorization.k8s.io: reviews of what a user may do. They are never stored.
 
 Follows k8s.io/kubernetes pkg/registry/authorization and pkg/apis/authorization/validation.
 """
@@ -14,13 +14,12 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Action
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.registry.model import Action, Strategy
 from kubewright_controlplane.apiserver.user import UserInfo
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _GROUP: Final = "authorization.k8s.io"
 
@@ -36,7 +35,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 
 class ReviewStrategy(Strategy):
-    """A kind of which a create is a question."""
+    """A kind whose create runs a review."""
 
     def __init__(self, action: Action) -> None:
         self._action = action
@@ -48,7 +47,7 @@ class ReviewStrategy(Strategy):
 
 @dataclass(frozen=True, kw_only=True)
 class AccessReview(Action):
-    """May this user do that?"""
+    """SubjectAccessReview: whether a user may do something."""
 
     rbac: RBAC
 
@@ -81,7 +80,7 @@ class AccessReview(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfAccessReview(AccessReview):
-    """May I do that?"""
+    """SelfSubjectAccessReview: whether the sender may do something."""
 
     def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
         return attributes.user
@@ -92,7 +91,7 @@ class SelfAccessReview(AccessReview):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAccessReview(AccessReview):
-    """May this user do that in this namespace?"""
+    """LocalSubjectAccessReview: whether a user may do something in this namespace."""
 
     def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
         faults = super().faults(spec, attributes)
@@ -107,7 +106,7 @@ class LocalAccessReview(AccessReview):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfRulesReview(Action):
-    """What may I do in this namespace?"""
+    """SelfSubjectRulesReview: what the sender may do in a namespace."""
 
     rbac: RBAC
 
@@ -131,7 +130,7 @@ class SelfRulesReview(Action):
 
 
 def answer(review: JSONObject, attributes: Attributes, status: JSONObject) -> JSONObject:
-    """A review with its answer."""
+    """Return a review with its status."""
     resource = attributes.resource
     metadata = {"namespace": attributes.namespace} if attributes.namespace else {}
     head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -156,7 +155,7 @@ def _access(spec: JSONObject, user: UserInfo) -> AccessAttributes:
 
 
 def _as_go(path: JSONObject) -> JSONObject:
-    """Attributes of a path as faults show them."""
+    """Return the attributes of a path as faults show them."""
     return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
 
 

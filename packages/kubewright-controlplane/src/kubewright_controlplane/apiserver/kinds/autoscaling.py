@@ -1,7 +1,7 @@
-"""Strategies of autoscaling: HorizontalPodAutoscalers, stored as v2 and served as v1 too.
+"""Strategies of autoscaling: HorizontalPodAutoscalers, stored as v2 and also served as v1.
 
-What of v2 the older form has no field for, it keeps in annotations, and takes back from there.
-Follows k8s.io/kubernetes pkg/registry/autoscaling and pkg/apis/autoscaling (v1/conversion.go, validation).
+The parts of v2 that v1 has no fields for are kept in annotations of the v1 form. Follows k8s.io/kubernetes
+pkg/registry/autoscaling and pkg/apis/autoscaling (v1/conversion.go, validation).
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Conversion, Strategy, VersionedPlural
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _PLURAL: Final = "horizontalpodautoscalers"
 _DEFAULT_UTILIZATION: Final = 80
@@ -30,7 +29,7 @@ _IN_STATUS: Final = (("currentMetrics", "current-metrics"), ("conditions", "cond
 
 
 def to_v2(v1: JSONObject) -> JSONObject:
-    """An `autoscaling/v1` autoscaler as an `autoscaling/v2` one."""
+    """Convert an `autoscaling/v1` autoscaler to `autoscaling/v2`."""
     annotations = dict(v1["metadata"].get("annotations") or {})
     spec, status = dict(v1.get("spec") or {}), dict(v1.get("status") or {})
     for field in _IN_SPEC:
@@ -56,7 +55,7 @@ def to_v2(v1: JSONObject) -> JSONObject:
 
 
 def to_v1(v2: JSONObject) -> JSONObject:
-    """An `autoscaling/v2` autoscaler as an `autoscaling/v1` one."""
+    """Convert an `autoscaling/v2` autoscaler to `autoscaling/v1`."""
     annotations = dict(v2["metadata"].get("annotations") or {})
     spec, status = dict(v2.get("spec") or {}), dict(v2.get("status") or {})
     metrics: list[JSONObject] = spec.pop("metrics", None) or []
@@ -81,7 +80,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 
 class AutoscalerStrategy(PlainStrategy):
-    """Both versions: each field is looked at where the version has it."""
+    """Both versions. Each field is read where its version has it."""
 
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds import jobupdate
 from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import podspec
-from kubewright_controlplane.apiserver.kinds.cron import schedule_fault
-from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
+_FIXED: Final = (
+    "completionMode",
+    "podFailurePolicy",
+    "backoffLimitPerIndex",
+    "managedBy",
+    "successPolicy",
+)
+_PLACEMENT: Final = ("nodeSelector", "tolerations", "schedulingGates")
 _UNLIMITED: Final = 2**31 - 1
 _COUNTS: Final = (
     "parallelism",
@@ -63,10 +70,10 @@ class JobStrategy(Strategy):
         return faults + workload.match_faults(spec, spec["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return jobupdate.faults(obj, old)
+        return _update_faults(obj, old)
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
-        """The one kind whose dependents outlive it unless the caller tells otherwise, as the first Jobs' did."""
+        """Jobs are the only kind that orphans its dependents by default, for compatibility with the first Jobs."""
         options = attributes.options or {}
         if options.get("propagationPolicy") or options.get("orphanDependents") is not None:
             return
@@ -104,8 +111,8 @@ class CronJobStrategy(Strategy):
         elif "TZ" in schedule:
             why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
             faults.append(invalid("spec.schedule", schedule, why))
-        elif schedule_fault(schedule):
-            faults.append(invalid("spec.schedule", schedule, schedule_fault(schedule)))
+        else:
+            faults += _schedule_faults(schedule)
         policies = ("Allow", "Forbid", "Replace")
         faults += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
         job = spec["jobTemplate"]["spec"]
@@ -130,14 +137,16 @@ def _default_job_spec(spec: JSONObject) -> None:
 
 
 def _label(job: JSONObject) -> None:
-    """A Job without labels has those of its Pods, and the very same: what its selector adds, it has too."""
+    """Copy the labels of the Pods to a Job without labels. They are the same dict, so that the selector's additions
+    show.
+    """
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = labels
 
 
 def _generate_selector(job: JSONObject) -> None:
-    """A selector, and labels of the Pods, that no other Job has: they carry its uid."""
+    """Set a selector and Pod labels that no other Job has, because they contain its uid."""
     metadata, spec = job["metadata"], job["spec"]
     labels: dict[str, str] = spec["template"]["metadata"].setdefault("labels", {})
     for prefix in ("", "batch.kubernetes.io/"):
@@ -170,3 +179,63 @@ def _job_spec_faults(path: str, spec: JSONObject) -> list[FieldError]:
     elif spec.get("podFailurePolicy") and policy != "Never":
         faults.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
     return faults
+
+
+def _schedule_faults(schedule: str) -> list[FieldError]:
+    try:
+        cron.parse(schedule)
+    except ValueError as error:
+        return [invalid("spec.schedule", schedule, str(error))]
+    return []
+
+
+def _update_faults(job: JSONObject, old: JSONObject) -> list[FieldError]:
+    """Return the faults of the change from `old` to `job`.
+
+    Little may change, except for scheduling and resources while the Job is suspended (ValidateJobSpecUpdate, KEP-2926
+    and KEP-5440).
+    """
+    now, before = job["spec"], old["spec"]
+    found = _completions(now, before)
+    found += checks.immutable("spec.selector", now.get("selector"), before.get("selector"))
+    found += _template(now["template"], before["template"], suspended=_is_suspended(old))
+    for field in _FIXED:
+        found += checks.immutable(f"spec.{field}", now.get(field), before.get(field))
+    return found
+
+
+def _completions(now: JSONObject, before: JSONObject) -> list[FieldError]:
+    new, old = now.get("completions"), before.get("completions")
+    if now.get("completionMode") != "Indexed":
+        return checks.immutable("spec.completions", new, old)
+    if new in (None, old, now.get("parallelism")):
+        return []
+    return [invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism")]
+
+
+def _is_suspended(job: JSONObject) -> bool:
+    """Return whether the Job's controller has confirmed that no Pod of the Job is running."""
+    status = job.get("status") or {}
+    seen = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
+    return bool(job["spec"].get("suspend") and seen and not status.get("active"))
+
+
+def _template(now: JSONObject, before: JSONObject, *, suspended: bool) -> list[FieldError]:
+    if not suspended:
+        return checks.immutable("spec.template", now, before)
+    pod, old = now["spec"], before["spec"]
+    allowed = {**old, **{field: pod.get(field) for field in _PLACEMENT}}
+    allowed["affinity"] = _with_node_affinity(old.get("affinity"), pod.get("affinity"))
+    for field in ("containers", "initContainers"):
+        allowed[field] = _with_resources(old.get(field) or [], pod.get(field) or [])
+    return checks.immutable("spec.template.spec", pod, allowed)
+
+
+def _with_node_affinity(old: JSONObject | None, new: JSONObject | None) -> JSONObject:
+    return {**(old or {}), "nodeAffinity": (new or {}).get("nodeAffinity")}
+
+
+def _with_resources(old: list[JSONObject], new: list[JSONObject]) -> list[JSONObject]:
+    if [each["name"] for each in old] != [each["name"] for each in new]:
+        return old
+    return [{**was, "resources": now.get("resources")} for was, now in zip(old, new, strict=True)]

@@ -1,30 +1,36 @@
-"""The built-in kinds: facts from the catalog, behaviour from the module of their group.
+"""The built-in kinds: facts from the catalog, behavior from the module of their group.
 
-A group's module is named as its Go package is, where that says what it is about. Kinds of a group without a module
-are their schema and nothing more.
+A group's module is named after its Go package. Kinds of a group without a module have no behavior beyond their
+schema.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright_controlplane.apiserver import catalog, printers
+from kubewright_controlplane.apiserver.authentication.authentication import Authentication
+from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.kinds.unsupported import Unsupported
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
-from kubewright_controlplane.apiserver.registry.resource import Resource
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Connection, Subresource
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Unsupported
+from kubewright_controlplane.apiserver.options import ServerOptions
+from kubewright_controlplane.apiserver.registry.model import (
+    Connection,
+    Conversion,
+    Resource,
+    Strategy,
+    Subresource,
+    VersionedPlural,
+)
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.node import Components
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _MODULES = {
     "": "core",
@@ -51,6 +57,16 @@ _MODULES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ServerParts:
+    """The parts of a server that the strategies of its kinds use."""
+
+    options: ServerOptions
+    resources: ResourceSet
+    authentication: Authentication
+    authorizer: RBAC
+
+
 def install(server: ServerParts) -> None:
     """Serve every built-in resource, in the order of discovery."""
     load = _SchemaLoader()
@@ -67,7 +83,7 @@ def install(server: ServerParts) -> None:
 
 
 class _SchemaLoader:
-    """Makes the schemas of built-in kinds, which share their components."""
+    """Builds the schemas of built-in kinds, which share their components."""
 
     def __init__(self) -> None:
         self._components: Components | None = None

@@ -16,14 +16,13 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Subresource, View
+from kubewright_controlplane.apiserver.registry.model import Strategy, Subresource, View
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _DECISIONS: Final = ("Approved", "Denied")
 
@@ -43,7 +42,7 @@ class SigningRequestStrategy(PlainStrategy):
         return {"approval": Approval(clock=self._clock)}
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
-        """Who asks is who makes the request, whatever it says."""
+        """Record the user that sends the request as its requester, whatever the object says."""
         user = attributes.user.to_dict()
         spec = obj.setdefault("spec", {})
         for field in ("username", "uid", "groups", "extra"):
@@ -55,7 +54,7 @@ class SigningRequestStrategy(PlainStrategy):
         obj["spec"] = old["spec"]
 
     def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        """Approval has a door of its own: here it stays as it was."""
+        """Approval has its own subresource; here it does not change."""
         kept = [each for each in _conditions(old) if each.get("type") in _DECISIONS]
         others = [each for each in _conditions(obj) if each.get("type") not in _DECISIONS]
         _date(kept + others, self._clock)
@@ -93,7 +92,7 @@ class SigningRequestStrategy(PlainStrategy):
 
 @dataclass(frozen=True, kw_only=True)
 class Approval(View):
-    """Approves or denies: writes the conditions, and nothing else."""
+    """The approval subresource: sets the conditions, and nothing else."""
 
     clock: Clock
 

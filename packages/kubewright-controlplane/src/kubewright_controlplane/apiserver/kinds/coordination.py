@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

@@ -1,4 +1,4 @@
-"""Strategies of resource.k8s.io: claims on devices, which nothing allocates here.
+"""Strategies of resource.k8s.io: device claims, which nothing allocates here.
 
 Follows k8s.io/kubernetes pkg/registry/resource and pkg/apis/resource/v1/defaults.go.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
@@ -33,7 +33,7 @@ class ResourceClaimTemplateStrategy(PlainStrategy):
 
 
 def _default_counts(claim: JSONObject) -> None:
-    """A request for an exact count that names none is for one device."""
+    """Set the default count of an exact request: one device."""
     for request in _requests(claim):
         if request.get("allocationMode") == "ExactCount":
             request.setdefault("count", 1)

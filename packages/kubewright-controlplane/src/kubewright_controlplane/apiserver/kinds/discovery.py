@@ -8,10 +8,10 @@ from typing import Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import addresses
-from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

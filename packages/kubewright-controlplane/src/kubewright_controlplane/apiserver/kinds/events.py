@@ -1,14 +1,13 @@
-"""Strategies of events.k8s.io, whose Events are those of the core group in another form."""
+"""Strategies of events.k8s.io, which serves the Events of the core group in another form."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from kubewright_controlplane.apiserver.kinds.core.events import NewerEventStrategy, from_core, to_stored
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.conversion import Conversion, VersionedPlural
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.core.events import EventsV1Strategy, from_core, to_stored
+from kubewright_controlplane.apiserver.registry.model import Conversion, Strategy, VersionedPlural
 
 CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
     ("v1", "events"): Conversion("events", "v1", to_stored, from_core)
@@ -16,4 +15,4 @@ CONVERSIONS: Final[Mapping[VersionedPlural, Conversion]] = {
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    return {"events": NewerEventStrategy()}
+    return {"events": EventsV1Strategy()}

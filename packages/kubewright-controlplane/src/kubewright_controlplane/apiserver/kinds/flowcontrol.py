@@ -1,4 +1,4 @@
-"""Strategies of flowcontrol.apiserver.k8s.io: kept and served, but nothing is queued by them.
+"""Strategies of flowcontrol.apiserver.k8s.io. The objects are stored and served, but requests are not queued.
 
 Follows k8s.io/kubernetes pkg/registry/flowcontrol.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

@@ -1,4 +1,6 @@
-"""Strategies of networking.k8s.io: Ingresses here, others beside. Follows k8s.io/kubernetes pkg/apis/networking."""
+"""Strategies of networking.k8s.io: Ingresses, and those of `networkpolicy`. Follows k8s.io/kubernetes
+pkg/apis/networking.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import addresses
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.kinds.networkpolicy import NetworkPolicyStrategy
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _NOT_IN_A_PATH: Final = ("//", "/./", "/../", "%2f", "%2F")

@@ -9,7 +9,7 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supp
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import addresses
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 _TYPES: Final = ("Ingress", "Egress")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")

@@ -1,4 +1,4 @@
-"""Strategies of rbac.authorization.k8s.io: nobody gives away rights that they do not have.
+"""Strategies of rbac.authorization.k8s.io. Users cannot grant permissions that they do not have.
 
 Follows k8s.io/kubernetes pkg/registry/rbac, pkg/apis/rbac/validation.
 """
@@ -15,14 +15,14 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, forbidden_object
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.authorization.rules import Rule, compile_rules, quoted, uncovered
-from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 from kubewright_controlplane.apiserver.user import UserInfo
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _EVERYTHING: Final = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), urls=("*",)))
@@ -39,8 +39,8 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     }
 
 
-class _Guarded(UpsertStrategy):
-    """A kind whose writes are checked against the rights of who writes."""
+class _EscalationChecked(UpsertStrategy):
+    """A kind whose writes are checked against the permissions of the writer."""
 
     def __init__(self, rbac: RBAC, plural: str) -> None:
         self._rbac = rbac
@@ -55,11 +55,11 @@ class _Guarded(UpsertStrategy):
             self.check(obj, {}, attributes)
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        if not attributes.user.is_superuser and not _only_collected(obj, old):
+        if not attributes.user.is_superuser and not _only_gc_fields_differ(obj, old):
             self.check(obj, old, attributes)
 
     def check(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        """Raise Forbidden when the write gives rights that the user has not."""
+        """Raise Forbidden if the write grants permissions that the user lacks."""
         raise NotImplementedError
 
     def _may(self, attributes: Attributes, verb: str, resource: str, name: str) -> bool:
@@ -76,7 +76,7 @@ class _Guarded(UpsertStrategy):
             raise forbidden_object(_GROUP, self._plural, attributes.name, why)
 
 
-class RoleStrategy(_Guarded):
+class RoleStrategy(_EscalationChecked):
     """Roles and ClusterRoles."""
 
     def default(self, obj: JSONObject) -> None:
@@ -105,7 +105,7 @@ class RoleStrategy(_Guarded):
         return faults
 
 
-class BindingStrategy(_Guarded):
+class BindingStrategy(_EscalationChecked):
     """RoleBindings and ClusterRoleBindings."""
 
     def default(self, obj: JSONObject) -> None:
@@ -164,8 +164,8 @@ def _aggregates(role: JSONObject) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _only_collected(obj: JSONObject, old: JSONObject) -> bool:
-    """Whether nothing differs but what the garbage collector changes."""
+def _only_gc_fields_differ(obj: JSONObject, old: JSONObject) -> bool:
+    """Return whether only fields differ that the garbage collector changes."""
 
     def rest(each: JSONObject) -> JSONObject:
         return {**each, "metadata": {key: val for key, val in each["metadata"].items() if key not in _COLLECTED}}

@@ -7,9 +7,9 @@ from typing import Final
 
 from kubewright.machinery.fields import FieldError, forbidden
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 _MAX_VALUE: Final = 1_000_000_000
 _SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

@@ -6,36 +6,36 @@ from collections.abc import Mapping
 
 from kubewright.machinery.fields import FieldError, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
-        "csidrivers": ConditionalStrategy(),
-        "csinodes": ConditionalStrategy(),
-        "csistoragecapacities": ConditionalStrategy(),
+        "csidrivers": ConditionalUpdateStrategy(),
+        "csinodes": ConditionalUpdateStrategy(),
+        "csistoragecapacities": ConditionalUpdateStrategy(),
         "storageclasses": StorageClassStrategy(),
-        "volumeattachments": ConditionalStrategy(),
-        "volumeattributesclasses": DeletedAsObject(),
+        "volumeattachments": ConditionalUpdateStrategy(),
+        "volumeattributesclasses": ObjectOnDeleteStrategy(),
     }
 
 
-class DeletedAsObject(PlainStrategy):
+class ObjectOnDeleteStrategy(PlainStrategy):
     """A kind whose delete answers with the object."""
 
     delete_answers_object = True
 
 
-class ConditionalStrategy(DeletedAsObject):
-    """A kind that a PUT without a resourceVersion does not overwrite."""
+class ConditionalUpdateStrategy(ObjectOnDeleteStrategy):
+    """A kind for which a PUT requires a resourceVersion."""
 
     allow_unconditional_update = False
 
 
-class StorageClassStrategy(DeletedAsObject):
+class StorageClassStrategy(ObjectOnDeleteStrategy):
     def default(self, obj: JSONObject) -> None:
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")

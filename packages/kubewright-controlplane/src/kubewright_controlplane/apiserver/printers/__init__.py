@@ -1,7 +1,7 @@
-"""The cells of the Tables that `kubectl get` shows of built-in kinds; a module for a group or for several small ones.
+"""Printer columns of built-in kinds: the cells of the Tables that `kubectl get` shows.
 
-A module has a `CELLS` table: for each plural, the function that makes a row of an object. Its columns are facts of the
-catalog, in the same order.
+There is one module for each large group. Each has a table `CELLS`: for each plural, the function that returns the row
+of an object. The columns come from the catalog, in the same order.
 
 Follows k8s.io/kubernetes pkg/printers/internalversion.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from kubewright.machinery.gvk import GroupVersionResource
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.printers.cells import name_and_creation
-from kubewright_controlplane.apiserver.registry.resource import Cells, Printer
+from kubewright_controlplane.apiserver.registry.model import Cells, Printer
 
 _MODULES: Final = {
     "": "core",
@@ -29,7 +29,7 @@ _OTHERS: Final = "cluster"
 
 
 def printer(gvr: GroupVersionResource) -> Printer | None:
-    """The printer of a built-in resource; None for one that cannot be listed."""
+    """Return the printer of a built-in resource; None if it cannot be listed."""
     try:
         columns = catalog.columns(gvr)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Ages and durations as kubectl shows them: two units at most, fewer digits the longer ago.
+"""Ages and durations as kubectl shows them: at most two units, and less precise with growing age.
 
 Follows k8s.io/apimachinery/pkg/util/duration.
 """
@@ -13,7 +13,7 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 86400 * 365
 
 
 def age(timestamp: str | None, now: datetime) -> str:
-    """How long ago a time was; `<unknown>` without one."""
+    """Return the age of a time; `<unknown>` without one."""
     if not timestamp:
         return "<unknown>"
     return human_duration(int((now - time.parse(timestamp)).total_seconds()))
@@ -28,23 +28,23 @@ def human_duration(seconds: int) -> str:
     if seconds < 2 * _MINUTE:
         return f"{seconds}s"
     if seconds < 10 * _MINUTE:
-        return _two(seconds, _MINUTE, "m", 1, "s")
+        return _two_units(seconds, _MINUTE, "m", 1, "s")
     if seconds < 3 * _HOUR:
         return f"{seconds // _MINUTE}m"
     if seconds < 8 * _HOUR:
-        return _two(seconds, _HOUR, "h", _MINUTE, "m")
+        return _two_units(seconds, _HOUR, "h", _MINUTE, "m")
     if seconds < 2 * _DAY:
         return f"{seconds // _HOUR}h"
     if seconds < 8 * _DAY:
-        return _two(seconds, _DAY, "d", _HOUR, "h")
+        return _two_units(seconds, _DAY, "d", _HOUR, "h")
     if seconds < 2 * _YEAR:
         return f"{seconds // _DAY}d"
     if seconds < 8 * _YEAR:
-        return _two(seconds, _YEAR, "y", _DAY, "d")
+        return _two_units(seconds, _YEAR, "y", _DAY, "d")
     return f"{seconds // _YEAR}y"
 
 
-def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
     whole, rest = divmod(seconds, large)
     part = rest // small
     return f"{whole}{large_unit}{part}{small_unit}" if part else f"{whole}{large_unit}"

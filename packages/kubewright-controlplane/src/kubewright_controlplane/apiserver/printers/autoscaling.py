@@ -8,7 +8,7 @@ from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.printers.cells import NONE, UNSET, age_of, at, items, name, number, text
-from kubewright_controlplane.apiserver.registry.resource import Cells
+from kubewright_controlplane.apiserver.registry.model import Cells
 
 _UNKNOWN = "<unknown>"
 _SHOWN = 2

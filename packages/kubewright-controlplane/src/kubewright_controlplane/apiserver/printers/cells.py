@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 def at(obj: Any, *path: str) -> Any:
-    """What is at a path, None where it ends early."""
+    """Return the value at a path; None if it does not exist."""
     for part in path:
         if not is_object(obj):
             return None
@@ -25,18 +25,18 @@ def at(obj: Any, *path: str) -> Any:
 
 
 def number(obj: JSONObject, *path: str) -> int:
-    """A number, 0 where there is none."""
+    """Return the number at a path; 0 if there is none."""
     found: int = at(obj, *path) or 0
     return found
 
 
 def text(obj: JSONObject, *path: str, default: str = "") -> str:
-    """A text, `default` where there is none."""
+    """Return the text at a path; `default` if there is none."""
     return str(at(obj, *path) or default)
 
 
 def items(obj: JSONObject, *path: str) -> Sequence[JSONObject]:
-    """A list of objects, empty where there is none."""
+    """Return the list of objects at a path; empty if there is none."""
     found: Sequence[JSONObject] = at(obj, *path) or ()
     return found
 
@@ -46,12 +46,12 @@ def name(obj: JSONObject) -> str:
 
 
 def age_of(obj: JSONObject, now: datetime) -> str:
-    """How long ago the object was made."""
+    """Return the age of an object."""
     return age(at(obj, "metadata", "creationTimestamp"), now)
 
 
 def name_and_creation(obj: JSONObject, now: datetime) -> list[object]:
-    """For kinds that show nothing of their own: the name, and when the object was made."""
+    """Return name and creation time, for kinds without columns of their own."""
     return [name(obj), text(obj, "metadata", "creationTimestamp")]
 
 
@@ -60,23 +60,23 @@ def name_and_age(obj: JSONObject, now: datetime) -> list[object]:
 
 
 def labels(value: dict[str, str] | None) -> str:
-    """Labels as `a=b,c=d`."""
+    """Return labels as `a=b,c=d`."""
     return ",".join(f"{key}={value[key]}" for key in sorted(value)) if value else NONE
 
 
 def selector(value: JSONObject | None) -> str:
-    """A LabelSelector as text."""
+    """Return a LabelSelector as text."""
     return str(LabelSelector.from_dict(value)) or NONE if value else NONE
 
 
 def containers(obj: JSONObject, *path: str) -> list[object]:
-    """Names and images of the containers of the Pod spec at a path."""
+    """Return names and images of the containers in the Pod spec at a path."""
     found = items(obj, *path, "containers")
     return [",".join(text(each, "name") for each in found), ",".join(text(each, "image") for each in found)]
 
 
 def joined(values: Iterable[str]) -> str:
-    """The first few of a list, and how many more there are."""
+    """Return the first items of a list, and the number of the others."""
     listed = list(values)
     if not listed:
         return NONE
@@ -89,11 +89,11 @@ def is_default_class(obj: JSONObject, annotation: str) -> bool:
 
 
 def condition(obj: JSONObject, type: str) -> JSONObject | None:
-    """The status condition of a type."""
+    """Return the status condition of a type."""
     return next((each for each in items(obj, "status", "conditions") if each.get("type") == type), None)
 
 
 def is_true(obj: JSONObject, type: str) -> bool:
-    """Whether the status condition of a type is there and True."""
+    """Return whether the status condition of a type is True."""
     found = condition(obj, type)
     return found is not None and found.get("status") == "True"

@@ -22,7 +22,7 @@ from kubewright_controlplane.apiserver.printers.cells import (
     selector,
     text,
 )
-from kubewright_controlplane.apiserver.registry.resource import Cells
+from kubewright_controlplane.apiserver.registry.model import Cells
 
 
 def _binding(obj: JSONObject, now: datetime) -> list[object]:

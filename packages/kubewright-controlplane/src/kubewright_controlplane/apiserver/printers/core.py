@@ -1,4 +1,4 @@
-"""Rows of the core group, and of Events in their newer form."""
+"""Rows of the core group, and of Events in `events.k8s.io`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kubewright_controlplane.apiserver.printers.cells import (
     text,
 )
 from kubewright_controlplane.apiserver.printers.pods import pod
-from kubewright_controlplane.apiserver.registry.resource import Cells
+from kubewright_controlplane.apiserver.registry.model import Cells
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

@@ -1,4 +1,4 @@
-"""Rows of events.k8s.io: an Event is shown as the core one that it is."""
+"""Rows of events.k8s.io: an Event is shown in its core form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.events import to_core
 from kubewright_controlplane.apiserver.printers import core
-from kubewright_controlplane.apiserver.registry.resource import Cells
+from kubewright_controlplane.apiserver.registry.model import Cells
 
 
 def _event(obj: JSONObject, now: datetime) -> list[object]:

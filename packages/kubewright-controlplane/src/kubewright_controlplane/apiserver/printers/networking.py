@@ -18,7 +18,7 @@ from kubewright_controlplane.apiserver.printers.cells import (
     selector,
     text,
 )
-from kubewright_controlplane.apiserver.registry.resource import Cells
+from kubewright_controlplane.apiserver.registry.model import Cells
 
 _SHOWN_HOSTS = 3
 

@@ -1,4 +1,4 @@
-"""The row of a Pod: its state in one word, told from its phase, its conditions and its containers."""
+"""The row of a Pod: its state in one word, from its phase, conditions and containers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pod(obj: JSONObject, now: datetime) -> list[object]:
 
 
 class _Summary:
-    """Ready containers, restarts, and the reason for the state that a Pod is in."""
+    """Ready containers, restarts, and the reason for the state of a Pod."""
 
     def __init__(self, obj: JSONObject) -> None:
         self.ready = 0
@@ -50,18 +50,18 @@ class _Summary:
         scheduled = condition(obj, "PodScheduled")
         if scheduled is not None and scheduled.get("reason") == "SchedulingGated":
             self.reason = "SchedulingGated"
-        initializing = self._look_at_init_containers(obj)
+        initializing = self._inspect_init_containers(obj)
         if not initializing or is_true(obj, "Initialized"):
-            self._look_at_containers(obj)
-        self._look_at_deletion(obj)
+            self._inspect_containers(obj)
+        self._inspect_deletion(obj)
 
     def restarted(self, now: datetime) -> str:
         if self._restarts and self._last_restart:
             return f"{self._restarts} ({age(self._last_restart, now)} ago)"
         return str(self._restarts)
 
-    def _look_at_init_containers(self, obj: JSONObject) -> bool:
-        """Say whether one of them has not done its part yet."""
+    def _inspect_init_containers(self, obj: JSONObject) -> bool:
+        """Return whether an init container has not finished yet."""
         sidecars = {
             text(each, "name") for each in items(obj, "spec", "initContainers") if each.get("restartPolicy") == "Always"
         }
@@ -80,13 +80,13 @@ class _Summary:
         return False
 
     def _forget_init_restarts(self, statuses: Sequence[JSONObject], sidecars: set[str]) -> None:
-        """Once a Pod is initialized, only the containers that go on running count."""
+        """Count only containers that keep running, once a Pod is initialized."""
         self._restarts, self._last_restart = 0, ""
         for status in statuses:
             if text(status, "name") in sidecars:
                 self._count_restarts(status)
 
-    def _look_at_containers(self, obj: JSONObject) -> None:
+    def _inspect_containers(self, obj: JSONObject) -> None:
         running, failure = False, ""
         for status in reversed(items(obj, "status", "containerStatuses")):
             self._count_restarts(status)
@@ -105,7 +105,7 @@ class _Summary:
             else:
                 self.reason = failure or ("NotReady" if running else self.reason)
 
-    def _look_at_deletion(self, obj: JSONObject) -> None:
+    def _inspect_deletion(self, obj: JSONObject) -> None:
         if not at(obj, "metadata", "deletionTimestamp"):
             return
         if at(obj, "status", "reason") == "NodeLost":

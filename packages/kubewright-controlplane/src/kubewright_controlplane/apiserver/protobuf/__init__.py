@@ -1,10 +1,10 @@
-"""Kubernetes' protobuf encoding of the built-in kinds, to and from the dicts that JSON gives.
+"""Kubernetes' protobuf encoding of built-in kinds, to and from documents as in JSON.
 
-Go clients send `application/vnd.kubernetes.protobuf` for every built-in kind, and kubectl does for some. A body is
-the four bytes `k8s\\0`, then a `runtime.Unknown` whose `raw` is the object. Messages and field numbers are data, from
-the `generated.proto` files of Kubernetes' published API modules.
+Typed Go clients send `application/vnd.kubernetes.protobuf` for every built-in kind, and kubectl for some. A body
+consists of the four bytes `k8s\\0` and a `runtime.Unknown` whose `raw` is the object. Messages and field numbers are
+data, from the `generated.proto` files of Kubernetes' published API modules.
 
-Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
+Follows k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ _META: Final = "meta.k8s.io/v1"
 
 
 def knows(gvk: GroupVersionKind) -> bool:
-    """Whether the kind has a protobuf encoding: built-in kinds have, custom resources have not."""
+    """Return whether the kind has a protobuf encoding. Built-in kinds do, custom resources do not."""
     return _message(gvk.api_version, gvk.kind) is not None
 
 
 def decode(body: bytes, default: GroupVersionKind | None = None) -> JSONObject:
-    """The object in a protobuf body, as JSON would give it, with `apiVersion` and `kind` first.
+    """Decode a protobuf body into a document as in JSON, with `apiVersion` and `kind` first.
 
-    The envelope names the kind; where it leaves it out, `default` is what the object is taken for. Fields with
-    numbers that are not known are skipped, as Go does. Raises DecodeError when the body is no envelope, is cut
-    short, or is of a kind that has no protobuf encoding; the message says which.
+    The envelope names the kind; `default` is used if it does not. Unknown field numbers are skipped, as in Go. Raises
+    DecodeError if the body has no envelope, is truncated, or has a kind without a protobuf encoding.
     """
     if not body.startswith(_MAGIC):
         raise DecodeError("the body is not Kubernetes protobuf: it does not start with the bytes `k8s\\0`")
@@ -55,17 +54,17 @@ def decode(body: bytes, default: GroupVersionKind | None = None) -> JSONObject:
             raise DecodeError(f"{api_version or 'no apiVersion'}, Kind={kind or 'none'} has no protobuf encoding")
         return {"apiVersion": api_version, "kind": kind, **message.decode(raw)}
     except (IndexError, wire.Truncated) as error:
-        raise DecodeError(f"the protobuf body{_of(kind)} is malformed or cut short") from error
+        raise DecodeError(f"the protobuf body{_of(kind)} is malformed or truncated") from error
     except (msgspec.DecodeError, OverflowError) as error:
-        raise DecodeError(f"the protobuf body{_of(kind)} has a field that cannot be read: {error}") from error
+        raise DecodeError(f"the protobuf body{_of(kind)} has an invalid field: {error}") from error
     except RecursionError as error:
         raise DecodeError(f"the protobuf body{_of(kind)} is nested too deeply") from error
 
 
 def encode(obj: JSONObject) -> bytes:
-    """The protobuf body for an object of a built-in kind or a list of them; needs `apiVersion` and `kind`.
+    """Encode an object of a built-in kind, or a list of them. It must have `apiVersion` and `kind`.
 
-    Raises DecodeError when the object's kind has no protobuf encoding, or a field has a value of the wrong type.
+    Raises DecodeError if the kind has no protobuf encoding, or if a field has a value of the wrong type.
     """
     api_version, kind = obj.get("apiVersion", ""), obj.get("kind", "")
     message = _message(api_version, kind)
@@ -75,22 +74,24 @@ def encode(obj: JSONObject) -> bytes:
         raw = message.encode(obj)
     except (TypeError, AttributeError, ValueError, RecursionError) as error:
         raise DecodeError(f"{kind}: a field has a value of the wrong type: {error}") from error
-    kind_of = b"\x0a" + wire.sized(api_version.encode()) + b"\x12" + wire.sized(kind.encode())
-    return b"".join((_MAGIC, b"\x0a", wire.sized(kind_of), b"\x12", wire.sized(raw), b"\x1a\x00\x22\x00"))
+    kind_of = b"\x0a" + wire.length_delimited(api_version.encode()) + b"\x12" + wire.length_delimited(kind.encode())
+    return b"".join(
+        (_MAGIC, b"\x0a", wire.length_delimited(kind_of), b"\x12", wire.length_delimited(raw), b"\x1a\x00\x22\x00")
+    )
 
 
 def _open(body: bytes) -> tuple[str, str, bytes]:
-    """The apiVersion, kind and raw object of an envelope (`runtime.Unknown` after the magic bytes)."""
-    fields = wire.read_sized(body[len(_MAGIC) :])
-    type_meta = wire.read_sized(fields.get(1, b""))
+    """Return apiVersion, kind and raw object of an envelope (`runtime.Unknown` after the magic bytes)."""
+    fields = wire.read_length_delimited(body[len(_MAGIC) :])
+    type_meta = wire.read_length_delimited(fields.get(1, b""))
     encoding = fields.get(3, b"")
     if encoding:
-        raise DecodeError(f"the content encoding {encoding.decode('utf-8', 'replace')} of a protobuf body is not known")
+        raise DecodeError(f"the content encoding {encoding.decode('utf-8', 'replace')} of a protobuf body is unknown")
     return type_meta.get(1, b"").decode(), type_meta.get(2, b"").decode(), fields.get(2, b"")
 
 
 def _message(api_version: str, kind: str) -> Message | None:
-    """The message of a kind; options and Status, which belong to every group, under whatever group they come."""
+    """Return the message of a kind. Options and Status belong to every group, whichever group they are sent in."""
     name = _kinds().get(f"{api_version}/{kind}") or _kinds().get(f"{_META}/{kind}")
     return _messages()[name] if name else None
 

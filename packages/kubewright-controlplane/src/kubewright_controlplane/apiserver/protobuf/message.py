@@ -1,6 +1,6 @@
-"""Messages, as the table of their fields describes them: compiled when first used, then read and written.
+"""Messages, compiled on first use from the table of their fields.
 
-Decoding gives what Go's JSON encoder would make of the decoded struct, but leaves out what that writes as null.
+Decoding returns what Go's JSON encoder would make of the decoded struct, without the fields that it writes as null.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from kubewright_controlplane.apiserver.protobuf import wire
 from kubewright_controlplane.apiserver.protobuf.values import SPECIAL, UNIONS, Codec, decode_bytes, encode_bytes, union
 
 Row = Sequence[Any]
-"""A line of the table: number, name in JSON, type, and how the field occurs (`tools/extract/protobuf.py`)."""
+"""A row of the table: number, JSON name, type, and cardinality of the field (`tools/extract/protobuf.py`)."""
 
-# How a field occurs. Plain integers: decoding compares them for every field of every object.
+# Cardinality of a field. Plain integers, because decoding compares them for every field of every object.
 _UNLESS_ZERO: Final = 0
 _ALWAYS: Final = 1
 _REPEATED: Final = 2
@@ -29,11 +29,11 @@ _BYTES: Final = wire.BYTES
 _DOUBLE: Final = Struct("<d")
 
 
-class _Reader(NamedTuple):
-    """How to read a field of one tag.
+class _FieldDecoder(NamedTuple):
+    """How to decode the field of one tag.
 
-    A value that has its length before it is read by `decode(content)`, without `decode` as a string; any other by
-    `decode(data, position)`, which gives the value and the position after it.
+    A length-delimited value is decoded by `decode(content)`, or as a string if `decode` is None. Any other value is
+    decoded by `decode(data, position)`, which returns the value and the position after it.
     """
 
     name: str
@@ -41,7 +41,7 @@ class _Reader(NamedTuple):
     decode: Callable[..., Any] | None
 
 
-class _Writer(NamedTuple):
+class _FieldEncoder(NamedTuple):
     name: str
     occurs: int
     tag: bytes
@@ -62,7 +62,7 @@ class Messages:
         return message
 
     def codec(self, kind: str) -> Codec:
-        """How to read and write a value that has its length before it."""
+        """Return how to decode and encode a length-delimited value."""
         if kind == "string":
             return Codec(_decode_string, str.encode)
         if kind == "bytes":
@@ -75,16 +75,16 @@ class Messages:
 
 
 class Message:
-    """One message: `decode` its bytes into a dict, `encode` a dict into its bytes."""
+    """One message: `decode` turns bytes into a dict, `encode` a dict into bytes."""
 
     def __init__(self, rows: Sequence[Row], messages: Messages) -> None:
         self._rows = rows
         self._messages = messages
-        self._readers: dict[int, _Reader] = {}
-        self._writers: list[_Writer] = []
+        self._readers: dict[int, _FieldDecoder] = {}
+        self._writers: list[_FieldEncoder] = []
 
     def decode(self, data: bytes) -> JSONObject:
-        """The fields in `data`. Raises IndexError or wire.Truncated where it ends too early."""
+        """Decode the fields in `data`. Raises IndexError or wire.Truncated if it ends too early."""
         if not self._writers:
             self._compile()
         out: JSONObject = {}
@@ -131,9 +131,9 @@ class Message:
         return out
 
     def encode(self, obj: JSONObject) -> bytes:
-        """`obj` in the order of the field numbers; what the message does not know is left out.
+        """Encode `obj` in the order of the field numbers. Unknown fields are omitted.
 
-        A value of the wrong type raises TypeError, AttributeError or ValueError.
+        Raises TypeError, AttributeError or ValueError for a value of the wrong type.
         """
         if not self._writers:
             self._compile()
@@ -142,7 +142,7 @@ class Message:
             if occurs == _INLINE:
                 content = encode(obj)
                 if content:
-                    out += tag + wire.sized(content)
+                    out += tag + wire.length_delimited(content)
                 continue
             value = obj.get(name)
             if value is None:
@@ -163,28 +163,28 @@ class Message:
             if kind in _NUMBERS:
                 self._add_number(number, name, occurs, _NUMBERS[kind])
             elif occurs == _MAP:
-                self._add_sized(number, name, occurs, _entry(self._messages.codec(kind)))
+                self._add_length_delimited(number, name, occurs, _entry(self._messages.codec(kind)))
             elif occurs == _UNLESS_ZERO and kind not in ("string", "bytes"):
-                # Go's omitempty never leaves out a struct.
-                self._add_sized(number, name, _ALWAYS, self._messages.codec(kind))
+                # Go's omitempty never omits a struct.
+                self._add_length_delimited(number, name, _ALWAYS, self._messages.codec(kind))
             else:
-                self._add_sized(number, name, occurs, self._messages.codec(kind))
+                self._add_length_delimited(number, name, occurs, self._messages.codec(kind))
 
-    def _add_sized(self, number: int, name: str, occurs: int, codec: Codec) -> None:
+    def _add_length_delimited(self, number: int, name: str, occurs: int, codec: Codec) -> None:
         decode = None if codec.decode is _decode_string else codec.decode
-        self._readers[number << 3 | _BYTES] = _Reader(name, occurs, decode)
+        self._readers[number << 3 | _BYTES] = _FieldDecoder(name, occurs, decode)
         encode = codec.encode if occurs == _INLINE else _behind_size(codec.encode)
-        self._writers.append(_Writer(name, occurs, wire.tag(number, wire.BYTES), encode))
+        self._writers.append(_FieldEncoder(name, occurs, wire.tag(number, wire.BYTES), encode))
 
     def _add_number(self, number: int, name: str, occurs: int, kind: _NumberKind) -> None:
-        self._readers[number << 3 | kind.wire_type] = _Reader(name, occurs, kind.read)
-        if occurs == _REPEATED:  # packed or not is the writer's choice
-            self._readers[number << 3 | _BYTES] = _Reader(name, _PACKED, _unpack(kind))
-        self._writers.append(_Writer(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
+        self._readers[number << 3 | kind.wire_type] = _FieldDecoder(name, occurs, kind.read)
+        if occurs == _REPEATED:  # the sender chooses whether it is packed
+            self._readers[number << 3 | _BYTES] = _FieldDecoder(name, _PACKED, _unpack(kind))
+        self._writers.append(_FieldEncoder(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
 
 
 class _NumberKind(NamedTuple):
-    """A type whose values have no length before them."""
+    """A type whose values are not length-delimited."""
 
     wire_type: int
     read: Callable[[bytes, int], tuple[float, int]]
@@ -234,18 +234,18 @@ def _decode_string(data: bytes) -> str:
 
 
 def _behind_size(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    return lambda value: wire.sized(encode(value))
+    return lambda value: wire.length_delimited(encode(value))
 
 
 def _entry(codec: Codec) -> Codec:
-    """An entry of a map: a message with the key, a string, in field 1 and the value in field 2."""
+    """Return an entry of a map as a message with the key, a string, in field 1 and the value in field 2."""
 
     def decode(data: bytes) -> tuple[str, Any]:
-        fields = wire.read_sized(data)
+        fields = wire.read_length_delimited(data)
         return fields.get(1, b"").decode("utf-8", "replace"), codec.decode(fields.get(2, b""))
 
     def encode(item: tuple[str, Any]) -> bytes:
         key, value = item
-        return b"\x0a" + wire.sized(key.encode()) + b"\x12" + wire.sized(codec.encode(value))
+        return b"\x0a" + wire.length_delimited(key.encode()) + b"\x12" + wire.length_delimited(codec.encode(value))
 
     return Codec(decode, encode)

@@ -1,9 +1,9 @@
-"""The types of Kubernetes whose JSON is not the object that their protobuf message would suggest.
+"""Kubernetes types whose JSON form differs from their protobuf message.
 
-Each has a decoder, from the message's bytes to the JSON value, and an encoder back. `None` out of a decoder is a value
-that is left out.
+Each has a decoder, from the bytes of the message to the JSON value, and an encoder back. If a decoder returns None,
+the value is omitted.
 
-Source: the Go types' own JSON and protobuf methods in k8s.io/apimachinery and k8s.io/apiextensions-apiserver.
+Follows the JSON and protobuf methods of the Go types in k8s.io/apimachinery and k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Codec(NamedTuple):
 
 
 def _fields(data: bytes) -> dict[int, int | bytes]:
-    """A small message of varints and byte strings, each field once, by number."""
+    """Decode a small message of varints and byte strings, each field at most once, by number."""
     found: dict[int, int | bytes] = {}
     position = 0
     while position < len(data):
@@ -61,7 +61,7 @@ def _decode_quantity(data: bytes) -> str:
 
 
 def _encode_quantity(value: str | float) -> bytes:
-    return wire.tag(1, wire.BYTES) + wire.sized(str(value).encode())
+    return wire.tag(1, wire.BYTES) + wire.length_delimited(str(value).encode())
 
 
 def _decode_int_or_string(data: bytes) -> int | str:
@@ -72,7 +72,7 @@ def _decode_int_or_string(data: bytes) -> int | str:
 def _encode_int_or_string(value: int | str) -> bytes:
     if isinstance(value, int):
         return b"\x08\x00" + wire.tag(2, wire.VARINT) + wire.varint(value) + b"\x1a\x00"
-    return b"\x08\x01\x10\x00" + wire.tag(3, wire.BYTES) + wire.sized(value.encode())
+    return b"\x08\x01\x10\x00" + wire.tag(3, wire.BYTES) + wire.length_delimited(value.encode())
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,17 +118,17 @@ def _encode_duration(value: str) -> bytes:
 
 
 def _decode_json(data: bytes) -> Any:
-    """A message with JSON in its field 1: FieldsV1, RawExtension, apiextensions' JSON."""
+    """Decode a message with JSON in its field 1: FieldsV1, RawExtension, apiextensions' JSON."""
     raw = _fields(data).get(1, b"")
     return msgspec.json.decode(_text(raw)) if raw else None
 
 
 def _encode_json(value: Any) -> bytes:
-    return wire.tag(1, wire.BYTES) + wire.sized(msgspec.json.encode(value))
+    return wire.tag(1, wire.BYTES) + wire.length_delimited(msgspec.json.encode(value))
 
 
 def _decode_strings(data: bytes) -> list[str]:
-    """A message that is nothing but a list of strings, in field 1."""
+    """Decode a message that consists of a list of strings, in field 1."""
     strings: list[str] = []
     position = 0
     while position < len(data):
@@ -145,11 +145,11 @@ def _decode_strings(data: bytes) -> list[str]:
 
 
 def _encode_strings(values: list[str]) -> bytes:
-    return b"".join(wire.tag(1, wire.BYTES) + wire.sized(value.encode()) for value in values)
+    return b"".join(wire.tag(1, wire.BYTES) + wire.length_delimited(value.encode()) for value in values)
 
 
 def decode_bytes(data: bytes) -> str:
-    """A field of type bytes: JSON has it in base64."""
+    """Decode a field of type bytes: base64 in JSON."""
     return base64.b64encode(data).decode()
 
 
@@ -182,11 +182,11 @@ UNIONS: Final = {
     "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray": "jSONSchemas",
     "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray": "property",
 }
-"""Messages that are in JSON either their field `schema`, an object, or the field named here, a boolean or a list."""
+"""Messages that are, in JSON, either their field `schema`, an object, or the field named here, a boolean or a list."""
 
 
 def union(kind: str, message: Codec) -> Codec:
-    """The codec of one of UNIONS, given that of its message."""
+    """Return the codec of one of UNIONS, from that of its message."""
     other = UNIONS[kind]
 
     def decode(data: bytes) -> Any:

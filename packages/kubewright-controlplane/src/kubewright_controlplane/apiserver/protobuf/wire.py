@@ -1,9 +1,9 @@
 """Protobuf's wire format: varints, and fields of a tag and a value.
 
-Reading goes through `(data, position)` and gives back the position after what was read. Reading past the end of `data`
-raises IndexError; a value that runs over its message's end raises Truncated.
+Functions that read take `(data, position)` and return the position after the value. Reading past the end of `data`
+raises IndexError; a value that exceeds its message raises Truncated.
 
-Source: https://protobuf.dev/programming-guides/encoding/
+Follows https://protobuf.dev/programming-guides/encoding/
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _WRAP: Final = 1 << 64
 
 
 class Truncated(Exception):
-    """A value is longer than the message that it is in."""
+    """A value is longer than the message that contains it."""
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint of up to 64 bits."""
+    """Read an unsigned varint of up to 64 bits."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -38,12 +38,12 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """What a varint means as int32 or int64: both are written as 64-bit two's complement."""
+    """Return a varint as int32 or int64. Both are written as 64-bit two's complement."""
     return value - _WRAP if value >= _SIGN else value
 
 
 def skip(data: bytes, position: int, tag: int, end: int) -> int:
-    """The position after the value of a field whose number is not known."""
+    """Return the position after the value of an unknown field."""
     kind = tag & 7
     if kind == VARINT:
         _, position = read_varint(data, position)
@@ -61,8 +61,10 @@ def skip(data: bytes, position: int, tag: int, end: int) -> int:
     return position
 
 
-def read_sized(data: bytes) -> dict[int, bytes]:
-    """The fields of kind BYTES in a message, by number; of a field that comes twice, the last."""
+def read_length_delimited(data: bytes) -> dict[int, bytes]:
+    """Return the length-delimited fields of a message, by number. Of several with the same number, the last one
+    counts.
+    """
     found: dict[int, bytes] = {}
     position = 0
     while position < len(data):
@@ -79,7 +81,7 @@ def read_sized(data: bytes) -> dict[int, bytes]:
 
 
 def varint(value: int) -> bytes:
-    """`value`, of 64 bits with or without sign, as a varint."""
+    """Encode `value`, a signed or unsigned integer of 64 bits, as a varint."""
     if value < 0:
         value += _WRAP
     out = bytearray()
@@ -94,6 +96,6 @@ def tag(number: int, kind: int) -> bytes:
     return varint(number << 3 | kind)
 
 
-def sized(content: bytes) -> bytes:
-    """`content` behind its length: the value of a field of kind BYTES."""
+def length_delimited(content: bytes) -> bytes:
+    """Return `content` after its length: the value of a length-delimited field."""
     return varint(len(content)) + content

@@ -1,1 +1,1 @@
-"""The generic registry: every verb on every resource, built-in or custom, in one way."""
+"""The generic registry: every verb on every resource, the same for built-in and custom ones."""

@@ -1,12 +1,13 @@
-"""Checks that many kinds make of their fields, in the words of the API server.
+"""Checks of fields that many kinds share, in the words of the API server.
 
-Each gives the faults it found. Follows k8s.io/apimachinery pkg/api/validation, pkg/apis/meta/v1/validation and
+Each returns the faults it found. Follows k8s.io/apimachinery pkg/api/validation, pkg/apis/meta/v1/validation and
 k8s.io/kubernetes pkg/apis/core/validation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from kubewright.machinery import names
@@ -15,6 +16,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 
 NameRule = Callable[[str], list[str]]
+
+_CACHED_LENGTH: Final = 256
+"""Longer values are not cached, so that requests cannot fill memory. No valid name is longer."""
 
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
@@ -36,19 +40,26 @@ def between(path: str, value: int | None, low: int, high: int) -> list[FieldErro
 
 
 def immutable(path: str, new: object, old: object) -> list[FieldError]:
-    """A field that may not change; absent, null and empty are the same."""
+    """Return a fault if an immutable field changed. Absent, null and empty are equal."""
     return [] if same(new, old) else [invalid(path, new, IMMUTABLE)]
 
 
 def one_of(path: str, value: str | None, allowed: Sequence[str]) -> list[FieldError]:
-    """A field that must be there and be one of a few values, shown in the order given."""
+    """Return a fault if a required field is missing or not one of `allowed`, which the message lists in this order."""
     if not value:
         return [required(path)]
     return [] if value in allowed else [not_supported(path, value, allowed)]
 
 
 def named(path: str, value: str, rule: NameRule) -> list[FieldError]:
-    return [invalid(path, value, text) for text in rule(value)]
+    """Return the faults of a name, key or label value by one of the rules in `machinery.names`."""
+    texts = _broken_rules(rule, value) if len(value) <= _CACHED_LENGTH else rule(value)
+    return [invalid(path, value, text) for text in texts] if texts else []
+
+
+@lru_cache(maxsize=8192)  # the names, labels and keys of a cluster's objects come with every write
+def _broken_rules(rule: NameRule, value: str) -> tuple[str, ...]:
+    return tuple(rule(value))
 
 
 def required_name(path: str, value: str | None, rule: NameRule) -> list[FieldError]:
@@ -56,7 +67,7 @@ def required_name(path: str, value: str | None, rule: NameRule) -> list[FieldErr
 
 
 def port(path: str, value: int | str | None) -> list[FieldError]:
-    """A port by number or by name."""
+    """Return the faults of a port, which may be a number or a name."""
     if isinstance(value, str):
         return named(path, value, names.port_name)
     return [invalid(path, value or 0, text) for text in names.port_number(value or 0)]
@@ -71,7 +82,7 @@ def labels(path: str, value: Mapping[str, str] | None) -> list[FieldError]:
 
 
 def label_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
-    """Faults of a metav1.LabelSelector; none for an absent one."""
+    """Return the faults of a metav1.LabelSelector; none if it is absent."""
     if not selector:
         return []
     faults = labels(f"{path}.matchLabels", selector.get("matchLabels"))
@@ -81,13 +92,13 @@ def label_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
 
 
 def quantity(path: str, value: Any) -> list[FieldError]:
-    """A quantity that may not be negative."""
+    """Return a fault if a quantity is negative."""
     amount = Quantity.of(value)
     return [invalid(path, str(amount), NOT_NEGATIVE)] if amount < Quantity(0) else []
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two documents mean the same to the API server: an absent field equals an empty or null one."""
+    """Return whether two documents are equal to the API server: an absent field equals an empty or null one."""
     if isinstance(a, dict) or isinstance(b, dict):
         left, right = _mapping(a), _mapping(b)
         return all(same(left.get(key), right.get(key)) for key in left.keys() | right.keys())
@@ -98,7 +109,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def only_these(path: str, value: JSONObject, allowed: Collection[str], why: str) -> Iterable[FieldError]:
-    """Each field that is set and not among the allowed."""
+    """Return a fault for each field that is set and not allowed."""
     return [forbidden(f"{path}.{key}", why) for key in value if key not in allowed and value[key]]
 
 

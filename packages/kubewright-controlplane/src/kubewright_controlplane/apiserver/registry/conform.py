@@ -1,4 +1,4 @@
-"""Making a document fit its kind: what its schema does not know is dropped, and told as the client asked for it.
+"""Making a document fit its kind: unknown fields are dropped and reported as the client asked.
 
 Follows the field validation of KEP-2885.
 """
@@ -8,23 +8,23 @@ from __future__ import annotations
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.options import WriteOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
-from kubewright_controlplane.schema.declared import undeclared
+from kubewright_controlplane.apiserver.registry.model import Resource
+from kubewright_controlplane.apiserver.registry.options import WriteCall
+from kubewright_controlplane.schema.ownership.declared import undeclared
 
 
 class Nonconforming(BadRequest):
-    """A document that cannot be read as its kind. `why` is the fault alone, as it is told of a patch."""
+    """A document that cannot be read as its kind. `why` is the fault alone, as the answer to a patch reports it."""
 
     def __init__(self, expected: GroupVersionKind, why: str, *, kind: str = "", version: str = "") -> None:
-        """`kind` and `version` are those that the document says it has, where they are not the ones expected."""
+        """`kind` and `version` are those in the document, if they are not the expected ones."""
         given = f'{kind or expected.kind} in version "{version or expected.version}"'
         super().__init__(f"{given} cannot be handled as a {expected.kind}: {why}")
         self.why = why
 
 
-def refuse_undeclared(resource: Resource, config: JSONObject) -> None:
-    """Raises InternalError, as a real API server does, for what is to be applied and the schema does not declare."""
+def reject_undeclared(resource: Resource, config: JSONObject) -> None:
+    """Raise InternalError, as a real API server does, for applied fields that the schema does not declare."""
     faults = undeclared(config, resource.schema.root)
     if faults:
         why = faults[0] if len(faults) == 1 else "\n  ".join(("errors:", *faults))
@@ -32,7 +32,7 @@ def refuse_undeclared(resource: Resource, config: JSONObject) -> None:
 
 
 def conform_applied(resource: Resource, config: JSONObject) -> None:
-    """Bring what is to be applied into canonical form, in place; it gets no defaults: those nobody asked for.
+    """Bring an applied configuration into canonical form, in place. It gets no defaults, or the applier would own them.
 
     Raises InternalError, as a real API server does, for values that cannot be read as their types.
     """
@@ -53,21 +53,27 @@ def _kind(resource: Resource) -> str:
     return f"{resource.group}/{resource.version}, Kind={resource.kind}"
 
 
-def conform(resource: Resource, obj: JSONObject, options: WriteOptions) -> None:
+def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
     """Drop unknown fields, bring values into their canonical form, and set defaults, in place.
 
-    Raises Nonconforming for a value that cannot be read as its type, and for unknown or duplicate fields under Strict.
+    Adds warnings to `call`. Raises Nonconforming for a value that cannot be read as its type, and, with strict field
+    validation, for unknown or duplicate fields.
     """
     try:
         unknown = resource.schema.prune(obj)
     except DecodeError as error:
         raise Nonconforming(resource.gvk, str(error)) from error
-    if resource.custom:
-        unknown.sort()  # Go looks through a built-in kind as it is written, through a custom one in order of keys
-    faults = options.faults + [f'unknown field "{path}"' for path in unknown]
-    if faults and options.field_validation == "Strict":
-        raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(faults)}")
-    if options.field_validation == "Warn":
-        options.warnings.extend(faults)
+    if unknown or call.duplicate_fields:
+        _report(resource, unknown, call)
     resource.schema.default(obj)
     resource.strategy.default(obj)
+
+
+def _report(resource: Resource, unknown: list[str], call: WriteCall) -> None:
+    if resource.custom:
+        unknown.sort()  # Go visits the fields of a built-in kind in written order, those of a custom kind by name
+    faults = [*call.duplicate_fields, *(f'unknown field "{path}"' for path in unknown)]
+    if call.options.field_validation == "Strict":
+        raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(faults)}")
+    if call.options.field_validation == "Warn":
+        call.warnings.extend(faults)

@@ -1,4 +1,4 @@
-"""What a delete does to an object: mark it, keep it for its finalizers and grace, or let it go.
+"""What a delete does to an object: mark it, keep it for its finalizers and grace period, or remove it.
 
 Follows apiserver's registry/rest/delete.go and the garbage collection finalizers of generic/registry/store.go.
 """
@@ -11,23 +11,23 @@ from enum import Enum, auto
 from kubewright.machinery import time
 from kubewright.machinery.errors import Conflict, StatusDetails
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
 
 _BY_PROPAGATION = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"], "Background": list[str]()}
 _COLLECTOR = frozenset({"orphan", "foregroundDeletion"})
 
 
-class Fate(Enum):
-    """What a delete leaves of an object."""
+class DeletionEffect(Enum):
+    """The effect of a delete on an object."""
 
-    GONE = auto()
+    REMOVED = auto()
     CHANGED = auto()
     UNCHANGED = auto()
 
 
 def is_kept(resource: Resource, obj: JSONObject) -> bool:
-    """Whether finalizers, grace or the kind itself keep an object that is being deleted."""
+    """Return whether finalizers, grace period or the kind itself keep an object that is being deleted."""
     metadata = obj["metadata"]
     return bool(
         metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds") or resource.strategy.keeps_deleted(obj)
@@ -45,7 +45,7 @@ class Deletion:
         self._now = now
 
     def check_preconditions(self) -> None:
-        """Raises Conflict when the caller meant another object of that name, or another state of it."""
+        """Raise Conflict if uid or resourceVersion in the preconditions differ from those of the object."""
         metadata, options = self._metadata, self._options
         if options.uid and options.uid != metadata["uid"]:
             raise self._conflict(
@@ -64,31 +64,31 @@ class Deletion:
         text = f'Operation cannot be fulfilled on {self._resource.gvk.qualified_kind} "{name}": {why}'
         return Conflict(text, details=StatusDetails(name=name, group=self._resource.group, kind=kind))
 
-    def mark(self) -> Fate:
-        """Mark the object as the delete asks for, if anything keeps it; tell what is to become of it."""
+    def mark(self) -> DeletionEffect:
+        """Mark the object as the delete requests, if anything keeps it. Returns the effect of the delete."""
         refinalized = self._set_collector_finalizers()
         grace = max(self._resource.strategy.grace_seconds(self._obj, self._options.grace_seconds), 0)
         if "deletionTimestamp" in self._metadata:
             shortened = self._shorten(grace)
             if not is_kept(self._resource, self._obj):
-                return Fate.GONE
-            return Fate.CHANGED if shortened or refinalized else Fate.UNCHANGED
+                return DeletionEffect.REMOVED
+            return DeletionEffect.CHANGED if shortened or refinalized else DeletionEffect.UNCHANGED
         gone = not grace and not is_kept(self._resource, self._obj)
         if not gone or self._resource.strategy.default_grace_seconds is not None:
             self._begin(grace)
-        return Fate.GONE if gone else Fate.CHANGED
+        return DeletionEffect.REMOVED if gone else DeletionEffect.CHANGED
 
     def _begin(self, grace: int) -> None:
         metadata = self._metadata
         metadata["deletionTimestamp"] = time.format(self._now + timedelta(seconds=grace))
-        if not self._resource.strategy.notes_grace:
+        if not self._resource.strategy.records_grace:
             return
         metadata["deletionGracePeriodSeconds"] = grace
         if metadata.get("generation"):
             metadata["generation"] += 1
 
     def _shorten(self, grace: int) -> bool:
-        """A delete of what is being deleted can only make its grace shorter."""
+        """Shorten the grace period of an object that is already being deleted. It cannot be extended."""
         metadata = self._metadata
         current: int = metadata.get("deletionGracePeriodSeconds") or 0
         if grace >= current:
@@ -99,7 +99,7 @@ class Deletion:
         return True
 
     def _set_collector_finalizers(self) -> bool:
-        """The garbage collector's finalizers follow the propagation asked for; unasked, they stay as they are."""
+        """Set the garbage collector's finalizers for the requested propagation. Without one, they do not change."""
         wanted = _BY_PROPAGATION.get(self._options.propagation)
         if wanted is None:
             return False

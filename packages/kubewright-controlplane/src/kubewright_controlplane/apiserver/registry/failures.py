@@ -1,4 +1,4 @@
-"""The failures that every resource can answer with, in the words of the API server.
+"""Errors that every resource can answer with, in the words of the API server.
 
 Follows k8s.io/apimachinery/pkg/api/errors.
 """
@@ -18,7 +18,7 @@ from kubewright.machinery.errors import (
 )
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.registry.model import Resource
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
@@ -39,7 +39,7 @@ def conflict(resource: Resource, name: str, why: str) -> Conflict:
 
 
 def modified(resource: Resource, name: str) -> Conflict:
-    """A write that was made of an older state than the stored one."""
+    """Return the error for a write that is based on an older state than the stored one."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, why)
 
@@ -49,7 +49,7 @@ def invalid_object(resource: Resource, metadata: JSONObject, faults: Sequence[Fi
 
 
 def too_large_resource_version(asked: int, current: int) -> ServerTimeout:
-    """A read of a revision that is yet to come."""
+    """Return the error for a read of a future revision."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
     text = f"Timeout: Too large resource version: {asked}, current: {current}"
     return ServerTimeout(text, details=StatusDetails(causes=(cause,), retry_after_seconds=1))

@@ -1,4 +1,4 @@
-"""Lists: which entries, of which revision, and the page after this one.
+"""Lists: their entries, their revision, and their pages.
 
 Follows apiserver's storage/etcd3 (GetList), storage/continue.go and metav1/validation for the options.
 """
@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import msgspec
 
 from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
+from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.registry.failures import too_large_resource_version
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import ListOptions, Selection
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
 
@@ -43,7 +44,7 @@ class Page:
 
 
 class _Token(msgspec.Struct):
-    """A continue token. Revision -1 means: of the present, whatever it is."""
+    """A continue token. Revision -1 means the current revision at the time of the request."""
 
     v: str
     rv: int
@@ -51,7 +52,7 @@ class _Token(msgspec.Struct):
 
 
 def parse_revision(text: str) -> int:
-    """A resource version as a number; 0 when empty. Raises InternalError, as a real API server does."""
+    """Parse a resource version; 0 if empty. Raises InternalError, as a real API server does."""
     if not text:
         return 0
     if not (text.isdecimal() and text.isascii()):
@@ -60,21 +61,21 @@ def parse_revision(text: str) -> int:
     return int(text)
 
 
-def refuse_future(store: Store, revision: int) -> None:
-    """Raises ServerTimeout for a revision that is yet to come."""
+def reject_future(store: Store, revision: int) -> None:
+    """Raise ServerTimeout for a future revision."""
     if revision > store.revision:
         raise too_large_resource_version(revision, store.revision)
 
 
 def matcher(resource: Resource, selection: Selection) -> Matcher | None:
-    """The question whether an entry is selected; None when the namespace alone decides.
+    """Return a function that decides whether an entry is selected; None if only the namespace selects.
 
-    Raises BadRequest for a field that the resource cannot be selected by.
+    Raises BadRequest for a field that is not selectable.
     """
     for requirement in selection.fields.requirements:
         if requirement.field not in _ALWAYS_SELECTABLE and requirement.field not in resource.selectable_fields:
             raise BadRequest(_not_selectable(resource, requirement.field))
-    labels, fields = selection.labels, selection.fields
+    labels, fields = selection.labels, _stored_names(resource, selection.fields)
     if selection.everything:
         return None
     if fields.empty:
@@ -87,6 +88,13 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
     return matches
 
 
+def _stored_names(resource: Resource, fields: FieldSelector) -> FieldSelector:
+    names = resource.strategy.stored_field_names
+    if not names:
+        return fields
+    return FieldSelector(tuple(replace(each, field=names.get(each.field, each.field)) for each in fields.requirements))
+
+
 def _not_selectable(resource: Resource, field: str) -> str:
     if resource.custom or resource.selectable_fields:
         return f"field label not supported: {field}"
@@ -94,10 +102,10 @@ def _not_selectable(resource: Resource, field: str) -> str:
 
 
 def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page:
-    """The entries that are asked for.
+    """Return the selected entries.
 
-    Raises Invalid or BadRequest for options that contradict each other, Gone for a past that is forgotten,
-    ServerTimeout for a revision to come.
+    Raises Invalid or BadRequest for contradictory options, Gone for a revision that is no longer kept, ServerTimeout
+    for a future revision.
     """
     _check(options)
     matches = matcher(resource, options.selection)
@@ -105,7 +113,7 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
         asked = parse_revision(options.resource_version)
     except InternalError as error:
         raise BadRequest(f"invalid resource version: {error}") from error
-    refuse_future(store, asked)
+    reject_future(store, asked)
     exact = options.resource_version_match == "Exact"
     limit = 0 if asked == 0 and options.resource_version and not exact else max(options.limit, 0)
     if asked and limit and not options.resource_version_match:
@@ -126,7 +134,7 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
 
 
 def _cut(entries: list[Entry], matches: Matcher | None, limit: int, revision: int) -> Page:
-    """The first `limit` entries that match, and a token for the others."""
+    """Return the first `limit` entries that match, and a token for the others."""
     if matches is None:
         page, remaining = entries[:limit], len(entries) - limit
         if remaining <= 0:
@@ -172,7 +180,7 @@ def _encode_token(revision: int, last: str) -> str:
 
 
 def _decode_token(text: str) -> tuple[int, str]:
-    """Revision, and the key after which to go on."""
+    """Return the revision, and the key after which the next page starts."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         token = msgspec.json.decode(data, type=_Token)

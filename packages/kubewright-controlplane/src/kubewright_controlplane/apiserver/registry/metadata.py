@@ -1,4 +1,4 @@
-"""Object metadata: what the server fills in, what may change, what is well formed.
+"""Object metadata: what the server sets, what may change, what is valid.
 
 Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's registry/rest.
 """
@@ -6,6 +6,7 @@ Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's reg
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import datetime
 
 from kubewright.machinery import names, time
@@ -13,7 +14,8 @@ from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright_controlplane.apiserver.registry.resource import Resource
+from kubewright_controlplane.apiserver.registry.checks import named
+from kubewright_controlplane.apiserver.registry.model import Resource
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
@@ -24,7 +26,9 @@ _EMPTY_IS_ABSENT = ("labels", "annotations", "ownerReferences", "finalizers", "m
 
 
 def metadata_of(obj: JSONObject) -> JSONObject:
-    """The object's metadata, put there when absent; its empty maps and lists go. Raises BadRequest if it is none."""
+    """Return the object's metadata, which is added if absent, without empty maps and lists. Raises BadRequest if it
+    is not an object.
+    """
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = obj["metadata"] = dict[str, object]()
@@ -37,7 +41,7 @@ def metadata_of(obj: JSONObject) -> JSONObject:
 
 
 def match_namespace(resource: Resource, metadata: JSONObject, namespace: str) -> None:
-    """Put the namespace of the request in the object; refuse an object that names another."""
+    """Set the namespace of the request in the object. Raises BadRequest if the object has another one."""
     given = metadata.get("namespace") or ""
     if not resource.namespaced:
         metadata.pop("namespace", None)
@@ -48,7 +52,7 @@ def match_namespace(resource: Resource, metadata: JSONObject, namespace: str) ->
 
 
 def match_name(metadata: JSONObject, name: str) -> None:
-    """Refuse an object that is named otherwise than the URL."""
+    """Raise BadRequest if the name of the object differs from that in the URL."""
     given = metadata.get("name") or ""
     if not given:
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -57,7 +61,7 @@ def match_name(metadata: JSONObject, name: str) -> None:
 
 
 def fill_for_create(metadata: JSONObject, now: datetime) -> None:
-    """What the server alone gives to a new object."""
+    """Set the metadata that only the server assigns to a new object."""
     if metadata.get("resourceVersion"):
         raise InternalError("resourceVersion should not be set on objects to be created", reason="")
     for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
@@ -73,7 +77,7 @@ def generate_name(metadata: JSONObject) -> None:
 
 
 def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
-    """What an update cannot change silently stays as it was."""
+    """Restore the metadata that an update cannot change."""
     metadata.pop("selfLink", None)
     for field in _SERVER_OWNED:
         if field in old:
@@ -83,14 +87,14 @@ def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
 
 
 def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
-    """Faults of a new object's metadata."""
+    """Return the faults of a new object's metadata."""
     faults = [*_name_faults(resource, metadata), *_label_faults(metadata), *_annotation_faults(metadata)]
     faults += _owner_faults(metadata)
     return faults + _finalizer_faults(resource, metadata)
 
 
 def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
-    """Faults of the change from `old`."""
+    """Return the faults of the change from `old`."""
     faults = [
         invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable")
         for field in ("name", "namespace", "uid")
@@ -112,7 +116,7 @@ def _name_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     faults = [invalid("metadata.name", name, text) for text in resource.strategy.name_faults(name)]
     if resource.namespaced:
         namespace = metadata.get("namespace") or ""
-        faults += [invalid("metadata.namespace", namespace, text) for text in names.dns1123_label(namespace)]
+        faults += named("metadata.namespace", namespace, names.dns1123_label)
     return faults
 
 
@@ -120,15 +124,17 @@ def _label_faults(metadata: JSONObject) -> list[FieldError]:
     faults: list[FieldError] = []
     labels: dict[str, str] = metadata.get("labels") or {}
     for key, value in labels.items():
-        faults += [invalid("metadata.labels", key, f"{text}") for text in names.qualified_name(key)]
-        faults += [invalid("metadata.labels", value, text) for text in names.label_value(value)]
+        faults += named("metadata.labels", key, names.qualified_name)
+        faults += named("metadata.labels", value, names.label_value)
     return faults
 
 
 def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
     annotations: dict[str, str] = metadata.get("annotations") or {}
     faults = [
-        invalid("metadata.annotations", key, text) for key in annotations for text in names.qualified_name(key.lower())
+        replace(fault, value=key)
+        for key in annotations
+        for fault in named("metadata.annotations", key.lower(), names.qualified_name)
     ]
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         detail = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
@@ -169,7 +175,7 @@ def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldErr
     faults: list[FieldError] = []
     for index, finalizer in enumerate(finalizers):
         path = f"metadata.finalizers[{index}]"
-        unqualified = [invalid(path, finalizer, text) for text in names.qualified_name(finalizer)]
+        unqualified = named(path, finalizer, names.qualified_name)
         if not unqualified and not _may_be_plain(resource, finalizer):
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             unqualified = [invalid(path, finalizer, detail)]
@@ -181,5 +187,5 @@ def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldErr
 
 
 def _may_be_plain(resource: Resource, finalizer: str) -> bool:
-    """Kinds of Kubernetes proper insist on a finalizer with a domain, or one of their own."""
+    """Return whether a finalizer without a domain is allowed. Built-in kinds allow only a few standard ones."""
     return "/" in finalizer or finalizer in _PLAIN_FINALIZERS or resource.custom or resource.group == _EXTENSIONS

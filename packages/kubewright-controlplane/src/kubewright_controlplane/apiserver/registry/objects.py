@@ -1,7 +1,7 @@
-"""Documents and entries: how an object becomes the bytes that are stored, and back.
+"""Conversion between documents and stored bytes.
 
-Stored bytes begin with kind and apiVersion and hold the object's own resourceVersion, so that they are an answer, a
-list's item and a watch event's object as they are.
+Stored bytes start with kind and apiVersion and contain the object's resourceVersion. So they can be used unchanged as
+an answer, an item of a list, and the object of a watch event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.storage.events import Entry
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resource import Resource
+    from kubewright_controlplane.apiserver.registry.model import Resource
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -24,18 +24,18 @@ decode_json = _decoder.decode
 
 
 def key_of(namespace: str, name: str) -> str:
-    """The key under which a store keeps an object."""
+    """Return the key under which a store keeps an object."""
     return f"{namespace}/{name}" if namespace else name
 
 
 def encode(resource: Resource, obj: JSONObject) -> bytes:
-    """An object of `resource` as JSON, with kind and apiVersion first."""
+    """Encode an object of `resource` as JSON, with kind and apiVersion first."""
     first = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": obj["metadata"]}
     return _encoder.encode(first | {key: value for key, value in obj.items() if key not in first})
 
 
 def to_stored(resource: Resource, obj: JSONObject) -> bytes:
-    """The bytes to store for an object of `resource`, in the resource's storage version."""
+    """Encode an object of `resource` in the resource's storage version."""
     if resource.to_storage is None:
         return encode(resource, obj)
     stored = resource.to_storage(obj)
@@ -44,20 +44,31 @@ def to_stored(resource: Resource, obj: JSONObject) -> bytes:
 
 
 def from_stored(resource: Resource, data: bytes) -> JSONObject:
-    """A stored object as a document of the caller's own, in `resource`'s version."""
+    """Decode a stored object in `resource`'s version. The caller may change the document."""
     obj = _decoder.decode(data)
     return obj if resource.from_storage is None else resource.from_storage(obj)
 
 
 def served(resource: Resource, entry: Entry) -> bytes:
-    """A stored object as JSON in `resource`'s version: the stored bytes themselves where the versions are the same."""
+    """Return a stored object as JSON in `resource`'s version: the stored bytes, if that is the storage version."""
     if resource.from_storage is None:
         return entry.data
     return encode(resource, from_stored(resource, entry.data))
 
 
 def with_resource_version(data: bytes, revision: int) -> bytes:
-    """Stored bytes with another resourceVersion in them."""
+    """Return stored bytes with another resourceVersion."""
     obj = _decoder.decode(data)
     obj["metadata"]["resourceVersion"] = str(revision)
     return _encoder.encode(obj)
+
+
+def set_condition(obj: JSONObject, condition: JSONObject, now: str) -> None:
+    """Set a condition in an object's status. Its lastTransitionTime changes only if its status does."""
+    conditions: list[JSONObject] = obj.setdefault("status", {}).setdefault("conditions", [])
+    for index, present in enumerate(conditions):
+        if present.get("type") == condition["type"]:
+            changed = now if present.get("status") != condition["status"] else present.get("lastTransitionTime", now)
+            conditions[index] = {**condition, "lastTransitionTime": changed}
+            return
+    conditions.append({**condition, "lastTransitionTime": now})

@@ -1,10 +1,11 @@
-"""What a caller may say beside the object: options of writes, deletes, lists and watches.
+"""Options of writes, deletes, lists and watches.
 
 Follows metav1.CreateOptions, UpdateOptions, PatchOptions, DeleteOptions and ListOptions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -17,25 +18,32 @@ FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
 @dataclass(slots=True)
 class WriteOptions:
-    """Who writes, and how."""
+    """Options of a create, update, patch or apply, and the user."""
 
     user: UserInfo = LOOPBACK
     field_manager: str = "kube-apiserver"
     dry_run: bool = False
     field_validation: FieldValidation = "Ignore"
     force: bool = False
-    """Server-side apply only: take over fields that others own."""
-    faults: list[str] = field(default_factory=list[str])
-    """What decoding the body found that `field_validation` is about: `duplicate field "data.k"`."""
-    warnings: list[str] = field(default_factory=list[str])
-    """Filled with what the client should be told."""
+    """Server-side apply only: take over fields that other managers own."""
     raw: JSONObject = field(default_factory=dict[str, object])
     """The options as a document, for admission."""
 
 
 @dataclass(slots=True)
+class WriteCall:
+    """One write: its options, and what the server notices about it that is not a failure."""
+
+    options: WriteOptions = field(default_factory=WriteOptions)
+    warnings: list[str] = field(default_factory=list[str])
+    """Sent to the client as Warning headers."""
+    duplicate_fields: Sequence[str] = ()
+    """Faults that decoding the body found, for `field_validation`: `duplicate field "data.k"`."""
+
+
+@dataclass(slots=True)
 class DeleteOptions:
-    """Who deletes, and how. A precondition that is empty is not checked."""
+    """Options of a delete, and the user. An empty precondition is not checked."""
 
     user: UserInfo = LOOPBACK
     dry_run: bool = False
@@ -44,13 +52,13 @@ class DeleteOptions:
     """Orphan, Background, Foreground, or empty for the kind's default."""
     uid: str = ""
     resource_version: str = ""
-    warnings: list[str] = field(default_factory=list[str])
     raw: JSONObject = field(default_factory=dict[str, object])
+    """The options as a document, for admission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a resource a list or a watch is about."""
+    """The objects of a resource that a list or a watch selects."""
 
     namespace: str = ""
     labels: LabelSelector = field(default_factory=LabelSelector)
@@ -58,27 +66,27 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether the namespace alone decides."""
+        """Whether there is no selector other than the namespace."""
         return self.labels.empty and self.fields.empty
 
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Which objects, as of when, and how many."""
+    """Options of a list."""
 
     selection: Selection = field(default_factory=Selection)
     resource_version: str = ""
     resource_version_match: str = ""
     limit: int = 0
-    """0: all of them."""
+    """0: no limit."""
     continue_token: str = ""
     initial_events: bool | None = None
-    """Not None is an error: it is for watches."""
+    """Must be None: sendInitialEvents is for watches only."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """Which objects, from when, and for how long."""
+    """Options of a watch."""
 
     selection: Selection = field(default_factory=Selection)
     resource_version: str = ""
@@ -86,4 +94,4 @@ class WatchOptions:
     bookmarks: bool = False
     initial_events: bool | None = None
     timeout_seconds: float = 0.0
-    """0: half an hour to an hour, at random, so that clients do not come back all at once."""
+    """0: a random time of 30 to 60 minutes, so that clients do not reconnect all at once."""

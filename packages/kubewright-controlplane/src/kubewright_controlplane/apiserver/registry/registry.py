@@ -1,16 +1,19 @@
-"""Every verb on one resource. Writes are synchronous: nothing happens between their read and their commit.
+"""Every verb on one resource.
 
-The way of a write: conform to the schema and default; own fields; admit; prepare; validate; validating admission;
-commit. A dry run goes all the way but the last step.
+A write is a straight line: open the stored object; change it; conform it to its schema; record field ownership; admit;
+validate; commit. A dry run takes every step except the last one.
+
+Atomicity: there is no `await` between `open` and the commit, so nothing else runs in between. A step that has to wait,
+such as calling an admission webhook, belongs between two of the steps of `_update` or `_create`. The commit of an
+update compares the stored entry with the opened one, so such a write gets a Conflict if another write came first.
 
 Follows k8s.io/apiserver/pkg/registry/generic/registry.Store and pkg/endpoints/handlers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import BadRequest, InternalError, Invalid
@@ -18,9 +21,8 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin, Attributes, Operation
-from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, refuse_undeclared
-from kubewright_controlplane.apiserver.registry.deletion import Deletion, Fate, is_kept
+from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
+from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, is_kept
 from kubewright_controlplane.apiserver.registry.failures import (
     already_exists,
     conflict,
@@ -29,35 +31,67 @@ from kubewright_controlplane.apiserver.registry.failures import (
     not_found,
     not_served,
 )
-from kubewright_controlplane.apiserver.registry.objects import from_stored, key_of, to_stored
-from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
-from kubewright_controlplane.apiserver.registry.subresource import View
+from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
+from kubewright_controlplane.apiserver.registry.objects import encode, from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright_controlplane.schema import ownership
-from kubewright_controlplane.schema.default import copied
-from kubewright_controlplane.schema.fieldset import FieldSet
-
-Transform = Callable[[JSONObject], JSONObject]
-"""Makes the new document of the present one, which it may change: it is a copy."""
+from kubewright_controlplane.schema.ownership import managedfields
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.structural.default import copied
 
 _NO_LABELS: dict[str, str] = {}
 _GENERATE_ATTEMPTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a write that may create or replace."""
+class Target:
+    """A stored object that is open for one write."""
 
+    def __init__(self, resource: Resource, entry: Entry, subresource: str, view: View | None) -> None:
+        self.entry = entry
+        self.subresource = subresource
+        self.view = view
+        self.old = from_stored(resource, entry.data)
+        """The stored document. Must not be changed."""
+        self._resource = resource
+
+    def draft(self) -> JSONObject:
+        """Return what the resource or the subresource shows now, as a document that the caller may change.
+
+        Decoding the stored bytes again is three times faster than copying the decoded document.
+        """
+        obj = from_stored(self._resource, self.entry.data)
+        return obj if self.view is None else self.view.read(obj)
+
+
+@dataclass(slots=True)
+class WriteResult:
+    """The result of a write."""
+
+    resource: Resource
+    entry: Entry
+    """The committed entry; for a dry run, the one that would have been committed."""
     object: JSONObject
+    """The same as a document, in the version of `resource`."""
     created: bool = False
+    """The write created the object."""
+    removed: bool = False
+    """The write removed the object, at once or by removing the last finalizer."""
+
+    @property
+    def data(self) -> bytes:
+        """The object as JSON in the version of `resource`: the stored bytes, unless the stored version is another."""
+        return self.entry.data if self.resource.from_storage is None else encode(self.resource, self.object)
 
 
 class Registry:
-    """One resource's objects. Documents that go in are the registry's from then on; what comes out is the caller's."""
+    """The objects of one resource.
 
-    def __init__(self, resource: Resource, store: Store, admission: Sequence[AdmissionPlugin], clock: Clock) -> None:
+    A document that is passed to a write belongs to the registry from then on. Documents that are returned belong to
+    the caller.
+    """
+
+    def __init__(self, resource: Resource, store: Store, admission: Admission, clock: Clock) -> None:
         self.resource = resource
         self.store = store
         self.clock = clock
@@ -66,7 +100,7 @@ class Registry:
     # Reading
 
     def entry(self, name: str, namespace: str = "") -> Entry:
-        """The stored entry. Raises NotFound."""
+        """Return the stored entry. Raises NotFound."""
         entry = self.store.get(self.resource.storage, key_of(namespace, name))
         if entry is None:
             raise not_found(self.resource, name)
@@ -76,69 +110,67 @@ class Registry:
         return self.store.get(self.resource.storage, key_of(namespace, name)) is not None
 
     def read(self, name: str, namespace: str = "") -> JSONObject | None:
-        """The object, decoded afresh in this registry's version; None where there is none."""
+        """Return the object, newly decoded in this registry's version; None if it does not exist."""
         entry = self.store.get(self.resource.storage, key_of(namespace, name))
         return None if entry is None else from_stored(self.resource, entry.data)
 
     def read_all(self, namespace: str = "") -> Iterator[JSONObject]:
-        """All objects, or those of one namespace, by namespace and name."""
+        """Yield all objects, or those of one namespace, in the order of namespace and name."""
         for entry in self.entries(namespace):
             yield from_stored(self.resource, entry.data)
 
     def entries(self, namespace: str = "") -> list[Entry]:
-        """The stored entries, without decoding."""
+        """Return the stored entries, without decoding them."""
         return list(self.store.scan(self.resource.storage, namespace=namespace))
 
     def view(self, subresource: str) -> View:
-        """The window that a subresource is. Raises NotFound when the resource has no such view."""
-        window = self.resource.subresources.get(subresource)
-        if not isinstance(window, View):
+        """Return the view with the name of a subresource. Raises NotFound if the resource has no such view."""
+        view = self.resource.subresources.get(subresource)
+        if not isinstance(view, View):
             raise not_served()
-        return window
+        return view
 
     # Creating
 
-    def create(self, obj: JSONObject, namespace: str = "", options: WriteOptions | None = None) -> JSONObject:
-        """Store a new object through the whole of defaulting, admission and validation; gives what was stored.
-
-        Raises AlreadyExists, Invalid, Forbidden, BadRequest.
-        """
-        options = options or WriteOptions()
-        conform(self.resource, obj, options)
+    def create(self, obj: JSONObject, namespace: str = "", call: WriteCall | None = None) -> WriteResult:
+        """Default, admit, validate and store a new object. Raises AlreadyExists, Invalid, Forbidden, BadRequest."""
+        call = call or WriteCall()
+        conform(self.resource, obj, call)
         meta.match_namespace(self.resource, meta.metadata_of(obj), namespace)
-        return self._create(obj, options)
+        return self._create(obj, call)
 
-    def _create(self, obj: JSONObject, options: WriteOptions, *, applied: bool = False) -> JSONObject:
+    def _create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> WriteResult:
         resource, strategy, metadata = self.resource, self.resource.strategy, obj["metadata"]
         generated = not metadata.get("name")
         meta.fill_for_create(metadata, self.clock.now())
         if resource.has_status and strategy.resets_status_on_create:
             obj.pop("status", None)
         if not applied:
-            self._own_fields(None, obj, "", options)
-        attributes = self._attributes("CREATE", obj, None, "", options)
-        for plugin in self.admission:
-            plugin.admit(attributes)
+            self._own_fields(None, obj, "", call)
+        attributes = self._attributes("CREATE", metadata, call)
+        attributes.object = obj
+        self.admission.admit(attributes)
+        faults = self._prepare_create(obj, attributes)
+        if faults:
+            raise invalid_object(resource, metadata, faults)
+        self.admission.validate(attributes)
+        call.warnings.extend(strategy.warnings(obj, None))
+        self._find_free_name(metadata, generated)
+        entry = self._entry(obj) if call.options.dry_run else self.commit(obj)
+        return WriteResult(resource, entry, obj, created=True)
+
+    def _prepare_create(self, obj: JSONObject, attributes: Attributes) -> list[FieldError]:
+        """Normalize and validate a new object. Returns the faults found."""
+        resource, strategy, metadata = self.resource, self.resource.strategy, obj["metadata"]
         if strategy.has_generation:
             metadata["generation"] = 1
         if resource.has_status and not resource.custom:
             obj.setdefault("status", copied(resource.schema.empty.get("status", {})))
         strategy.prepare_for_create(obj, attributes)
-        faults = meta.validate(resource, metadata)
-        faults += resource.schema.validate(obj)
-        faults += strategy.validate(obj)
-        if faults:
-            raise invalid_object(resource, metadata, faults)
-        for plugin in self.admission:
-            plugin.validate(attributes)
-        options.warnings.extend(strategy.warnings(obj, None))
-        self._find_free_name(metadata, generated)
-        if not options.dry_run:
-            self.commit(obj)
-        return obj
+        return meta.validate(resource, metadata) + resource.schema.validate(obj) + strategy.validate(obj)
 
     def _find_free_name(self, metadata: JSONObject, generated: bool) -> None:
-        """A generated name that is taken is made anew; one that was given is refused."""
+        """Replace a generated name that is taken. Raises AlreadyExists for any other name that is taken."""
         for _ in range(_GENERATE_ATTEMPTS):
             if not self.has(metadata["name"], metadata.get("namespace", "")):
                 return
@@ -149,135 +181,101 @@ class Registry:
 
     # Updating
 
-    def update(self, name: str, obj: JSONObject, namespace: str = "", options: WriteOptions | None = None) -> Outcome:
-        """Replace an object; for kinds that allow it, create one that is not there.
+    def open(self, name: str, namespace: str = "", subresource: str = "") -> Target:
+        """Open a stored object for a write, through a view if `subresource` names one. Raises NotFound."""
+        view = self.view(subresource) if subresource else None
+        return Target(self.resource, self.entry(name, namespace), subresource, view)
 
-        Raises NotFound, Conflict (resourceVersion or uid are not the stored ones), Invalid, Forbidden, BadRequest.
+    def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> WriteResult:
+        """Store `obj` as the new state of an open object, or of what its subresource shows.
+
+        Raises Conflict (`obj` has another resourceVersion than the stored object), Invalid, Forbidden, BadRequest.
         """
-        metadata = self.address(obj, name, namespace)
-        if self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
-            return Outcome(self.create(obj, namespace, options), created=True)
-        self._refuse_unconditional(metadata)
-        return Outcome(self.transform(name, partial(self._replace, obj), namespace, "", options))
+        return self._update(target, obj, call or WriteCall())
 
-    def update_view(
-        self, name: str, subresource: str, view: JSONObject, namespace: str = "", options: WriteOptions | None = None
-    ) -> JSONObject:
-        """Replace what a subresource shows of an object; gives what it shows afterwards. Raises as `update` does."""
-        metadata = self.address(view, name, namespace)
-        if self.view(subresource).kind is None:
-            self._refuse_unconditional(metadata)
-        return self.transform(name, partial(self._replace, view), namespace, subresource, options)
+    def update(
+        self, name: str, obj: JSONObject, namespace: str = "", subresource: str = "", call: WriteCall | None = None
+    ) -> WriteResult:
+        """Replace an object, or what a subresource shows of it, as PUT does. Some kinds create a missing object.
+
+        Raises NotFound, Conflict (resourceVersion or uid differ from the stored ones), Invalid, Forbidden, BadRequest.
+        """
+        metadata = self.check_address(obj, name, namespace)
+        if subresource:
+            if self.view(subresource).kind is None:
+                self._reject_unconditional(metadata)
+        elif self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
+            return self.create(obj, namespace, call)
+        else:
+            self._reject_unconditional(metadata)
+        target = self.open(name, namespace, subresource)
+        self._reject_other_uid(metadata, target.old["metadata"])
+        return self.replace(target, obj, call)
 
     def apply(
-        self,
-        name: str,
-        config: JSONObject,
-        namespace: str = "",
-        subresource: str = "",
-        options: WriteOptions | None = None,
-    ) -> Outcome:
-        """Server-side apply: own and set what `config` has, give up and remove what it had before and has no more.
+        self, name: str, config: JSONObject, namespace: str = "", subresource: str = "", call: WriteCall | None = None
+    ) -> WriteResult:
+        """Server-side apply: set and own the fields in `config`, and give up the fields that only an earlier one had.
 
-        Raises Conflict, naming managers and fields, when others own what would change and `force` is not set.
+        Raises Conflict, with managers and fields, if `force` is not set and other managers own what would change.
         """
-        options = options or WriteOptions()
-        refuse_undeclared(self.resource, config)
-        fields = ownership.wanted(config, self.resource.schema)
+        call = call or WriteCall()
+        reject_undeclared(self.resource, config)
+        fields = managedfields.applied_fields(config, self.resource.schema)
         conform_applied(self.resource, config)
-        if self.has(name, namespace):
+        exists = self.has(name, namespace)
+        if exists:
             meta.metadata_of(config).setdefault("name", name)
-        self.address(config, name, namespace)
-        if not subresource and not self.has(name, namespace):
-            obj = self._merge_applied(None, config, fields, subresource, options)
-            conform(self.resource, obj, options)
-            return Outcome(self._create(obj, options, applied=True), created=True)
+        self.check_address(config, name, namespace)
+        if not subresource and not exists:
+            obj = self._merge_applied(None, config, fields, subresource, call)
+            conform(self.resource, obj, call)
+            return self._create(obj, call, applied=True)
         if subresource and self.view(subresource).kind is not None:
             raise not_served()
-        entry = self.entry(name, namespace)
-        live = from_stored(self.resource, entry.data)
-        new = self._merge_applied(live, config, fields, subresource, options)
-        if subresource:
-            new = self._through(subresource, new, entry, options)
-        return Outcome(self._update(entry, new, subresource, options, applied=True))
+        target = self.open(name, namespace, subresource)
+        new = self._merge_applied(target.draft(), config, fields, subresource, call)
+        return self._update(target, new, call, applied=True)
 
-    def modify(
-        self,
-        name: str,
-        change: Callable[[JSONObject], None],
-        namespace: str = "",
-        subresource: str = "",
-        options: WriteOptions | None = None,
-    ) -> JSONObject:
-        """Change an object in place by a function, as an update of it or of its `status`. Raises NotFound, Invalid."""
+    def _update(self, target: Target, new: JSONObject, call: WriteCall, *, applied: bool = False) -> WriteResult:
+        resource, old = self.resource, target.old
+        attributes = self._attributes("UPDATE", old["metadata"], call, target.subresource)
+        attributes.object, attributes.old_object = new, old
+        if target.view is not None:
+            new = attributes.object = target.view.write(new, old, attributes)
+        faults = self._conform_update(target, new, call)
+        if not applied:
+            self._own_fields(old, new, target.subresource, call)
+        self.admission.admit(attributes)
+        faults += self._prepare_update(target, new, attributes)
+        if faults:
+            kind = self._fault_kind(target)
+            raise Invalid.of(kind.kind, kind.group, new["metadata"]["name"], faults)
+        self.admission.validate(attributes)
+        call.warnings.extend(resource.strategy.warnings(new, old))
+        return self._commit_update(target, new, dry_run=call.options.dry_run)
 
-        def changed(obj: JSONObject) -> JSONObject:
-            change(obj)
-            return obj
-
-        return self.transform(name, changed, namespace, subresource, options)
-
-    def transform(
-        self,
-        name: str,
-        make: Transform,
-        namespace: str = "",
-        subresource: str = "",
-        options: WriteOptions | None = None,
-    ) -> JSONObject:
-        """Store what `make` makes of the object, or of what a subresource shows of it; gives what is shown then."""
-        options = options or WriteOptions()
-        entry = self.entry(name, namespace)
-        present = from_stored(self.resource, entry.data)
-        if not subresource:
-            return self._update(entry, make(present), "", options)
-        view = self.view(subresource)
-        new = self._through(subresource, make(view.read(present)), entry, options)
-        return view.read(self._update(entry, new, subresource, options))
-
-    def _through(self, subresource: str, shown: JSONObject, entry: Entry, options: WriteOptions) -> JSONObject:
-        """The object that writing `shown` through a subresource makes of the stored one."""
-        old = from_stored(self.resource, entry.data)
-        attributes = self._attributes("UPDATE", shown, old, subresource, options)
-        return self.view(subresource).write(shown, old, attributes)
-
-    def _update(
-        self, entry: Entry, new: JSONObject, subresource: str, options: WriteOptions, *, applied: bool = False
-    ) -> JSONObject:
-        resource = self.resource
-        old = from_stored(resource, entry.data)
+    def _conform_update(self, target: Target, new: JSONObject, call: WriteCall) -> list[FieldError]:
+        """Conform `new` to its schema, and reset what an update cannot change. Returns the faults in its metadata."""
+        resource, old = self.resource, target.old
         new["metadata"] = dict(new.get("metadata") or {})
-        conform(resource, new, options)
+        conform(resource, new, call)
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
-        self._refuse_stale(metadata, old_metadata)
+        self._reject_stale(metadata, old_metadata)
         faults = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
-        if resource.has_status and not subresource:
+        if resource.has_status and not target.subresource:
             _restore(new, old, "status")
-        if not applied:
-            self._own_fields(old, new, subresource, options)
-        attributes = self._attributes("UPDATE", new, old, subresource, options)
-        for plugin in self.admission:
-            plugin.admit(attributes)
-        faults += self._prepare(new, old, attributes)
-        if faults:
-            kind = self._shown_kind(subresource)
-            raise Invalid.of(kind.kind, kind.group, metadata["name"], faults)
-        for plugin in self.admission:
-            plugin.validate(attributes)
-        options.warnings.extend(resource.strategy.warnings(new, old))
-        if not options.dry_run and not (new == old and equal(new, old)):
-            self._commit_update(new, old_metadata["resourceVersion"])
-        return new
+        return faults
 
-    def _prepare(self, new: JSONObject, old: JSONObject, attributes: Attributes) -> list[FieldError]:
-        """What the kind does with an update, and what it finds wrong with it."""
-        resource, strategy = self.resource, self.resource.strategy
-        if attributes.subresource == "status":
+    def _prepare_update(self, target: Target, new: JSONObject, attributes: Attributes) -> list[FieldError]:
+        """Normalize and validate an update. Returns the faults found."""
+        resource, strategy, old = self.resource, self.resource.strategy, target.old
+        if target.subresource == "status":
             strategy.prepare_for_status_update(new, old, attributes)
             faults = strategy.validate_status_update(new, old)
-        elif attributes.subresource:
-            faults = self.view(attributes.subresource).validate(new, old)
+        elif target.view is not None:
+            faults = target.view.validate(new, old)
         else:
             strategy.prepare_for_update(new, old, attributes)
             faults = strategy.validate(new) + strategy.validate_update(new, old)
@@ -285,34 +283,41 @@ class Registry:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
 
-    def _shown_kind(self, subresource: str) -> GroupVersionKind:
-        """What faults of a write through a subresource, or through none, are told of."""
-        if subresource and not self.resource.custom:
-            return self.view(subresource).kind or self.resource.gvk
+    def _commit_update(self, target: Target, new: JSONObject, *, dry_run: bool) -> WriteResult:
+        resource, metadata = self.resource, new["metadata"]
+        if new == target.old and equal(new, target.old):
+            return WriteResult(resource, target.entry, new)
+        if dry_run:
+            return WriteResult(resource, self._entry(new), new)
+        if self.store.get(resource.storage, target.entry.key) is not target.entry:
+            raise modified(resource, metadata["name"])
+        if "deletionTimestamp" not in metadata or is_kept(resource, new):
+            return WriteResult(resource, self.commit(new), new)
+        self.remove(new)
+        metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # what a real API server answers
+        return WriteResult(resource, self._entry(new), new, removed=True)
+
+    def _fault_kind(self, target: Target) -> GroupVersionKind:
+        """Return the kind that faults of a write name."""
+        if target.view is not None and not self.resource.custom:
+            return target.view.kind or self.resource.gvk
         return self.resource.gvk
 
-    def _commit_update(self, new: JSONObject, revision: str) -> None:
-        if "deletionTimestamp" in new["metadata"] and not is_kept(self.resource, new):
-            self.remove(new)
-            new["metadata"]["resourceVersion"] = revision
-        else:
-            self.commit(new)
-
-    def address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
-        """The metadata of a document that was sent to this name. Raises BadRequest when it names another."""
+    def check_address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
+        """Return the metadata of a document that was sent to this name. Raises BadRequest if it has another name."""
         metadata = meta.metadata_of(obj)
         meta.match_namespace(self.resource, metadata, namespace)
         meta.match_name(metadata, name)
         return metadata
 
-    def _refuse_unconditional(self, metadata: JSONObject) -> None:
+    def _reject_unconditional(self, metadata: JSONObject) -> None:
         if not metadata.get("resourceVersion") and not self.resource.strategy.allow_unconditional_update:
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [fault])
 
-    def _replace(self, obj: JSONObject, present: JSONObject) -> JSONObject:
-        """`obj`, unless its uid says that it is meant for another object of the same name."""
-        uid, old = obj["metadata"].get("uid"), present["metadata"]
+    def _reject_other_uid(self, metadata: JSONObject, old: JSONObject) -> None:
+        """Reject a PUT whose uid is that of another object with the same name."""
+        uid = metadata.get("uid")
         if uid and uid != old["uid"]:
             key = key_of(old.get("namespace", ""), old["name"])
             why = (
@@ -321,10 +326,9 @@ class Registry:
                 f"UID in precondition: {uid}, UID in object meta: {old['uid']}"
             )
             raise conflict(self.resource, old["name"], why)
-        return obj
 
-    def _refuse_stale(self, metadata: JSONObject, old: JSONObject) -> None:
-        """Refuse a write that was made of another state."""
+    def _reject_stale(self, metadata: JSONObject, old: JSONObject) -> None:
+        """Reject a write that is based on another version of the object."""
         version = metadata.get("resourceVersion") or old["resourceVersion"]
         if not version.isdecimal():
             raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
@@ -335,83 +339,102 @@ class Registry:
 
     # Deleting
 
-    def delete(self, name: str, namespace: str = "", options: DeleteOptions | None = None) -> JSONObject:
-        """Delete, or mark as being deleted; gives the last state. Raises NotFound, Conflict for preconditions."""
+    def delete(
+        self,
+        name: str,
+        namespace: str = "",
+        options: DeleteOptions | None = None,
+        warnings: list[str] | None = None,
+    ) -> WriteResult:
+        """Remove an object, or mark it as being deleted. Raises NotFound, and Conflict for preconditions.
+
+        Warnings for the client are added to `warnings`.
+        """
         options = options or DeleteOptions()
-        obj = from_stored(self.resource, self.entry(name, namespace).data)
+        target = self.open(name, namespace)
+        obj = target.draft()
         attributes = Attributes(
             operation="DELETE",
             resource=self.resource,
             namespace=namespace,
             name=name,
-            old_object=from_stored(self.resource, self.entry(name, namespace).data),
+            old_object=target.old,
             user=options.user,
             dry_run=options.dry_run,
             options=options.raw,
-            warnings=options.warnings,
+            warnings=warnings if warnings is not None else [],
         )
-        for plugin in self.admission:
-            plugin.admit(attributes)
+        self.admission.admit(attributes)
         deletion = Deletion(self.resource, obj, options, self.clock.now())
         deletion.check_preconditions()
         self.resource.strategy.before_delete(obj, attributes)
-        for plugin in self.admission:
-            plugin.validate(attributes)
-        fate = deletion.mark()
-        if options.dry_run:
-            return obj
-        if fate is Fate.GONE:
-            self.remove(obj)
-        elif fate is Fate.CHANGED:
-            self.commit(obj)
-        return obj
+        self.admission.validate(attributes)
+        effect = deletion.mark()
+        return self._commit_deletion(target, obj, effect, dry_run=options.dry_run)
+
+    def _commit_deletion(
+        self, target: Target, obj: JSONObject, effect: DeletionEffect, *, dry_run: bool
+    ) -> WriteResult:
+        if dry_run:
+            return WriteResult(self.resource, self._entry(obj), obj, removed=effect is DeletionEffect.REMOVED)
+        if effect is DeletionEffect.REMOVED:
+            return WriteResult(self.resource, self.remove(obj), obj, removed=True)
+        entry = self.commit(obj) if effect is DeletionEffect.CHANGED else target.entry
+        gone = (
+            self.store.get(self.resource.storage, entry.key) is None
+        )  # an observer may have removed the last finalizer
+        return WriteResult(self.resource, entry, obj, removed=gone)
 
     # Committing
 
-    def remove(self, obj: JSONObject) -> None:
-        """Commit the end of an object; `obj` is its last state."""
+    def remove(self, obj: JSONObject) -> Entry:
+        """Commit the deletion of an object; `obj` is its last state."""
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(self.store.next_revision)
         key = key_of(metadata.get("namespace", ""), metadata["name"])
-        self.store.remove(self.resource.storage, key, to_stored(self.resource, obj))
+        return self.store.remove(self.resource.storage, key, to_stored(self.resource, obj)).entry
 
-    def commit(self, obj: JSONObject) -> None:
+    def commit(self, obj: JSONObject) -> Entry:
         """Store an object as it is: the last step of a write."""
+        obj["metadata"]["resourceVersion"] = str(self.store.next_revision)
+        return self.store.put(self.resource.storage, *self._encoded(obj)).entry
+
+    def _entry(self, obj: JSONObject) -> Entry:
+        """Return an object as an entry that is not stored."""
+        key, data, labels, fields = self._encoded(obj)
+        return Entry(key, 0, data, labels, fields)
+
+    def _encoded(self, obj: JSONObject) -> tuple[str, bytes, Mapping[str, str], Mapping[str, str]]:
+        """Return key, bytes, labels and selectable fields of an object."""
         resource, metadata = self.resource, obj["metadata"]
-        metadata["resourceVersion"] = str(self.store.next_revision)
         key = key_of(metadata.get("namespace", ""), metadata["name"])
         data, fields = to_stored(resource, obj), resource.strategy.fields(obj)
-        self.store.put(resource.storage, key, data, metadata.get("labels") or _NO_LABELS, fields)
+        return key, data, metadata.get("labels") or _NO_LABELS, fields
 
-    def _own_fields(self, old: JSONObject | None, new: JSONObject, subresource: str, options: WriteOptions) -> None:
+    def _own_fields(self, old: JSONObject | None, new: JSONObject, subresource: str, call: WriteCall) -> None:
         try:
-            ownership.update(
+            managedfields.update(
                 old,
                 new,
-                manager=options.field_manager,
+                manager=call.options.field_manager,
                 api_version=self.resource.api_version,
                 subresource=subresource,
                 now=self.clock.now(),
                 schema=self.resource.schema,
                 ignored=self.resource.reset_fields(subresource),
             )
-        except BadRequest:  # an item that cannot be named: validation has the better words for it
+        except BadRequest:  # an item of a list without its keys: validation reports it better
             new["metadata"].pop("managedFields", None)
 
     def _merge_applied(
-        self,
-        live: JSONObject | None,
-        config: JSONObject,
-        fields: FieldSet,
-        subresource: str,
-        options: WriteOptions,
+        self, live: JSONObject | None, config: JSONObject, fields: FieldSet, subresource: str, call: WriteCall
     ) -> JSONObject:
-        return ownership.apply(
+        return managedfields.apply(
             live,
             config,
             fields=fields,
-            manager=options.field_manager,
-            force=options.force,
+            manager=call.options.field_manager,
+            force=call.options.force,
             api_version=self.resource.api_version,
             subresource=subresource,
             now=self.clock.now(),
@@ -420,21 +443,19 @@ class Registry:
         )
 
     def _attributes(
-        self, operation: Operation, obj: JSONObject, old: JSONObject | None, subresource: str, options: WriteOptions
+        self, operation: Operation, metadata: JSONObject, call: WriteCall, subresource: str = ""
     ) -> Attributes:
-        metadata = obj["metadata"]
+        options = call.options
         return Attributes(
             operation=operation,
             resource=self.resource,
             namespace=metadata.get("namespace", ""),
             name=metadata.get("name", ""),
-            object=obj,
-            old_object=old,
             subresource=subresource,
             user=options.user,
             dry_run=options.dry_run,
             options=options.raw,
-            warnings=options.warnings,
+            warnings=call.warnings,
         )
 
 
@@ -446,6 +467,6 @@ def _restore(new: JSONObject, old: JSONObject, field: str) -> None:
 
 
 def _differs(new: JSONObject, old: JSONObject, *, except_status: bool) -> bool:
-    """Whether anything but metadata differs, and a status that is written apart: what raises the generation."""
+    """Return whether a field differs that raises the generation: any except metadata, and status if it is separate."""
     passed_over = ("metadata", "status") if except_status else ("metadata",)
     return any(new.get(field) != old.get(field) for field in new.keys() | old.keys() if field not in passed_over)

@@ -1,6 +1,6 @@
-"""The resources that a server serves now. CustomResourceDefinitions add to it and take away while it runs.
+"""The resources that a server serves now. CustomResourceDefinitions add and remove resources while it runs.
 
-Discovery and OpenAPI are views of it; `generation` tells them when to look again.
+Discovery and OpenAPI are derived from it, and rebuilt when its `generation` changes.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ from collections.abc import Iterator
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.gvk import GroupVersionResource
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.attributes import AdmissionPlugin
+from kubewright_controlplane.apiserver.registry.model import Admission, Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, to_stored
 from kubewright_controlplane.apiserver.registry.registry import Registry
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Observer
 from kubewright_controlplane.apiserver.storage.store import Store
 
 
 class ResourceSet:
-    """What is served, found by name. Also the door through which the server's own parts read and write objects.
+    """The served resources, by name. The server's own parts read and write objects through it.
 
-    `admission` is every registry's chain; it may be filled after the first resources are installed.
+    `admission` is used by every registry. Its plugins may be added after the first resources are installed.
     """
 
-    def __init__(self, store: Store, admission: list[AdmissionPlugin], clock: Clock) -> None:
+    def __init__(self, store: Store, admission: Admission, clock: Clock) -> None:
         self.generation = 0
         """Rises whenever a resource is installed or removed."""
         self.store = store
@@ -34,11 +33,10 @@ class ResourceSet:
         self._stored_as: dict[str, Registry] = {}
 
     def install(self, resource: Resource) -> Registry:
-        """Serve `resource`, in place of what was served under the same group, version and plural.
+        """Serve `resource`, replacing a resource of the same group, version and plural.
 
-        Of several versions of a resource, the one that is stored as it is (`from_storage` is None) is what `registry`
-        gives. Custom resources that are stored already are brought under the new schema: pruned and defaulted, at
-        the resource version that they have.
+        Of several versions of a resource, `registry` returns the storage version, whose `from_storage` is None.
+        Stored custom resources are pruned and defaulted by the new schema, at the resource version they have.
         """
         registry = Registry(resource, self.store, self._admission, self._clock)
         self._registries[resource.gvr] = registry
@@ -50,7 +48,7 @@ class ResourceSet:
         return registry
 
     def remove(self, group: str, version: str, plural: str) -> None:
-        """Stop serving it: requests get 404 and its watches end. Stored objects stay."""
+        """Stop serving a resource: requests get 404 and its watches end. Stored objects remain."""
         gone = self._registries.pop(GroupVersionResource(group, version, plural), None)
         if gone is None:
             return
@@ -64,31 +62,35 @@ class ResourceSet:
         self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> Registry | None:
-        """The registry of one version of a resource."""
+        """Return the registry of one version of a resource; None if it is not served."""
         return self._registries.get(GroupVersionResource(group, version, plural))
 
     def registry(self, qualified: str) -> Registry:
-        """The registry of a resource in its storage version: `pods`, `deployments.apps`. Raises KeyError."""
+        """Return the registry of a resource in its storage version: `pods`, `deployments.apps`. Raises KeyError."""
         return self._stored_as[qualified]
 
+    def unserved(self, resource: Resource) -> Registry:
+        """Return a registry for the stored objects of a resource, without serving it."""
+        return Registry(resource, self.store, self._admission, self._clock)
+
     def has_group(self, group: str) -> bool:
-        """Whether any resource of the group is served."""
+        """Return whether any resource of the group is served."""
         return any(gvr.group == group for gvr in self._registries)
 
     def __iter__(self) -> Iterator[Resource]:
-        """All resources, in the order in which they were installed."""
+        """Iterate over all resources in the order of their installation."""
         return (registry.resource for registry in self._registries.values())
 
     def observe(self, qualified: str, observer: Observer) -> None:
         """Call `observer` for each object that is stored under the name now (as ADDED), then after each commit.
 
-        Works for names that are not served yet. An observer runs after the commit is complete and watchers have been
-        told; what it writes comes as commits of its own.
+        The name need not be served yet. An observer runs when the commit is complete and watchers are notified. Its
+        own writes are separate commits.
         """
         self.store.observe(qualified, observer)
 
     def decode(self, data: bytes) -> JSONObject:
-        """An entry's bytes as a document of the caller's own."""
+        """Decode the bytes of an entry. The caller may change the document."""
         return decode_json(data)
 
 

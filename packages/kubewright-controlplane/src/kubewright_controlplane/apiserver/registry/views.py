@@ -1,4 +1,4 @@
-"""The two views that any kind may have: its status, and its scale.
+"""The views that any kind may have: its status and its scale.
 
 Follows the status strategies of kube-apiserver and k8s.io/apiextensions-apiserver's scale subresource.
 """
@@ -14,8 +14,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright.machinery.selectors import LabelSelector
-from kubewright_controlplane.apiserver.registry.attributes import Attributes
-from kubewright_controlplane.apiserver.registry.subresource import View
+from kubewright_controlplane.apiserver.registry.model import Attributes, View
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -24,7 +23,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class StatusView(View):
-    """An object of which only the status can be written; of a built-in kind also labels, annotations and such."""
+    """Writes only the status; for a built-in kind also labels, annotations and other metadata."""
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         new = {key: value for key, value in old.items() if key != "status"}
@@ -40,7 +39,7 @@ class StatusView(View):
 
 
 def selector_text(selector: Any) -> str:
-    """A `spec.selector` as text: of a map of labels or of a LabelSelector."""
+    """Return a `spec.selector` as text. It may be a map of labels or a LabelSelector."""
     if not is_object(selector):
         return ""
     if "matchLabels" in selector or "matchExpressions" in selector:
@@ -54,7 +53,7 @@ def _own_selector(obj: JSONObject) -> str:
 
 @dataclass(frozen=True)
 class ScaleView(View):
-    """Replicas of an object as an autoscaling/v1 Scale. The paths say where the object keeps them."""
+    """The replicas of an object as an autoscaling/v1 Scale. The paths say where the object stores them."""
 
     kind: GroupVersionKind | None = SCALE
     replicas: Path = ("spec", "replicas")

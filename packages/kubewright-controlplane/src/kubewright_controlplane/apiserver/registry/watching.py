@@ -1,10 +1,10 @@
-"""Watches: a resource's commits as a stream of frames, seen through a selection and in one representation.
+"""Watches: a resource's commits as a stream of frames, filtered by a selection, in one representation.
 
 Guarantees
-    After the frames of what is there at the start (when asked for), every later change of what is selected, in the
-    order of commits, none twice, none left out; or an ERROR frame with 410, and the end.
-    An object that leaves the selection is DELETED with the revision of the change; one that comes into it is ADDED.
-    A frame is made once for all watches that show the same thing.
+    After the frames of the initial state, if requested, every later change of a selected object is sent in the order
+    of commits, exactly once. Otherwise the watch ends with an ERROR frame with code 410.
+    An object that leaves the selection is DELETED with the revision of the change; one that enters it is ADDED.
+    A frame is encoded once for all watches with the same representation.
 
 Follows apiserver's storage/cacher and KEP-3157 (streaming lists), KEP-956 (bookmarks).
 """
@@ -19,9 +19,9 @@ from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery.errors import APIError, Gone, Invalid
 from kubewright.machinery.fields import FieldError, forbidden, not_supported
 from kubewright_controlplane.apiserver.registry.listing import matcher, parse_revision
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import key_of, with_resource_version
 from kubewright_controlplane.apiserver.registry.options import WatchOptions
-from kubewright_controlplane.apiserver.registry.resource import Resource
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 from kubewright_controlplane.apiserver.storage.store import Store
 
@@ -29,18 +29,18 @@ BOOKMARK_SECONDS = 60.0
 _SHORTEST_WATCH_SECONDS = 1800.0
 
 
-class Frames(Protocol):
-    """How a watch shows its events. Frames with equal `key` of equal events are equal, and shared."""
+class FrameEncoder(Protocol):
+    """How a watch encodes its events. Encodings with an equal `key` produce equal frames, which watches share."""
 
     @property
     def key(self) -> Hashable: ...
 
     def event(self, type: str, data: bytes) -> bytes:
-        """One event: `data` is the object as it is stored."""
+        """Encode one event; `data` is the object as stored."""
         ...
 
     def first(self, type: str, data: bytes) -> bytes:
-        """The same, as the first event of a watch."""
+        """Encode the first event of a watch."""
         ...
 
     def bookmark(self, revision: int, *, initial_events_end: bool) -> bytes: ...
@@ -49,29 +49,32 @@ class Frames(Protocol):
 
 
 class Watch:
-    """One watch, as a response's body: an iterator of chunks, each of one or more whole frames. Close it when done."""
+    """One watch, as the body of a response: an iterator of chunks, each of one or more whole frames. Must be closed."""
 
-    def __init__(self, store: Store, resource: Resource, options: WatchOptions, frames: Frames, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, resource: Resource, options: WatchOptions, frames: FrameEncoder, clock: Clock
+    ) -> None:
         _check(options)
         self._store = store
         self._frames = frames
         self._matches = matcher(resource, options.selection)
         self._finished = False
-        self._timers: list[Timer] = []
+        self._expiry_timer: Timer | None = None
+        self._bookmark_timer: Timer | None = None
         self._bookmark_due = False
-        self._ahead = 0
-        """A revision to come, from which the client wants to hear; 0: from now."""
-        self._shown = False
+        self._future_revision = 0
+        """A future revision that the client wants to start at; 0: the watch starts now."""
+        self._has_sent = False
         self._clock = clock
-        self._start: bytes = self._open(resource, options)
+        self._first_chunk: bytes = self._open(resource, options)
         if not self._finished:
             seconds = options.timeout_seconds or _SHORTEST_WATCH_SECONDS * (1 + random.random())
-            self._timers.append(clock.call_later(seconds, self._expire))
+            self._expiry_timer = clock.call_later(seconds, self._expire)
             if options.bookmarks:
-                self._timers.append(clock.call_later(BOOKMARK_SECONDS, self._call_for_bookmark))
+                self._bookmark_timer = clock.call_later(BOOKMARK_SECONDS, self._request_bookmark)
 
     def _open(self, resource: Resource, options: WatchOptions) -> bytes:
-        """Take a place in the events, and give what comes before it: initial events, their bookmark, or an error."""
+        """Open a cursor, and return what precedes its events: initial events with their bookmark, or an error."""
         selection, store = options.selection, self._store
         asked = parse_revision(options.resource_version)
         name = selection.fields.exact("metadata.name")
@@ -79,7 +82,7 @@ class Watch:
         prefix = prefix or (f"{selection.namespace}/" if selection.namespace else "")
         state_first = options.initial_events if options.initial_events is not None else asked == 0
         since = store.revision if state_first or asked > store.revision else asked
-        self._ahead = asked if asked > store.revision else 0
+        self._future_revision = asked if asked > store.revision else 0
         try:
             self._cursor = store.watch(resource.storage, since, prefix)
         except Gone as gone:
@@ -102,8 +105,8 @@ class Watch:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._start:
-            start, self._start = self._start, b""
+        if self._first_chunk:
+            start, self._first_chunk = self._first_chunk, b""
             return start
         while True:
             if chunk := self._next():
@@ -114,12 +117,12 @@ class Watch:
             await self._cursor.wait()
 
     async def aclose(self) -> None:
-        """Give up the watch. Harmless when it has ended."""
+        """End the watch. Harmless if it has ended."""
         self._finish()
         self._cursor.close()
 
     def _next(self) -> bytes:
-        """The frames of everything that has happened since the last time; empty when nothing has."""
+        """Return the frames of all events since the last call; empty if there are none."""
         if self._finished:
             return b""
         try:
@@ -127,31 +130,31 @@ class Watch:
         except Gone as gone:
             self._finish()
             return self._frames.error(gone)
-        if self._ahead:
-            events = [event for event in events if event.revision > self._ahead]
-        chunk = b"".join([self._shown_event(event) for event in events])
-        if not chunk and self._bookmark_due and self._store.revision >= self._ahead:
+        if self._future_revision:
+            events = [event for event in events if event.revision > self._future_revision]
+        chunk = b"".join([self._event_frame(event) for event in events])
+        if not chunk and self._bookmark_due and self._store.revision >= self._future_revision:
             chunk = self._frames.bookmark(self._store.revision, initial_events_end=False)
         self._bookmark_due = False if chunk else self._bookmark_due
         return chunk
 
-    def _shown_event(self, event: Event) -> bytes:
+    def _event_frame(self, event: Event) -> bytes:
         matches = self._matches
         if matches is None:
-            return self._shared(event, event.type, event.entry)
+            return self._shared_frame(event, event.type, event.entry)
         now = event.type != "DELETED" and matches(event.entry)
         before = event.previous is not None and matches(event.previous)
         if now:
-            return self._shared(event, "MODIFIED" if before else "ADDED", event.entry)
+            return self._shared_frame(event, "MODIFIED" if before else "ADDED", event.entry)
         if not before:
             return b""
         if event.type == "DELETED" or event.previous is None:
-            return self._shared(event, "DELETED", event.entry)
-        return self._shared(event, "DELETED", event.previous)
+            return self._shared_frame(event, "DELETED", event.entry)
+        return self._shared_frame(event, "DELETED", event.previous)
 
-    def _shared(self, event: Event, type: str, entry: Entry) -> bytes:
-        """The frame of an event, made by whichever watch comes to it first."""
-        if not self._shown:
+    def _shared_frame(self, event: Event, type: str, entry: Entry) -> bytes:
+        """Return the frame of an event, encoded by the first watch that needs it."""
+        if not self._has_sent:
             return self._frame(type, _data(event, entry))
         key = (self._frames.key, type)
         frame = event.frames.get(key)
@@ -160,28 +163,31 @@ class Watch:
         return frame
 
     def _frame(self, type: str, data: bytes) -> bytes:
-        if self._shown:
+        if self._has_sent:
             return self._frames.event(type, data)
-        self._shown = True
+        self._has_sent = True
         return self._frames.first(type, data)
 
     def _expire(self) -> None:
         self._finish()
         self._cursor.wake()
 
-    def _call_for_bookmark(self) -> None:
+    def _request_bookmark(self) -> None:
         self._bookmark_due = True
-        self._timers[1] = self._clock.call_later(BOOKMARK_SECONDS, self._call_for_bookmark)
+        self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._request_bookmark)
         self._cursor.wake()
 
     def _finish(self) -> None:
         self._finished = True
-        for timer in self._timers:
-            timer.cancel()
+        for timer in (self._expiry_timer, self._bookmark_timer):
+            if timer is not None:
+                timer.cancel()
 
 
 def _data(event: Event, entry: Entry) -> bytes:
-    """The bytes to show: an object that left a selection is shown as it was, at the revision at which it left."""
+    """Return the object to send. If it left the selection, this is its last selected state at the revision of the
+    change.
+    """
     return entry.data if entry is event.entry else with_resource_version(entry.data, event.revision)
 
 

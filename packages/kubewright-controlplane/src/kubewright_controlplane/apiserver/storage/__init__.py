@@ -1,1 +1,1 @@
-"""Where objects are kept: as bytes, under one global revision, with the events that a watch needs."""
+"""Storage: objects as bytes under one global revision, with the events that watches need."""

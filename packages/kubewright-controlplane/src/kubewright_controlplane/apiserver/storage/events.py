@@ -1,4 +1,4 @@
-"""What a store holds and tells: entries, and the events that turn one into the next."""
+"""The contents of a store: entries, and the events between them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One stored object: its bytes, and beside them what selects it. Never changed once stored."""
+    """One stored object: its bytes, and the values that selectors match. Never changes."""
 
     key: str
     """`namespace/name`, or the name alone."""
     revision: int
     data: bytes
-    """The object as JSON in its storage version, `kind` and `apiVersion` first, its own resourceVersion inside."""
+    """The object as JSON in its storage version, with `kind` and `apiVersion` first, including its resourceVersion."""
     labels: Mapping[str, str]
     fields: Mapping[str, str]
     """Values of the kind's own selectable fields, without metadata.name and metadata.namespace."""
@@ -41,8 +41,8 @@ class Event:
     entry: Entry
     previous: Entry | None
     frames: dict[object, bytes] = field(default_factory=dict[object, bytes])
-    """Encodings made for watchers, by representation: the first watcher makes one, all others share it."""
+    """Frames encoded for watches, by representation. The first watch encodes one, and all others share it."""
 
 
 Observer: TypeAlias = Callable[[Event], None]
-"""Called synchronously after each commit of a resource, in order; may write, and must not raise."""
+"""Called synchronously after each commit of a resource, in order. It may write. What it raises is logged."""

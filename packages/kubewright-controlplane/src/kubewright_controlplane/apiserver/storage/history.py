@@ -1,7 +1,7 @@
-"""The latest events of one resource, and the places in them from which watches read on.
+"""The latest events of one resource, and the cursors with which watches read them.
 
-A cursor holds no events: those it has not read wait in the history, once for all watchers. A watcher that falls behind
-the history is told so (Gone), and so a slow one costs no memory.
+A cursor holds no events. Unread events wait in the history, once for all watches. A watch that falls behind the
+history gets Gone, so a slow watch costs no memory.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from kubewright.machinery.errors import Gone
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
 _SHARED = 256
-"""How many of the latest events keep the frames made of them: watchers that keep up share those."""
+"""The number of latest events that keep their frames, for watches that keep up."""
 _FEWEST = 128
-"""How many of the latest events are kept however large they are."""
+"""The number of latest events that are kept regardless of their size."""
 _LARGEST = 16 << 20
-"""Bytes of events beyond which the earlier ones go, before there are too many of them."""
+"""The size in bytes above which older events are dropped, even if there are few."""
 
 
 class History:
-    """Events of one resource in order, `length` of them or a few more, and fewer where they are large."""
+    """The events of one resource in order: about `length` of them, or fewer if they are large."""
 
     def __init__(self, length: int, floor: int) -> None:
         self.cursors: set[Cursor] = set()
         self.floor = floor
-        """Events of revisions above it are all here; of it and below, none need be."""
+        """All events with higher revisions are here. Events up to this revision may be missing."""
         self.dropped = 0
-        """How many events have left `events` at its front: position of its first one."""
+        """The number of dropped events, which is also the position of the first one in `events`."""
         self.events: list[Event] = []
         self._length = length
         self._size = 0
-        """Bytes of the objects in `events`."""
+        """The size in bytes of the objects in `events`."""
 
     def append(self, event: Event) -> None:
-        """Keep an event, and tell the cursors that it has come."""
+        """Add an event, and wake the cursors."""
         self.events.append(event)
         self._size += len(event.entry.data)
         if len(self.events) > _SHARED:
@@ -49,7 +49,7 @@ class History:
             cursor.offer(key)
 
     def compact(self, revision: int) -> None:
-        """Forget events up to `revision`."""
+        """Drop events up to `revision`."""
         self._drop(self.position_after(revision) - self.dropped)
         self.floor = max(self.floor, revision)
 
@@ -61,11 +61,13 @@ class History:
             self.dropped += count
 
     def position_after(self, revision: int) -> int:
-        """Where the first event above `revision` is, or will be."""
+        """Return the position of the first event above `revision`, which may be in the future."""
         return self.dropped + bisect_right(self.events, revision, key=lambda event: event.revision)
 
     def undone_since(self, revision: int) -> dict[str, Entry | None]:
-        """What the keys written since `revision` held then; None: nothing. Raises Gone when that is forgotten."""
+        """Return the earlier entries of keys written since `revision`; None for new keys. Raises Gone if events were
+        dropped.
+        """
         if revision < self.floor:
             raise Gone("The provided resource version is too old.")
         undone: dict[str, Entry | None] = {}
@@ -77,7 +79,7 @@ class History:
 
 
 class Cursor:
-    """Reads the events of one resource in order, optionally of one namespace or one object. Close it when done."""
+    """Reads the events of one resource in order, optionally of one namespace or one object. Must be closed."""
 
     def __init__(self, history: History, position: int, prefix: str) -> None:
         self.closed = False
@@ -88,7 +90,7 @@ class Cursor:
         history.cursors.add(self)
 
     def take(self) -> list[Event]:
-        """Events since the last take. Raises Gone when some of them are no longer kept."""
+        """Return the events since the last call. Raises Gone if some of them were dropped."""
         history = self._history
         start = self._position - history.dropped
         if start < 0:
@@ -100,7 +102,7 @@ class Cursor:
         return events
 
     async def wait(self) -> None:
-        """Return when there may be events to take, when `wake` was called, or when the cursor is closed."""
+        """Wait until there may be new events, until `wake` is called, or until the cursor is closed."""
         if self.closed:
             return
         self._waiter = asyncio.get_running_loop().create_future()
@@ -110,17 +112,17 @@ class Cursor:
             self._waiter = None
 
     def offer(self, key: str) -> None:
-        """Told by the history of a commit under `key`."""
+        """Called by the history after a commit under `key`."""
         if self._waiter is not None and key.startswith(self._prefix):
             self.wake()
 
     def wake(self) -> None:
-        """End a `wait` in progress."""
+        """End a pending `wait`."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """Take no more part. A `wait` in progress ends."""
+        """Close the cursor. A pending `wait` ends."""
         self.closed = True
         self._history.cursors.discard(self)
         self.wake()

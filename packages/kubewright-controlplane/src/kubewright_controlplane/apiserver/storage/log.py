@@ -1,16 +1,15 @@
-"""A log on disk: every commit appended to a SQLite table, replayed at start.
+"""The log on disk: every commit is appended to a SQLite table, which is replayed at start.
 
-Appending costs the writer next to nothing: commits gather while one batch is being written by a thread of the log's
-own, and go out as the next. So a process that is killed loses the last few milliseconds at most, never an older commit
-and never a part of one; the file is whole after any crash of the process. Revisions that may have been lost so are not
-given out again: who has seen one is told to start over, not left to wait for what it believes to have. What later rows
-replaced is deleted at start, and whenever enough has gathered.
+Appending costs the writer almost nothing: commits gather while the log's thread writes a batch, and form the next
+batch. A process that is killed loses at most the commits of the last few milliseconds, never an older one and never
+part of one; the file stays consistent. Revisions that may have been lost this way are not used again, so that clients
+that have seen one get an error and list again, instead of waiting for events. Rows that later ones replace are
+deleted at start and at intervals.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +18,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import ConfigError, InternalError
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Row: TypeAlias = tuple[int, str, str, bytes | None, bytes]
 
@@ -40,18 +40,18 @@ DELETE FROM log WHERE revision < (SELECT max(revision) FROM log)
 AND (data IS NULL OR revision NOT IN (SELECT max(revision) FROM log GROUP BY resource, key))
 """
 _START = "INSERT OR IGNORE INTO log VALUES (?, '', '', NULL, x'')"
-"""Where a process starts, kept before it gives out the first revision: its commits may all be lost."""
+"""The row that marks the start of a process, written before its first revision, because all its commits may be lost."""
 _LOST_AT_MOST = 1_000_000
-"""Revisions that are left out after a process that did not close its log."""
+"""The number of revisions that are skipped after a process that did not close its log."""
 
 COMPACT_EVERY = 50_000
-"""Rows appended between two clean-ups."""
+"""The number of rows between two cleanups."""
 
 
 class SQLiteLog:
-    """A log in the file `log.db` of a folder, which it makes if needed and holds alone.
+    """A log in the file `log.db` of a folder. It creates the folder if needed and locks it.
 
-    Raises ConfigError when another server holds the folder, or when it cannot be written.
+    Raises ConfigError if another server uses the folder, or if it is not writable.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -102,7 +102,7 @@ class SQLiteLog:
                 await loop.run_in_executor(self._thread, self._write, rows)
         except sqlite3.Error as error:
             self._failure = error
-            _log.critical("the data folder cannot be written; no write is accepted from now on", exc_info=error)
+            _log.critical("Data folder write failed, further writes are rejected", exc_info=error)
         finally:
             self._writing = None
 
@@ -115,7 +115,7 @@ class SQLiteLog:
                 self._appended = 0
 
     def _drop_superseded(self) -> None:
-        """Keep the last row of each key, and of the deletions only the last commit: it tells the revision."""
+        """Keep the last row of each key. Of deletions, keep only the last commit, which holds the revision."""
         self._database.execute(_DROP_SUPERSEDED)
 
     async def flush(self) -> None:
@@ -134,7 +134,7 @@ class SQLiteLog:
 
 
 def _open(folder: Path) -> sqlite3.Connection:
-    """Open the database for this process alone. SQLite's own lock does it, so it ends with the process."""
+    """Open the database for this process alone. SQLite's lock ends with the process."""
     owner = folder / "server.pid"
     try:
         folder.mkdir(parents=True, exist_ok=True)

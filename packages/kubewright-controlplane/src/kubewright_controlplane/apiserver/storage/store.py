@@ -1,13 +1,14 @@
-"""The store: every object of a server, under one global revision.
+"""The store: all objects of a server, under one global revision.
 
 Guarantees
-    Each commit has the revision after the one before it, whatever the resource.
-    A commit is whole before anyone sees it: the entry, the event, the log; then cursors wake; then observers run.
-    A cursor opened at revision r gets every event above r, in order, once; or Gone, never a gap.
-    A scan at revision r is what a scan at that time was; or Gone.
-With a log, what `flush` has returned from survives the process.
+    Each commit increases the revision by one, whatever the resource.
+    A commit is complete before anything sees it: first the entry, the event and the log; then cursors wake; then
+    observers run.
+    A cursor opened at revision r reads every event above r, in order, exactly once; or raises Gone.
+    A scan at revision r returns the state at that revision; or raises Gone.
+    With a log, commits before the return of `flush` survive the process.
 
-Not for threads: one event loop writes and reads.
+Not thread-safe: used from one event loop only.
 """
 
 from __future__ import annotations
@@ -16,39 +17,44 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import Gone
 from kubewright_controlplane.apiserver.storage.events import Entry, Event, EventType, Observer
 from kubewright_controlplane.apiserver.storage.history import Cursor, History
 from kubewright_controlplane.apiserver.storage.table import Snapshot, Table
 
+_log = get_logger(__name__)
+
 
 class Log(Protocol):
-    """Where a store's commits are kept beyond the process."""
+    """Persistent storage of a store's commits."""
 
     def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
-        """The entries of each resource by key, and the revision of the last commit."""
+        """Return the entries of each resource by key, and the revision of the last commit."""
         ...
 
     def append(self, event: Event) -> None:
-        """Keep a commit; it may be written later, in order. Raises InternalError when an earlier one could not be."""
+        """Append a commit; it may be written later, in order. Raises InternalError if an earlier one could not be
+        written.
+        """
         ...
 
     async def flush(self) -> None:
-        """Return once everything appended is written."""
+        """Wait until all appended commits are written."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Store:
-    """Objects in memory, and in `log` if one is given; starts with what the log holds.
+    """Objects in memory, and in `log` if there is one. Starts with the contents of the log.
 
-    `history` is how many events of each resource are kept for cursors and for scans of the past.
+    `history` is the number of events of each resource that are kept for cursors and for scans of the past.
     """
 
     def __init__(self, *, history: int = 8192, log: Log | None = None) -> None:
         self.revision = 1
-        """Of the last commit."""
+        """The revision of the last commit."""
         self._history = history
         self._log = log
         self._tables: dict[str, Table] = {}
@@ -73,7 +79,7 @@ class Store:
 
     @property
     def next_revision(self) -> int:
-        """The revision that the next commit will have: an object's bytes are made with it inside."""
+        """The revision of the next commit, for encoding an object with its resourceVersion."""
         return self.revision + 1
 
     def get(self, resource: str, key: str) -> Entry | None:
@@ -81,9 +87,9 @@ class Store:
         return None if table is None else table.entries.get(key)
 
     def scan(self, resource: str, *, namespace: str = "", revision: int | None = None, after: str = "") -> Snapshot:
-        """Entries in key order, from behind the key `after`; of the present, or as they were at `revision`.
+        """Return the entries in key order, starting after the key `after`: the current ones, or those at `revision`.
 
-        Raises Gone when the history does not reach back to `revision`.
+        Raises Gone if the history does not reach back to `revision`.
         """
         return self._table(resource).snapshot(namespace, None if revision == self.revision else revision, after)
 
@@ -98,7 +104,7 @@ class Store:
         return self._commit("ADDED" if previous is None else "MODIFIED", resource, entry, previous)
 
     def remove(self, resource: str, key: str, data: bytes) -> Event:
-        """Delete what is under `key`. `data` is its last state, as watchers see it go. Raises KeyError if none is."""
+        """Delete the entry under `key`. `data` is its last state, for watchers. Raises KeyError if there is none."""
         previous = self._table(resource).entries[key]
         entry = Entry(key, self.next_revision, data, previous.labels, previous.fields)
         return self._commit("DELETED", resource, entry, previous)
@@ -111,11 +117,14 @@ class Store:
         self._table(resource).commit(event)
         if resource in self._observers:
             self._unobserved.append(event)
-            self._tell_observers()
+            self._call_observers()
         return event
 
-    def _tell_observers(self) -> None:
-        """Observers may write: their commits queue up behind the ones being told."""
+    def _call_observers(self) -> None:
+        """Pass each new event to its observers. Their own commits wait until the earlier events have been passed on.
+
+        The commit is complete, so an observer that raises must not fail the writer. The failure is logged.
+        """
         if self._observing:
             return
         self._observing = True
@@ -123,26 +132,29 @@ class Store:
             while self._unobserved:
                 event = self._unobserved.popleft()
                 for observer in tuple(self._observers[event.resource]):
-                    observer(event)
+                    try:
+                        observer(event)
+                    except Exception:  # noqa: BLE001 -- a defect in one observer must not hide the commit from others
+                        _log.exception("Observer failed", resource=event.resource, key=event.entry.key)
         finally:
             self._observing = False
 
     def rewrite(self, resource: str, make: Callable[[bytes], bytes]) -> None:
-        """Replace the bytes of every entry, at the revision that it has: no event tells of it, and no log keeps it."""
+        """Replace the bytes of every entry, at its revision. Causes no event, and is not written to the log."""
         entries = self._table(resource).entries
         for key, entry in entries.items():
             entries[key] = Entry(key, entry.revision, make(entry.data), entry.labels, entry.fields)
 
     def observe(self, resource: str, observer: Observer) -> None:
-        """Tell `observer` of what is stored now, as ADDED events, and of each commit from now on."""
+        """Call `observer` for each stored object (as ADDED), then after each commit."""
         for entry in self.scan(resource):
             observer(Event("ADDED", resource, entry.revision, entry, None))
         self._observers.setdefault(resource, []).append(observer)
 
     def watch(self, resource: str, since: int, prefix: str = "") -> Cursor:
-        """A cursor at the first event above revision `since`, of keys that start with `prefix`.
+        """Return a cursor at the first event above revision `since`, for keys that start with `prefix`.
 
-        Raises Gone when events above `since` have been forgotten.
+        Raises Gone if events above `since` were dropped.
         """
         history = self._table(resource).history
         if since < history.floor:
@@ -150,27 +162,27 @@ class Store:
         return Cursor(history, history.position_after(since), prefix)
 
     def floor(self, resource: str) -> int:
-        """The oldest revision from which `watch` and `scan` still work."""
+        """Return the oldest revision that `watch` and `scan` support."""
         return self._table(resource).history.floor
 
     def compact(self, revision: int) -> None:
-        """Forget the history up to `revision`, of all resources."""
+        """Drop the history up to `revision`, of all resources."""
         self._compacted = max(self._compacted, revision)
         for table in self._tables.values():
             table.history.compact(revision)
 
     def end_watches(self, resource: str) -> None:
-        """Close every cursor of a resource: it is served no more."""
+        """Close all cursors of a resource that is no longer served."""
         for cursor in tuple(self._table(resource).history.cursors):
             cursor.close()
 
     async def flush(self) -> None:
-        """Return once every commit made so far is in the log."""
+        """Wait until all commits so far are in the log."""
         if self._log is not None:
             await self._log.flush()
 
     async def close(self) -> None:
-        """End all watches; write what is left to write, and let go of the log."""
+        """End all watches, write pending commits, and close the log."""
         for resource in self._tables:
             self.end_watches(resource)
         if self._log is not None:

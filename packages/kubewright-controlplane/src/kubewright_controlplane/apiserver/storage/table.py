@@ -1,4 +1,4 @@
-"""One resource's share of a store: its entries in key order, and the history of how they came to be."""
+"""The entries of one resource in key order, and their history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from kubewright_controlplane.apiserver.storage.history import History
 
 
 class Snapshot:
-    """Entries of one resource at one revision, in key order. Use it before the next commit: it copies keys only."""
+    """The entries of one resource at one revision, in key order. Valid until the next commit, because it copies only
+    keys.
+    """
 
     def __init__(self, keys: list[str], entries: dict[str, Entry], undone: dict[str, Entry | None]) -> None:
         self._keys = keys

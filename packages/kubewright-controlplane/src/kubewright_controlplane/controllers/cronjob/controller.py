@@ -16,9 +16,8 @@ from kubewright.apis.batch.v1 import CronJob, CronJobStatus, Job
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.client._references import reference_to
 from kubewright.controllers import Context, Controller, Result, controller
-from kubewright.machinery import time
+from kubewright.machinery import cron, time
 from kubewright.machinery.errors import AlreadyExists
-from kubewright_controlplane.controllers.cronjob import schedule
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -45,13 +44,13 @@ class CronJobReconciler:
         following = times.after(due or now) if times else None
         return Result(requeue_after=max(following - now, timedelta(0)) + _PADDING) if following else None
 
-    def _schedule(self, ctx: Context[CronJob]) -> schedule.Schedule | schedule.Every | None:
+    def _schedule(self, ctx: Context[CronJob]) -> cron.Schedule | cron.FixedDelay | None:
         """The times of the schedule; None when there are none for now."""
         spec = ctx.object.spec
         if spec.suspend:
             return None
         try:
-            return schedule.parse(spec.schedule, ZoneInfo(spec.time_zone) if spec.time_zone else UTC)
+            return cron.parse(spec.schedule, ZoneInfo(spec.time_zone) if spec.time_zone else UTC)
         except (ZoneInfoNotFoundError, ValueError) as error:
             ctx.events.warning(ctx.object, "UnparseableSchedule", f"unparseable schedule: {error}", action="Schedule")
             return None
@@ -89,7 +88,7 @@ class CronJobReconciler:
                 await ctx.delete(job, propagation="Background")
 
 
-def _due(cron_job: CronJob, times: schedule.Schedule | schedule.Every, now: datetime) -> datetime | None:
+def _due(cron_job: CronJob, times: cron.Schedule | cron.FixedDelay, now: datetime) -> datetime | None:
     """The latest time that has come since the last Job, if it is not too late for it."""
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
     deadline = cron_job.spec.starting_deadline_seconds

@@ -1,4 +1,4 @@
-"""Calls of functions: the one overload bound where it is known, the candidates asked for each call where it is not."""
+"""Function calls: bound to one overload if the types are known, else dispatched on the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubewright_controlplane.schema.cel.values import no_overload
 
 
 def candidates(expression: Call, functions: Mapping[str, Sequence[Function]]) -> list[Function]:
-    """The overloads that the types of the arguments leave."""
+    """Return the overloads that match the types of the arguments."""
     given = [each.type for each in expression.arguments]
     return [
         each
@@ -30,13 +30,13 @@ def _may_be(function: Function, given: Sequence[Type]) -> bool:
 
 
 def call_of(candidates: list[Function], arguments: list[Code]) -> Code:
-    """The call of whichever candidate takes the values. What it costs beyond a step is spent."""
+    """Call the candidate that accepts the values, and spend what the call costs in addition to its step."""
     if len(candidates) != 1:
         return _dispatched(candidates, arguments)
     (function,) = candidates
     call = function.call
     if function.linear:
-        return _linear(call, arguments)
+        return _call_with_size_cost(call, arguments)
     match arguments:
         case [only]:
             return lambda frame: call(only(frame))
@@ -46,21 +46,21 @@ def call_of(candidates: list[Function], arguments: list[Code]) -> Code:
             return lambda frame: call(*[each(frame) for each in arguments])
 
 
-def _linear(call: Callable[..., Any], arguments: list[Code]) -> Code:
+def _call_with_size_cost(call: Callable[..., Any], arguments: list[Code]) -> Code:
     if len(arguments) != 2:
-        return lambda frame: _paid(call, [each(frame) for each in arguments], frame)
+        return lambda frame: _call_and_spend(call, [each(frame) for each in arguments], frame)
     first, second = arguments
 
     def called(frame: Frame) -> Any:
         left, right = first(frame), second(frame)
         if left.__class__ is str and right.__class__ is str and len(left) + len(right) < 10:
             return call(left, right)
-        return _paid(call, [left, right], frame)
+        return _call_and_spend(call, [left, right], frame)
 
     return called
 
 
-def _paid(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
+def _call_and_spend(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
     spend(frame, sum(map(size_of, values)) // 10)
     return call(*values)
 

@@ -1,7 +1,7 @@
-"""What type each part of an expression has, and whether every function is called with what it takes.
+"""Type checking: the type of each part of an expression, and whether every function accepts its arguments.
 
-The checker notes the type on each node. A call whose arguments are known has one result type; where `dyn` is among
-them there may be several candidates, and the choice is made when the values are there.
+The checker records the type on each node. A call whose argument types are known has one result type. If one of them
+is `dyn`, several candidates may remain, and the choice is made at run time.
 
 Follows https://github.com/google/cel-spec/blob/master/doc/langdef.md#gradual-type-checking and cel-go's messages.
 """
@@ -48,7 +48,7 @@ from kubewright_controlplane.schema.cel.types import (
     unify,
 )  # fmt: skip
 from kubewright_controlplane.schema.cel.values import UInt
-from kubewright_controlplane.schema.pattern import compile_pattern
+from kubewright_controlplane.schema.formats import compile_pattern
 
 TYPE_NAMES: Final[Mapping[str, Type]] = {
     **{name: type_of(Type(name)) for name in ("bool", "bytes", "double", "int", "null_type", "string", "uint")},
@@ -57,7 +57,7 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "optional_type": type_of(optional_of(DYN)),
     "type": type_of(Type("type")),
 }
-"""The types that can be named in source."""
+"""The types that have a name in source code."""
 
 _LITERALS: Final[Mapping[type, Type]] = {
     bool: BOOL, bytes: BYTES, float: DOUBLE, int: INT, str: STRING, UInt: UINT, type(None): NULL,
@@ -69,19 +69,19 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "duration": time.parse_duration, "timestamp": time.parse,
 }  # fmt: skip
 _WRITTEN_OUT: Final = {"matches": 1, "find": 1, "findAll": 1, "duration": 0, "timestamp": 0}
-"""Which argument of these functions is checked where it is written out."""
+"""The argument of each of these functions that is checked if it is a literal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The variables that an expression may use, and the functions."""
+    """The variables and functions that an expression may use."""
 
     variables: Mapping[str, Type]
     functions: Mapping[str, tuple[Function, ...]]
 
 
 def check(source: str, expression: Expr, environment: Environment) -> Type:
-    """Note every type; give the expression's own. Raises CompileError that shows all faults."""
+    """Record the type of every node, and return that of the expression. Raises CompileError that lists all faults."""
     checker = _Checker(environment)
     found = checker.check(expression, dict(environment.variables))
     if checker.faults:
@@ -170,7 +170,7 @@ class _Checker:
         return results[0] if all(each == results[0] for each in results) else DYN
 
     def _check_literals(self, expression: Call) -> None:
-        """A pattern, duration or timestamp that is written out is a good one."""
+        """Check a pattern, duration or timestamp that is a literal."""
         place = _WRITTEN_OUT.get(expression.function)
         if place is None or not place < len(expression.arguments):
             return
@@ -197,7 +197,7 @@ class _Checker:
         return map_of(join(keys), join(values), len(keys))
 
     def _same(self, parts: list[Expr], types: list[Type]) -> None:
-        """A list or map that is written out holds values of one type."""
+        """Check that a list or map literal holds values of one type."""
         for part, found in zip(parts, types, strict=True):
             if not (assignable(types[0], found) or assignable(found, types[0])):
                 self._fault(part.at, f"expected type '{types[0]}' but found '{found}'")
@@ -255,7 +255,7 @@ class _Checker:
 
 
 def _type_name(expression: Select) -> str:
-    """`google.protobuf.Timestamp` and its like, which are written as selections."""
+    """Resolve `google.protobuf.Timestamp` and similar type names, which are written as selections."""
     names = [expression.field]
     operand = expression.operand
     while isinstance(operand, Select):
@@ -273,7 +273,7 @@ def _unwrapped(type: Type, *, optional: bool) -> Type:
 
 
 def _result(expression: Call, result: Type, given: list[Type]) -> Type:
-    """The result, with what is known of its fields and sizes: a list's item is what the list says it is."""
+    """Return the result type, with what is known of its fields and sizes. A list's items have the list's item type."""
     if expression.function in ("_[_]", "_[?_]") and given[0].parameters:
         inner = given[0].parameters[-1]
         return optional_of(inner) if expression.function == "_[?_]" else inner

@@ -1,6 +1,6 @@
-"""What a compiled expression is: a function of a frame.
+"""Compiled expressions: functions of a frame.
 
-A frame is a list: what is left of the cost budget in front, then the variables, each in a place of its own.
+A frame is a list. Its first item is the remaining cost budget; the others are the variables, each at a fixed index.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ Frame: TypeAlias = list[Any]
 Code: TypeAlias = Callable[[Frame], Any]
 
 
-def truth(value: Any) -> bool:
-    """`value`, which has to be true or false."""
+def require_bool(value: Any) -> bool:
+    """Return `value`, which must be true or false."""
     if value.__class__ is not bool:
         raise no_overload()
     return bool(value)
 
 
 def spend(frame: Frame, cost: int) -> None:
-    """Take `cost` from the budget. Raises CostExceeded when that is more than there is."""
+    """Subtract `cost` from the budget. Raises CostExceeded if the budget is too small."""
     frame[0] -= cost
     if frame[0] < 0:
         raise CostExceeded("operation cancelled: actual cost limit exceeded")

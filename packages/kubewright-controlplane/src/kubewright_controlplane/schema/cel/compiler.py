@@ -1,13 +1,13 @@
-"""A checked expression to closures over plain objects.
+"""Compiles a checked expression to closures over plain objects.
 
-Each node becomes a function of a frame: a list with what is left of the cost budget in front, then the variables.
-Where the checker knows the types, the one overload is bound; where it does not (`dyn`), the candidates are asked when
-the values are there. Values from a document become what their schema says (timestamps, durations, bytes, doubles) when
-they are selected.
+Each node becomes a function of a frame: a list with the remaining cost budget, followed by the variables. If the
+checker knows the types, the one overload is bound. If it does not (`dyn`), the candidates are tried at run time.
+Values of a document are converted to the types in its schema (timestamps, durations, bytes, doubles) when they are
+selected.
 
-Cost is counted where it can grow: for each turn of a loop, what its body costs; for functions on text, lists and maps,
-a tenth of their size. So the limit ends an expression that would run long; it is close to what cel-go counts, not
-equal.
+Cost is counted where it can grow: each iteration of a loop costs what its body costs, and functions on strings, lists
+and maps cost a tenth of their size. The limit stops an expression that would run for long. The count is close to
+cel-go's, but not equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubewright.machinery.cel_names import unescape
 from kubewright_controlplane.schema.cel import loops
 from kubewright_controlplane.schema.cel.calls import call_of, candidates
 from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
-from kubewright_controlplane.schema.cel.code import Code, Frame, truth
+from kubewright_controlplane.schema.cel.code import Code, Frame, require_bool
 from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.functions import Function
 from kubewright_controlplane.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
@@ -35,11 +35,11 @@ from kubewright_controlplane.schema.cel.values import (
 )
 
 _TURN: Final = 3
-"""What a turn of a loop costs beside its body."""
+"""The cost of an iteration of a loop, in addition to its body."""
 
 
 class Program:
-    """An expression that can be evaluated, again and again."""
+    """A compiled expression. It can be evaluated many times."""
 
     __slots__ = ("_code", "_slots")
 
@@ -52,9 +52,9 @@ class Program:
         self._slots = compiler.slots
 
     def evaluate(self, values: Sequence[Any], budget: int) -> tuple[Any, int]:
-        """The value for these values of the variables, and what is left of the budget.
+        """Return the value of the expression for these variables, and the remaining budget.
 
-        Raises EvaluationError when there is none, CostExceeded when it costs more than `budget`.
+        Raises EvaluationError if it has no value, CostExceeded if it costs more than `budget`.
         """
         frame: Frame = [budget, *values, *([None] * (self._slots - len(values)))]
         try:
@@ -175,26 +175,26 @@ class _Compiler:
         result = self.compile(expression.result, inner) if expression.result is not None else None
         self.slots = max(self.slots, len(inner))
         turn = _TURN + _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
-        turns = loops.turns_of(over, places, turn)
+        iterations = loops.iterations_of(over, places, turn)
         match expression.name:
             case "all":
-                return loops.every(turns, body)
+                return loops.every(iterations, body)
             case "exists":
-                return loops.some(turns, body)
+                return loops.some(iterations, body)
             case "exists_one":
-                return loops.only_one(turns, body)
+                return loops.only_one(iterations, body)
             case "filter":
-                return loops.filtered(turns, places[0], body)
+                return loops.filtered(iterations, places[0], body)
             case "optMap" | "optFlatMap":
                 return loops.optional_mapped(over, places[0], body, flat=expression.name == "optFlatMap")
             case "sortBy":
-                return loops.ordered(turns, places[0], body)
+                return loops.ordered(iterations, places[0], body)
             case "transformMap":
-                return loops.transformed_map(turns, places[0], body, result)
+                return loops.transformed_map(iterations, places[0], body, result)
             case "transformMapEntry":
-                return loops.transformed_entries(turns, body, result)
+                return loops.transformed_entries(iterations, body, result)
             case _:
-                return loops.mapped(turns, body, result)
+                return loops.mapped(iterations, body, result)
 
 
 def _constant(value: Any) -> Code:
@@ -209,14 +209,14 @@ def _variable(expression: Ident, scope: Mapping[str, int]) -> Code:
 
 
 def _extended(scope: Mapping[str, int], names: Sequence[str]) -> tuple[dict[str, int], list[int]]:
-    """`scope` with new places for `names`, beyond those that are taken."""
+    """Return `scope` with new indices for `names`."""
     start = max(scope.values(), default=0) + 1
     places = list(range(start, start + len(names)))
     return {**scope, **dict(zip(names, places, strict=True))}, places
 
 
 def _selected(operand: Code, key: str, *, nulls: bool) -> Code:
-    """`operand.key`. The field of an object that is null is not there, unlike an entry of a map."""
+    """Compile `operand.key`. A field of an object that is null counts as absent; an entry of a map does not."""
 
     def select(frame: Frame) -> Any:
         try:
@@ -245,13 +245,13 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
 def _both(left: Code, right: Code) -> Code:
     def both(frame: Frame) -> bool:
         try:
-            if not truth(left(frame)):
+            if not require_bool(left(frame)):
                 return False
         except EvaluationError:
             if right(frame) is False:
                 return False
             raise
-        return truth(right(frame))
+        return require_bool(right(frame))
 
     return both
 
@@ -259,19 +259,19 @@ def _both(left: Code, right: Code) -> Code:
 def _either(left: Code, right: Code) -> Code:
     def either(frame: Frame) -> bool:
         try:
-            if truth(left(frame)):
+            if require_bool(left(frame)):
                 return True
         except EvaluationError:
             if right(frame) is True:
                 return True
             raise
-        return truth(right(frame))
+        return require_bool(right(frame))
 
     return either
 
 
 def _choice(condition: Code, chosen: Code, other: Code) -> Code:
-    return lambda frame: chosen(frame) if truth(condition(frame)) else other(frame)
+    return lambda frame: chosen(frame) if require_bool(condition(frame)) else other(frame)
 
 
 def _indexed(container: Code, key: Code, convert: Callable[[Any], Any] | None) -> Code:
@@ -281,7 +281,7 @@ def _indexed(container: Code, key: Code, convert: Callable[[Any], Any] | None) -
 
 
 def _special_equality(expression: Call, arguments: list[Code]) -> Code | None:
-    """`==` of two texts, whole numbers or truths needs no question about their types; `in` of constants no search."""
+    """Compile `==` of two strings, integers or booleans without a type test, and `in` of constants without a search."""
     left, right = arguments
     kinds = [each.type.name for each in expression.arguments]
     if expression.function == "@in":
@@ -304,14 +304,14 @@ def _special_equality(expression: Call, arguments: list[Code]) -> Code | None:
 
 
 def _same_members(left: Any, right: Any) -> bool:
-    """Lists that are sets or maps are equal whatever their order."""
+    """Lists of type set or map are equal regardless of their order."""
     if left.__class__ is not list or right.__class__ is not list:
         return equal(left, right)
     return len(left) == len(right) and all(contains(right, each) for each in left)
 
 
 def _cost_of(expression: Expr) -> int:
-    """What one evaluation costs without its loops: one for each variable, selection and call."""
+    """Return the cost of one evaluation without its loops: one for each variable, selection and call."""
     match expression:
         case Literal():
             return 0

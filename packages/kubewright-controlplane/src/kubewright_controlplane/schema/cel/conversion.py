@@ -1,4 +1,4 @@
-"""What JSON has for a value, and what expressions have for it: times, durations, bytes, whole doubles."""
+"""Conversion between the JSON form of a value and its form in expressions: times, durations, bytes, whole doubles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubewright_controlplane.schema.cel.values import EvaluationError
 
 
 def converter(type: Type) -> Callable[[Any], Any] | None:
-    """What makes a value of `type` of what JSON has for it; None when JSON's is that."""
+    """Return the function that converts a JSON value to `type`; None if no conversion is needed."""
     if type in _CONVERTERS:
         return _CONVERTERS[type]
     inner = converter(type.parameters[-1]) if type.name in ("list", "map") else None

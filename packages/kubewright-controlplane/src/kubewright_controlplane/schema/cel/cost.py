@@ -1,7 +1,7 @@
-"""The worst case of an expression's cost, from what the schema says of sizes.
+"""The worst case of an expression's cost, estimated from the sizes in the schema.
 
-A rule that could cost too much is refused with its CRD, before any object is judged by it. One unit is a step of the
-interpreter, about 50 ns in cel-go. Sizes that nothing bounds are taken for as large as a request can be.
+A rule that could cost too much is rejected with its CRD, before it is evaluated on any object. One unit is a step of
+the interpreter, about 50 ns in cel-go. A size without a bound is assumed to be as large as a request can be.
 
 Follows cel-go's checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go.
 """
@@ -26,31 +26,32 @@ from kubewright_controlplane.schema.cel.syntax import (
 from kubewright_controlplane.schema.cel.types import DYN, STRING, Type
 
 RULE_LIMIT: Final = 10_000_000
-"""What one expression may cost, at the places that it stands for together."""
+"""The limit for one expression, summed over all values that it is evaluated on."""
 SCHEMA_LIMIT: Final = 100_000_000
-"""What all expressions of a schema may cost together."""
+"""The limit for all expressions of a schema together."""
 
 _ENDLESS: Final = 2**64 - 1
 _TRAVERSAL: Final = 0.1
 _PATTERN: Final = 0.25
 _SIZED: Final = frozenset({"string", "bytes", "list", "map", "dyn"})
 _MAYBE_BYTES: Final = frozenset({"bytes", "dyn"})
-"""Of these alone is it known how long they are as strings: cel-go looks at the conversion of bytes, which a value of
-any type (an int-or-string) may need."""
+"""Only the string length of these types is known: cel-go uses the conversion of bytes, which a value of any type (an
+int-or-string) may need.
+"""
 _LOOP: Final = {
     "all": (3, 1), "exists": (4, 1), "exists_one": (2, 2), "filter": (13, 1), "map": (12, 1), "sortBy": (12, 1),
     "transformList": (12, 1), "transformMap": (32, 1), "transformMapEntry": (32, 1),
 }  # fmt: skip
-"""What a turn of a macro costs beside its body, and what its result does."""
+"""The cost of an iteration of a macro in addition to its body, and of what its result does."""
 
 
 def estimate(expression: Expr) -> int:
-    """The most that `expression`, with its types noted, can cost."""
+    """Return the maximum cost of `expression`, whose types are recorded."""
     return min(_Estimator().cost(expression), _ENDLESS)
 
 
 def over_limit(what: str, cost: int, limit: int) -> str:
-    """How the API server says that a cost is too high."""
+    """Return the API server's message for a cost that is too high."""
     return (
         f"{what} exceeds budget by factor of {_factor(cost / limit)} (try simplifying the rule, or adding maxItems, "
         "maxProperties, and maxLength where arrays, maps, and strings are declared)"
@@ -134,7 +135,7 @@ class _Estimator:
                 return 1
 
     def size(self, expression: Expr) -> int:
-        """The most characters, items or entries that the value can have; 1 for what has none."""
+        """Return the maximum number of characters, items or entries of the value; 1 for a value without a size."""
         match expression:
             case Literal(value=str() | bytes() as value):
                 return len(value)
@@ -172,11 +173,11 @@ def _traversal(size: int, factor: float = _TRAVERSAL) -> int:
     return ceil(size * factor) if size < _ENDLESS else size
 
 
-def _once(sizes: list[int]) -> int:
+def _one_traversal(sizes: list[int]) -> int:
     return _traversal(sizes[0])
 
 
-def _twice(sizes: list[int]) -> int:
+def _two_traversals(sizes: list[int]) -> int:
     return _traversal(sizes[0], 2 * _TRAVERSAL)
 
 
@@ -184,17 +185,19 @@ def _smaller(sizes: list[int]) -> int:
     return _traversal(min(sizes))
 
 
-def _searched(sizes: list[int]) -> int:
+def _pattern_match(sizes: list[int]) -> int:
     return _traversal(sizes[0] + 1) * _traversal(sizes[1], _PATTERN)
 
 
 _BY_SIZE: Final[Mapping[str, Callable[[list[int]], int]]] = {
     **dict.fromkeys(("_==_", "_!=_"), _smaller),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _once),
-    **dict.fromkeys(("url", "cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _once),
-    **dict.fromkeys(("format", "bytes"), _once),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _twice),
-    **dict.fromkeys(("matches", "find", "findAll"), _searched),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _one_traversal),
+    **dict.fromkeys(
+        ("url", "cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _one_traversal
+    ),
+    **dict.fromkeys(("format", "bytes"), _one_traversal),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _two_traversals),
+    **dict.fromkeys(("matches", "find", "findAll"), _pattern_match),
     "startsWith": lambda sizes: _traversal(sizes[1]),
     "endsWith": lambda sizes: _traversal(sizes[1]),
     "contains": lambda sizes: _traversal(sizes[0]) * _traversal(sizes[1]),
@@ -205,4 +208,4 @@ _BY_SIZE: Final[Mapping[str, Callable[[list[int]], int]]] = {
     "sets.intersects": lambda sizes: 1 + sizes[0] * sizes[1],
     "sets.equivalent": lambda sizes: 1 + 2 * sizes[0] * sizes[1],
 }
-"""What functions cost by the sizes of their arguments."""
+"""The cost of functions by the sizes of their arguments."""

@@ -1,6 +1,7 @@
-"""What a schema's values are in expressions: the types of `self` and all that can be selected from it.
+"""The types of a schema's values in expressions: of `self`, and of everything that can be selected from it.
 
-A place whose schema says too little (anything goes, unknown fields are kept) is not to be had in an expression.
+An expression cannot access a value whose schema says too little: a value of any type, or one that preserves unknown
+fields.
 
 Follows k8s.io/apiserver/pkg/cel/common/schemas.go.
 """
@@ -41,10 +42,10 @@ _TIMES: Final[Mapping[str, Type]] = {
 
 
 def declared(schema: JSONObject, *, root: bool = False, name: str = "selfType") -> Type | None:
-    """The type of what `schema` describes; None where expressions cannot have it.
+    """Return the type of the values of `schema`; None if expressions cannot access them.
 
-    At the `root` of a kind, and of an embedded one, there are apiVersion, kind, metadata.name and
-    metadata.generateName, whatever the schema says.
+    At the `root` of a kind, and of an embedded resource, there are always apiVersion, kind, metadata.name and
+    metadata.generateName.
     """
     if schema.get("x-kubernetes-int-or-string"):
         longest = schema.get("maxLength")

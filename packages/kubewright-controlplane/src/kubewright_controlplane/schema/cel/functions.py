@@ -1,4 +1,4 @@
-"""What a function is: its signature, what it does, and what it costs."""
+"""Functions: their signatures, implementations and costs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Function:
     signature: Signature
     call: Callable[..., Any]
     linear: bool = False
-    """Its cost grows with the size of its arguments."""
+    """The cost grows with the size of the arguments."""
 
     def accepts(self, arguments: Sequence[Any]) -> bool:
-        """Whether these values are what it takes: asked where types were not known before."""
+        """Return whether the function accepts these values. Used if the types are not known at compile time."""
         parameters = self.signature.parameters
         return len(parameters) == len(arguments) and all(map(_fits, parameters, arguments))
 
@@ -38,10 +38,10 @@ def _fits(wanted: Type, value: Any) -> bool:
 
 
 def library(*entries: tuple[str, Implementation], linear: bool = False) -> tuple[Function, ...]:
-    """Functions by their signatures, `string.contains(string) -> bool`; each overload has one of its own."""
+    """Build functions from their signatures, `string.contains(string) -> bool`. Each overload has its own."""
     return tuple(Function(parse_signature(text), call, linear) for text, call in entries)
 
 
 def size_of(value: Any) -> int:
-    """What a value's size is for its cost: of what has none, 1."""
+    """Return the size of a value for its cost; 1 for a value without a size."""
     return len(value) if value.__class__ in (str, bytes, list, dict) else 1

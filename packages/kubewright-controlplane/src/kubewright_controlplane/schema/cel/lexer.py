@@ -1,4 +1,4 @@
-"""Source text to tokens.
+"""Splits source text into tokens.
 
 Follows the lexical grammar of https://github.com/google/cel-spec/blob/master/doc/langdef.md.
 """
@@ -20,7 +20,7 @@ class Token:
     text: str
     at: int
     value: object = None
-    """What a literal means."""
+    """The value of a literal."""
 
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -38,7 +38,7 @@ _TOKEN: Final = re.compile(
 )
 _RAW: Final = re.compile(
     r"[rR][bB]?(?:\"\"\"(.*?)\"\"\"|'''(.*?)'''|\"([^\"\n]*)\"|'([^'\n]*)')", re.DOTALL
-)  # a backslash is itself in a raw string, before a quote too
+)  # in a raw string a backslash is literal, also before a quote
 _ESCAPE: Final = re.compile(
     r"\\(?:([abfnrtv\\'\"`?])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.|$))",
     re.DOTALL,
@@ -47,7 +47,7 @@ _SIMPLE: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\
 
 
 def tokenize(source: str) -> list[Token]:
-    """The tokens of `source`, the last of which is its end. Raises CompileError."""
+    """Return the tokens of `source`; the last one marks the end. Raises CompileError."""
     tokens: list[Token] = []
     at = 0
     while at < len(source):
@@ -92,7 +92,7 @@ def _integer(source: str, text: str, at: int) -> int:
         if value >= 2**64:
             raise _fault(source, at, "invalid uint literal")
         return UInt(value)
-    if value > 2**63:  # its negation may still be an int
+    if value > 2**63:  # with a minus sign it may still be an int
         raise _fault(source, at, "invalid int literal")
     return value
 

@@ -1,4 +1,4 @@
-"""What macros do: loops over lists and maps, each turn of which is paid for.
+"""Macros: loops over lists and maps, in which each iteration has a cost.
 
 Follows https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros and cel-go's two-variable comprehensions.
 """
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from kubewright.machinery.json import is_array, is_object
-from kubewright_controlplane.schema.cel.code import Code, Frame, spend, truth
+from kubewright_controlplane.schema.cel.code import Code, Frame, require_bool, spend
 from kubewright_controlplane.schema.cel.library.lists import sorted_by
 from kubewright_controlplane.schema.cel.values import NONE, EvaluationError, Optional, no_overload
 
 
 def _pairs(values: Any, *, both: bool) -> Iterable[tuple[Any, Any]]:
-    """What a loop is over: keys and values, indices and items; one variable stands for a key, or an item."""
+    """Return the keys and values, or indices and items, of a loop. A single variable stands for a key or an item."""
     if is_object(values):
         return values.items() if both else ((key, None) for key in values)
     if is_array(values):
@@ -26,12 +26,12 @@ def _pairs(values: Any, *, both: bool) -> Iterable[tuple[Any, Any]]:
 Turns: TypeAlias = Callable[[Frame], Iterator[None]]
 
 
-def turns_of(over: Code, places: list[int], cost: int) -> Turns:
-    """The turns of a loop: each puts the loop's variables into the frame, and takes its cost from the budget."""
+def iterations_of(over: Code, places: list[int], cost: int) -> Turns:
+    """Iterate over a loop: set its variables in the frame, and spend the cost of each iteration."""
     first = places[0]
     second = places[1] if len(places) > 1 else 0
 
-    def turns(frame: Frame) -> Iterator[None]:
+    def iterations(frame: Frame) -> Iterator[None]:
         for left, right in _pairs(over(frame), both=bool(second)):
             spend(frame, cost)
             frame[first] = left
@@ -39,17 +39,17 @@ def turns_of(over: Code, places: list[int], cost: int) -> Turns:
                 frame[second] = right
             yield
 
-    return turns
+    return iterations
 
 
-def every(turns: Turns, body: Code) -> Code:
-    """False as soon as one is; an error only when none is false."""
+def every(iterations: Turns, body: Code) -> Code:
+    """Return false if one element is false. Raises an error of an element only if none is false."""
 
     def code(frame: Frame) -> bool:
         failed: EvaluationError | None = None
-        for _ in turns(frame):
+        for _ in iterations(frame):
             try:
-                if not truth(body(frame)):
+                if not require_bool(body(frame)):
                     return False
             except EvaluationError as error:
                 failed = error
@@ -60,14 +60,14 @@ def every(turns: Turns, body: Code) -> Code:
     return code
 
 
-def some(turns: Turns, body: Code) -> Code:
-    """True as soon as one is; an error only when none is true."""
+def some(iterations: Turns, body: Code) -> Code:
+    """Return true if one element is true. Raises an error of an element only if none is true."""
 
     def code(frame: Frame) -> bool:
         failed: EvaluationError | None = None
-        for _ in turns(frame):
+        for _ in iterations(frame):
             try:
-                if truth(body(frame)):
+                if require_bool(body(frame)):
                     return True
             except EvaluationError as error:
                 failed = error
@@ -78,25 +78,27 @@ def some(turns: Turns, body: Code) -> Code:
     return code
 
 
-def only_one(turns: Turns, body: Code) -> Code:
-    """Whether exactly one is true."""
-    return lambda frame: sum(truth(body(frame)) for _ in turns(frame)) == 1
+def only_one(iterations: Turns, body: Code) -> Code:
+    """Return whether exactly one element is true."""
+    return lambda frame: sum(require_bool(body(frame)) for _ in iterations(frame)) == 1
 
 
-def filtered(turns: Turns, place: int, body: Code) -> Code:
-    """The items for which `body` is true; `place` is where each stands in the frame."""
-    return lambda frame: [frame[place] for _ in turns(frame) if truth(body(frame))]
+def filtered(iterations: Turns, place: int, body: Code) -> Code:
+    """Return the items for which `body` is true. `place` holds the indices of the loop's variables in the frame."""
+    return lambda frame: [frame[place] for _ in iterations(frame) if require_bool(body(frame))]
 
 
-def mapped(turns: Turns, body: Code, result: Code | None) -> Code:
-    """What `body` gives for each; where there is a `result`, what that gives for those for which `body` is true."""
+def mapped(iterations: Turns, body: Code, result: Code | None) -> Code:
+    """Return the value of `body` for each item, or the value of `result`, if there is one, for items where `body` is
+    true.
+    """
     if result is None:
-        return lambda frame: [body(frame) for _ in turns(frame)]
-    return lambda frame: [result(frame) for _ in turns(frame) if truth(body(frame))]
+        return lambda frame: [body(frame) for _ in iterations(frame)]
+    return lambda frame: [result(frame) for _ in iterations(frame) if require_bool(body(frame))]
 
 
 def optional_mapped(over: Code, place: int, body: Code, *, flat: bool) -> Code:
-    """What `body` gives for an optional value, if there is one; `flat` when that is optional already."""
+    """Return the value of `body` for an optional value, if present. With `flat`, `body` itself returns an optional."""
 
     def code(frame: Frame) -> Any:
         value = over(frame)
@@ -110,38 +112,38 @@ def optional_mapped(over: Code, place: int, body: Code, *, flat: bool) -> Code:
     return code
 
 
-def ordered(turns: Turns, place: int, body: Code) -> Code:
-    """The items in the order of what `body` gives for each."""
+def ordered(iterations: Turns, place: int, body: Code) -> Code:
+    """Return the items, sorted by the value of `body` for each."""
 
     def code(frame: Frame) -> list[Any]:
-        pairs = [(frame[place], body(frame)) for _ in turns(frame)]
+        pairs = [(frame[place], body(frame)) for _ in iterations(frame)]
         return sorted_by([value for value, _ in pairs], [key for _, key in pairs])
 
     return code
 
 
-def transformed_map(turns: Turns, place: int, body: Code, result: Code | None) -> Code:
-    """As `mapped`, by the same keys."""
+def transformed_map(iterations: Turns, place: int, body: Code, result: Code | None) -> Code:
+    """Like `mapped`, but keeps the keys."""
 
     def code(frame: Frame) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
-        for _ in turns(frame):
+        for _ in iterations(frame):
             if result is None:
                 out[frame[place]] = body(frame)
-            elif truth(body(frame)):
+            elif require_bool(body(frame)):
                 out[frame[place]] = result(frame)
         return out
 
     return code
 
 
-def transformed_entries(turns: Turns, body: Code, result: Code | None) -> Code:
-    """As `mapped`, where each gives the entries to put into one map."""
+def transformed_entries(iterations: Turns, body: Code, result: Code | None) -> Code:
+    """Like `mapped`, but each iteration returns entries to merge into one map."""
 
     def code(frame: Frame) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
-        for _ in turns(frame):
-            if result is not None and not truth(body(frame)):
+        for _ in iterations(frame):
+            if result is not None and not require_bool(body(frame)):
                 continue
             for key, value in (body if result is None else result)(frame).items():
                 if key in out:

@@ -1,7 +1,7 @@
-"""Tokens to an expression, macros expanded.
+"""Parses tokens into an expression and expands macros.
 
-Follows the grammar of https://github.com/google/cel-spec/blob/master/doc/langdef.md, with optional syntax
-(`a.?b`, `a[?b]`, `[?a]`, `{?a: b}`) and the macros that Kubernetes' environment has.
+Follows the grammar of https://github.com/google/cel-spec/blob/master/doc/langdef.md, with optional syntax (`a.?b`,
+`a[?b]`, `[?a]`, `{?a: b}`) and the macros of Kubernetes' environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_DEPTH: Final = 250
 _START: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
-"""What an expression can begin with, as the grammar that cel-go is generated from names it."""
+"""The tokens that an expression can start with, by their names in the grammar that cel-go is generated from."""
 _BINARY: Final[dict[str, tuple[int, str]]] = {
     "||": (1, "_||_"),
     "&&": (2, "_&&_"),
@@ -38,19 +38,19 @@ _BINARY: Final[dict[str, tuple[int, str]]] = {
     **{each: (4, f"_{each}_") for each in "+-"},
     **{each: (5, f"_{each}_") for each in "*/%"},
 }
-"""How tightly each operator binds, and the function that it stands for."""
+"""The precedence of each operator, and the function that it stands for."""
 _LOOPS: Final[dict[str, tuple[int, ...]]] = {
     "all": (2, 3), "exists": (2, 3), "exists_one": (2, 3), "existsOne": (2, 3), "filter": (2,), "map": (2, 3),
     "sortBy": (2,), "optMap": (2,), "optFlatMap": (2,), "transformList": (3, 4), "transformMap": (3, 4),
     "transformMapEntry": (3, 4),
 }  # fmt: skip
-"""How many arguments each macro may have."""
+"""The number of arguments that each macro accepts."""
 
 
 def parse(source: str, functions: Collection[str]) -> Expr:
-    """The expression that `source` is, where functions have these names (`size`, `optional.of`).
+    """Parse `source` into an expression. `functions` are the names of all functions (`size`, `optional.of`).
 
-    Raises CompileError with cel-go's way of showing a fault.
+    Raises CompileError with a message in the style of cel-go.
     """
     return _Parser(source, functions).whole()
 
@@ -110,7 +110,7 @@ class _Parser:
         return condition
 
     def _operation(self, tightness: int) -> Expr:
-        """Operands joined by operators that bind as tightly as this, or tighter."""
+        """Parse operands joined by operators of this precedence or a higher one."""
         left = self._unary()
         while self._sees(*_BINARY):
             binds, function = _BINARY[self._next.text]
@@ -249,7 +249,7 @@ class _Parser:
         return Call(at, name, [operand, *arguments], member=True)
 
     def _loop(self, at: int, operand: Expr, name: str, arguments: list[Expr]) -> Expr:
-        """`range.map(x, body)`, `range.map(x, filter, body)`, `range.all(k, v, body)` and their like."""
+        """Expand `range.map(x, body)`, `range.map(x, filter, body)`, `range.all(k, v, body)` and similar macros."""
         two = name.startswith("transform") or (len(arguments) == 3 and name not in ("map",))
         variables = [self._variable(each) for each in arguments[: 2 if two else 1]]
         if len(set(variables)) != len(variables):

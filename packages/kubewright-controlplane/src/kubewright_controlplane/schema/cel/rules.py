@@ -1,10 +1,10 @@
-"""`x-kubernetes-validations`: the rules of a schema, compiled, and checked against its documents.
+"""`x-kubernetes-validations`: the rules of a schema, compiled and evaluated on its documents.
 
-A rule is checked wherever its schema has a value that is not null. One that mentions `oldSelf` is checked where the
-value before the update can be told: by name in objects, by key in lists that are maps; never in other lists. A fault in
-a value that has not changed is not told, unless the rule is about the change.
+A rule is evaluated on every value of its schema that is not null. A transition rule, which mentions `oldSelf`, is
+evaluated only if the value before the update is known: by name in objects, by key in lists of type map, never in
+other lists. A fault in an unchanged value is not reported, unless the rule is a transition rule.
 
-All rules of a document have one budget; the rule that exceeds it is told, and no rule after it is checked.
+All rules of a document share one budget. The rule that exceeds it is reported, and later rules are not evaluated.
 
 Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 """
@@ -31,7 +31,7 @@ from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident,
 from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type, optional_of
 from kubewright_controlplane.schema.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.path import Path, bracketed
+from kubewright_controlplane.schema.walk import Path, bracketed
 
 BUDGET: Final = 10_000_000
 _CALL_LIMIT: Final = 1_000_000
@@ -41,7 +41,7 @@ _VARIABLES: Final = ("self", "oldSelf")
 
 
 class Expression:
-    """One expression of a rule, compiled. Raises CompileError when it is no good one."""
+    """One compiled expression of a rule. Raises CompileError if it is invalid."""
 
     def __init__(self, source: str, self_type: Type, wanted: Type, *, optional_old: bool = False) -> None:
         known = functions()
@@ -79,7 +79,7 @@ def _every(expression: Expr) -> list[Expr]:
 
 
 class Rule:
-    """One entry of `x-kubernetes-validations`, compiled for the values of `self_type`."""
+    """One entry of `x-kubernetes-validations`, compiled for values of `self_type`."""
 
     def __init__(self, spec: JSONObject, self_type: Type) -> None:
         self.spec = spec
@@ -95,7 +95,7 @@ class Rule:
         return not self.uses_old_self or old is not None or self.optional_old_self
 
     def values(self, value: Any, old: Any) -> tuple[Any, Any]:
-        """What `self` and `oldSelf` are."""
+        """Return the values of `self` and `oldSelf`."""
         if self._convert is not None:
             value, old = self._convert(value), self._convert(old)
         if self.optional_old_self:
@@ -109,28 +109,28 @@ class Rule:
 
 
 def normalized_path(path: str) -> str:
-    """A rule's `fieldPath` as the path below its schema's: `.foo['a.b']` is `foo[a.b]` or `foo.a.b`."""
+    """Return a rule's `fieldPath` as a path below its schema: `.foo['a.b']` is `foo[a.b]` or `foo.a.b`."""
     return re.sub(r"\['((?:[^'\\]|\\.)*)'\]", lambda found: f".{found[1]}", path).removeprefix(".")
 
 
 @dataclass(slots=True)
-class _Run:
-    """One document's checks: what they found, and what they may still cost."""
+class _Evaluation:
+    """The checks of one document: the faults found, and the remaining budget."""
 
     faults: list[FieldError]
     budget: int = BUDGET
 
 
 @dataclass(frozen=True, slots=True)
-class _Old:
-    """What is known of a value's past: the old value, None where it cannot be told; whether it has changed."""
+class _OldValue:
+    """What is known of a value's past: the old value, None if unknown; and whether it has changed."""
 
     value: Any
     unchanged: Callable[[], bool]
 
 
 class Rules:
-    """The rules of a schema, as far as there are any at or below a node."""
+    """The rules at and below a node of a schema."""
 
     def __init__(self, node: Node, *, root: bool = False) -> None:
         self._node = node
@@ -143,12 +143,12 @@ class Rules:
         return bool(self._rules or self._fields or self._values or self._items)
 
     def check(self, obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
-        """The faults of a whole document."""
-        run = _Run([])
-        self._check(obj, _Old(old, lambda: old is not None and jsons.equal(obj, old)), None, run)
+        """Return the faults of a whole document."""
+        run = _Evaluation([])
+        self._check(obj, _OldValue(old, lambda: old is not None and jsons.equal(obj, old)), None, run)
         return run.faults
 
-    def _check(self, value: Any, old: _Old, path: Path, run: _Run) -> None:
+    def _check(self, value: Any, old: _OldValue, path: Path, run: _Evaluation) -> None:
         if value is None or run.budget < 0:
             return
         for rule in self._rules:
@@ -161,7 +161,7 @@ class Rules:
         elif is_array(value) and self._items is not None:
             self._check_items(self._items, value, old, path, run)
 
-    def _check_fields(self, value: JSONObject, old: _Old, path: Path, run: _Run) -> None:
+    def _check_fields(self, value: JSONObject, old: _OldValue, path: Path, run: _Evaluation) -> None:
         before: JSONObject = old.value if is_object(old.value) else {}
         for key, item in value.items():
             below = self._fields.get(key)
@@ -171,7 +171,7 @@ class Rules:
             if below is not None:
                 below._check(item, _old_of(item, before.get(key), old), (path, link), run)
 
-    def _check_items(self, items: Rules, value: JSONArray, old: _Old, path: Path, run: _Run) -> None:
+    def _check_items(self, items: Rules, value: JSONArray, old: _OldValue, path: Path, run: _Evaluation) -> None:
         before: JSONArray = old.value if is_array(old.value) else []
         keys = self._node.list_keys if self._node.list_type == "map" else ()
         known = {_key(each, keys): each for each in before if is_object(each)} if keys else {}
@@ -179,7 +179,7 @@ class Rules:
             was = known.get(_key(item, keys)) if keys and is_object(item) else None
             items._check(item, _old_of(item, was, old), (path, index), run)
 
-    def _check_rule(self, rule: Rule, value: Any, old: _Old, path: Path, run: _Run) -> None:
+    def _check_rule(self, rule: Rule, value: Any, old: _OldValue, path: Path, run: _Evaluation) -> None:
         kind = self._node.type
         place = bracketed(path) or "<nil>"
         values = rule.values(value, old.value)
@@ -207,7 +207,7 @@ class Rules:
 
 
 def compile_rules(node: Node, *, root: bool = False) -> Rules | None:
-    """The rules at and below `node`; None when there are none. Raises CompileError for a rule that is no good one."""
+    """Compile the rules at and below `node`; None if there are none. Raises CompileError for an invalid rule."""
     if node.builtin:
         return None
     rules = Rules(node, root=root)
@@ -228,11 +228,13 @@ def _key(item: JSONObject, keys: tuple[str, ...]) -> str:
     return jsons.compact([item.get(key) for key in keys])
 
 
-def _old_of(value: Any, was: Any, around: _Old) -> _Old:
-    """The past of a part. It is unchanged when it equals what it was; where that is not known, when all around is."""
+def _old_of(value: Any, was: Any, around: _OldValue) -> _OldValue:
+    """Return the past of a part. It is unchanged if it equals its old value, or, if that is unknown, if its parent is
+    unchanged.
+    """
     if was is None:
-        return _Old(None, around.unchanged)
-    return _Old(was, lambda: jsons.equal(value, was))
+        return _OldValue(None, around.unchanged)
+    return _OldValue(was, lambda: jsons.equal(value, was))
 
 
 def _failure(error: str, title: str) -> str:
@@ -242,8 +244,8 @@ def _failure(error: str, title: str) -> str:
     return f"{error} evaluating rule: {title}"
 
 
-def _message(rule: Rule, values: tuple[Any, Any], run: _Run) -> str:
-    """What the rule's message expression says; empty when there is none, or it says nothing that can be shown."""
+def _message(rule: Rule, values: tuple[Any, Any], run: _Evaluation) -> str:
+    """Return the value of the rule's message expression; empty if there is none, or if its value cannot be shown."""
     if rule.message is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Expressions as they are parsed. Each knows where it stands; the checker notes what type it has."""
+"""Syntax trees of expressions. Each node knows its position in the source; the checker records its type."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MacroName: TypeAlias = Choice[
 
 
 class CompileError(ValueError):
-    """The source is no good expression. The text shows every fault with its place, as cel-go does."""
+    """The source is not a valid expression. The text shows every fault with its position, as cel-go does."""
 
 
 @dataclass(slots=True, eq=False)
 class Expr:
     at: int
-    """Where in the source it stands: the operator, the bracket of a call, else its first character."""
+    """Position in the source: of the operator, of the bracket of a call, or else of the first character."""
     type: Type = field(default=DYN, kw_only=True)
 
 
@@ -52,7 +52,7 @@ class Has(Expr):
 
 @dataclass(slots=True, eq=False)
 class Call(Expr):
-    """A function or operator; of a member function, the first argument is what it is called on."""
+    """A function or operator. The first argument of a member function is its receiver."""
 
     function: str
     arguments: list[Expr]
@@ -63,9 +63,9 @@ class Call(Expr):
 class ListExpr(Expr):
     items: list[Expr]
     optional: frozenset[int]
-    """Which items are optional values, left out when they are none."""
+    """The items that are optional values, which are left out if absent."""
     mixed: bool = False
-    """Whether its items may be of several types: what `format` is given."""
+    """Whether the items may have several types, as the argument of `format` may."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,18 +76,18 @@ class MapExpr(Expr):
 
 @dataclass(slots=True, eq=False)
 class Macro(Expr):
-    """A loop over `range`, with its variables bound in `body` (and in `result`, for those that have one)."""
+    """A loop over `range`. Its variables are bound in `body`, and in `result` for the loops that have one."""
 
     name: MacroName
     range: Expr
     variables: list[str]
     body: Expr
     result: Expr | None = None
-    """What is put into the list or map; None where the macro's body is that."""
+    """What is added to the list or map; None if it is the body."""
 
 
 def parts(expression: Expr) -> list[Expr]:
-    """The expressions that one is made of."""
+    """Return the subexpressions of an expression."""
     match expression:
         case Select() | Has():
             return [expression.operand]
@@ -105,7 +105,7 @@ def parts(expression: Expr) -> list[Expr]:
 
 
 def shown(source: str, faults: list[tuple[int, str]]) -> str:
-    """Faults with the line each is in and a mark below its place, as cel-go shows them."""
+    """Return the faults, each with its line and a caret below its position, as cel-go shows them."""
     texts: list[str] = []
     for at, fault in sorted(faults):
         before = source[:at]

@@ -1,7 +1,7 @@
-"""The types of expressions, and what may stand where another is wanted.
+"""The types of expressions, and which type is assignable to which.
 
-A type that comes from a schema also knows how large a value can be, for estimates of cost; that plays no part in
-whether two types are equal.
+A type that comes from a schema also has the maximum size of a value, for cost estimates. Sizes do not matter for the
+equality of types.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _SHOWN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: simple by its name, or with parameters (`list(int)`), or an object with fields."""
+    """A type: simple, with parameters (`list(int)`), or an object with fields."""
 
     name: str
     parameters: tuple[Type, ...] = ()
     fields: Mapping[str, Type] | None = field(default=None, compare=False)
-    """What the fields of an object are; None for anything else."""
+    """The types of an object's fields; None for any other type."""
     max_size: int = field(default=UNBOUNDED, compare=False)
-    """The most characters, items or entries that a value can have."""
+    """The maximum number of characters, items or entries of a value."""
     min_serialized: int = field(default=1, compare=False)
-    """The fewest bytes that a value takes in a request."""
+    """The minimum number of bytes of a value in a request."""
     list_keys: tuple[str, ...] | None = field(default=None, compare=False)
-    """Of a list that is a map, its keys; of one that is a set, none; None for any other list."""
+    """The keys of a list of type map; empty for a list of type set; None for any other list."""
 
     def __str__(self) -> str:
-        """As cel-go's messages name it."""
+        """The type as cel-go's messages name it."""
         name = _SHOWN.get(self.name, self.name)
         return f"{name}({', '.join(map(str, self.parameters))})" if self.parameters else name
 
     @property
     def is_variable(self) -> bool:
-        """Whether it stands for any one type, in the signature of a function."""
+        """Whether this is a type variable in the signature of a function."""
         return len(self.name) == 1
 
 
@@ -78,7 +78,7 @@ def type_of(value: Type) -> Type:
 
 
 def join(types: list[Type]) -> Type:
-    """The type of a list's items: theirs where they have one in common, else `dyn`."""
+    """Return the type of a list's items: their common type, or else `dyn`."""
     found: Type | None = None
     for each in types:
         if found is None or assignable(each, found):
@@ -89,12 +89,12 @@ def join(types: list[Type]) -> Type:
 
 
 def assignable(wanted: Type, given: Type) -> bool:
-    """Whether a `given` value may stand where a `wanted` one is asked for."""
+    """Return whether a `given` type is assignable to a `wanted` one."""
     return unify(wanted, given, {})
 
 
 def unify(wanted: Type, given: Type, bound: dict[str, Type]) -> bool:
-    """The same, where `wanted` may have variables: what each stands for is gathered in `bound`."""
+    """The same if `wanted` may have type variables. Their values are collected in `bound`."""
     if wanted.is_variable:
         return _bind(wanted.name, given, bound)
     if DYN in (wanted, given) or ERROR in (wanted, given):
@@ -122,7 +122,7 @@ def _bind(name: str, given: Type, bound: dict[str, Type]) -> bool:
 
 
 def substitute(type: Type, bound: Mapping[str, Type]) -> Type:
-    """`type` with its variables replaced by what they stand for; by `dyn` where that is not known."""
+    """Return `type` with its variables replaced by their values, or by `dyn` if unknown."""
     if type.is_variable:
         return bound.get(type.name, DYN)
     if not type.parameters:
@@ -132,7 +132,7 @@ def substitute(type: Type, bound: Mapping[str, Type]) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes and gives. The first parameter of a member function is what it is called on."""
+    """The parameters and result of a function. The first parameter of a member function is its receiver."""
 
     function: str
     member: bool
@@ -144,7 +144,9 @@ _TOKEN: Final = re.compile(r"[\w.@!?:\-\[\]<>=+*/%&|]+|[(),]")
 
 
 def parse_type(text: str) -> Type:
-    """Read a type as it is printed; `duration`, `timestamp` and `null` for short; one letter for a variable."""
+    """Parse a type as it is printed; also the short names `duration`, `timestamp` and `null`, and one-letter
+    variables.
+    """
     tokens = _TOKEN.findall(text)
     found, rest = _parse(tokens)
     if rest:
@@ -164,11 +166,11 @@ def _parse(tokens: list[str]) -> tuple[Type, list[str]]:
 
 
 _NAMESPACES: Final = frozenset({"format", "ip", "lists", "optional", "sets", "strings"})
-"""What looks like a receiver in a signature, and is part of the function's name."""
+"""Prefixes that look like a receiver in a signature but are part of the function's name."""
 
 
 def parse_signature(text: str) -> Signature:
-    """Read `string.contains(string) -> bool`, `size(list(T)) -> int` or `optional.of(T) -> optional_type(T)`."""
+    """Parse `string.contains(string) -> bool`, `size(list(T)) -> int` or `optional.of(T) -> optional_type(T)`."""
     call, _, result = text.partition(" -> ")
     opening = _opening(call)
     receiver, _, name = call[:opening].rpartition(".") if ")" not in call[:opening] else _after_type(call[:opening])
@@ -179,7 +181,7 @@ def parse_signature(text: str) -> Signature:
 
 
 def _opening(call: str) -> int:
-    """Where the bracket opens that the last one closes."""
+    """Return the position of the bracket that matches the last one."""
     depth = 0
     for place in range(len(call) - 1, -1, -1):
         depth += (call[place] == ")") - (call[place] == "(")

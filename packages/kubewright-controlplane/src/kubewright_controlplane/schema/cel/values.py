@@ -1,8 +1,9 @@
-"""What expressions work on: plain Python objects, and the few types that Python has no word for.
+"""The values of expressions: plain Python objects, and a few types that Python lacks.
 
-bool, int (64 bits, checked), `UInt`, float, str, bytes, None, list, dict, timedelta (duration), aware datetime
-(timestamp), `Optional`, `TypeValue`, and what the libraries bring. Equality and order are CEL's, not Python's: `true`
-is not 1, numbers of different types compare by value, and what cannot be compared is an error.
+They are bool, int (64 bits, checked), `UInt`, float, str, bytes, None, list, dict, timedelta (duration), aware
+datetime (timestamp), `Optional`, `TypeValue`, and the types of the libraries. Equality and order are those of CEL,
+not of Python: `true` does not equal 1, numbers of different types compare by value, and comparing values without an
+order is an error.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _UINT_MAX: Final = 2**64 - 1
 
 
 class EvaluationError(Exception):
-    """An expression that has no value: a key that is not there, a division by zero, an overflow."""
+    """An expression has no value: missing key, division by zero, overflow."""
 
 
 class CostExceeded(Exception):
-    """An evaluation that was ended because it cost more than it may."""
+    """An evaluation was stopped because it exceeded its cost limit."""
 
 
 class UInt(int):
@@ -32,7 +33,7 @@ class UInt(int):
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value that may not be there."""
+    """A value that may be absent."""
 
     value: Any = None
     present: bool = True
@@ -43,7 +44,7 @@ NONE: Final = Optional(present=False)
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """A type, as `type(x)` gives it."""
+    """A type, as returned by `type(x)`."""
 
     name: str
 
@@ -56,7 +57,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 
 
 def type_name(value: object) -> str:
-    """What CEL calls the type of a value."""
+    """Return CEL's type of a value."""
     known = _TYPE_NAMES.get(value.__class__)
     return known if known is not None else str(getattr(value.__class__, "CEL_TYPE", "dyn"))
 
@@ -66,7 +67,7 @@ def no_overload() -> EvaluationError:
 
 
 def checked_int(value: int) -> int:
-    """`value`, if it fits 64 bits."""
+    """Return `value` if it fits into 64 bits."""
     if _INT_MIN <= value <= _INT_MAX:
         return value
     raise EvaluationError("integer overflow")
@@ -99,7 +100,7 @@ def contains(container: Any, value: Any) -> bool:
 
 
 def comparable(left: Any, right: Any) -> None:
-    """Raise unless `left < right` has an answer."""
+    """Raise unless `left` and `right` have an order."""
     if left.__class__ is right.__class__ and left.__class__ is not dict and left.__class__ is not list:
         return
     numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
@@ -203,7 +204,7 @@ def _resized(like: int, value: int) -> int:
 
 
 def item(container: Any, key: Any) -> Any:
-    """`container[key]`: of a list by a whole number, of a map by its key."""
+    """Return `container[key]`: of a list by integer, of a map by key."""
     if container.__class__ is list:
         if isinstance(key, float) and key.is_integer():
             key = int(key)

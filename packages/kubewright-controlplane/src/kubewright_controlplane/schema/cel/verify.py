@@ -1,4 +1,4 @@
-"""Are the rules of a schema ones that a CustomResourceDefinition may have: complete, well typed, cheap enough.
+"""Validation of the rules in the schema of a CustomResourceDefinition: complete, well typed and cheap enough.
 
 Follows k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 """
@@ -21,7 +21,7 @@ _MOST_EXPENSIVE: Final = 4
 
 
 def keyword_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Faults in how the rules of one schema are written, whatever their expressions say."""
+    """Return the faults in how the rules of one schema are written, apart from their expressions."""
     faults: list[FieldError] = []
     rules: JSONArray = schema.get("x-kubernetes-validations") or []
     for index, rule in enumerate(rules):
@@ -53,11 +53,11 @@ def _check_target(rule: JSONObject, schema: JSONObject, path: str, faults: list[
         faults.append(invalid(f"{path}.fieldPath", target, "must be non-empty if specified"))
     if "\n" in target:
         faults.append(invalid(f"{path}.fieldPath", target, "must not contain line breaks"))
-    if target and not _leads_somewhere(schema, target):
+    if target and not _path_exists(schema, target):
         faults.append(invalid(f"{path}.fieldPath", target, "must be a valid path"))
 
 
-def _leads_somewhere(schema: JSONObject, path: str) -> bool:
+def _path_exists(schema: JSONObject, path: str) -> bool:
     if not path.startswith((".", "[")):
         return False
     place: object = schema
@@ -70,14 +70,14 @@ def _leads_somewhere(schema: JSONObject, path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a schema stands, as far as that matters to its rules."""
+class _Position:
+    """The position of a schema, as far as it matters to its rules."""
 
     path: str
     times: int | None = 1
-    """How often its values can come in a document; None when no list or map around it is bounded."""
+    """The maximum number of its values in a document; None if no list or map around it has a bound."""
     uncorrelated: str = ""
-    """The list around it whose old items cannot be told; empty when there is none."""
+    """The list around it whose old items cannot be identified; empty if there is none."""
 
 
 @dataclass(slots=True)
@@ -92,9 +92,9 @@ class _Total:
 
 
 def rule_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Faults in the expressions of all rules of a kind's schema, and in what they cost together."""
+    """Return the faults in the expressions of all rules of a kind's schema, and in their total cost."""
     total = _Total()
-    _check_schema(schema, _Place(path), total, root=True)
+    _check_schema(schema, _Position(path), total, root=True)
     if total.cost > SCHEMA_LIMIT:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         total.faults.extend(forbidden(each, text) for cost, each in total.expensive if cost)
@@ -103,7 +103,7 @@ def rule_faults(schema: JSONObject, path: str) -> list[FieldError]:
     return total.faults
 
 
-def _check_schema(schema: JSONObject, place: _Place, total: _Total, *, root: bool = False) -> None:
+def _check_schema(schema: JSONObject, place: _Position, total: _Total, *, root: bool = False) -> None:
     for below, at in _below(schema, place):
         _check_schema(below, at, total)
     rules: JSONArray = schema.get("x-kubernetes-validations") or []
@@ -120,8 +120,8 @@ def _check_schema(schema: JSONObject, place: _Place, total: _Total, *, root: boo
         _check_rule(rule, self_type, at, total)
 
 
-def _below(schema: JSONObject, place: _Place) -> list[tuple[JSONObject, _Place]]:
-    found: list[tuple[JSONObject, _Place]] = []
+def _below(schema: JSONObject, place: _Position) -> list[tuple[JSONObject, _Position]]:
+    found: list[tuple[JSONObject, _Position]] = []
     if is_object(values := schema.get("additionalProperties")):
         times = _multiplied(place.times, schema.get("maxProperties"))
         found.append((values, replace(place, path=f"{place.path}.additionalProperties", times=times)))
@@ -131,7 +131,7 @@ def _below(schema: JSONObject, place: _Place) -> list[tuple[JSONObject, _Place]]
         correlated = schema.get("x-kubernetes-list-type") == "map"
         uncorrelated = place.uncorrelated or ("" if correlated else place.path)
         times = _multiplied(place.times, schema.get("maxItems"))
-        found.append((items, _Place(f"{place.path}.items", times, uncorrelated)))
+        found.append((items, _Position(f"{place.path}.items", times, uncorrelated)))
     return found
 
 
@@ -139,8 +139,8 @@ def _multiplied(times: int | None, most: int | None) -> int | None:
     return None if times is None or most is None else times * most
 
 
-def _check_rule(rule: JSONObject, self_type: Type, place: _Place, total: _Total) -> None:
-    path, shown = place.path, _as_go_has_it(rule)
+def _check_rule(rule: JSONObject, self_type: Type, place: _Position, total: _Total) -> None:
+    path, shown = place.path, _as_go_struct(rule)
     optional = bool(rule.get("optionalOldSelf"))
     try:
         condition = Expression(rule["rule"], self_type, BOOL, optional_old=optional)
@@ -160,7 +160,7 @@ def _check_rule(rule: JSONObject, self_type: Type, place: _Place, total: _Total)
         _check_message(source, self_type, shown, place, total)
 
 
-def _check_message(source: str, self_type: Type, shown: JSONObject, place: _Place, total: _Total) -> None:
+def _check_message(source: str, self_type: Type, shown: JSONObject, place: _Position, total: _Total) -> None:
     path = f"{place.path}.messageExpression"
     try:
         message = Expression(source, self_type, STRING)
@@ -172,15 +172,15 @@ def _check_message(source: str, self_type: Type, shown: JSONObject, place: _Plac
     _check_cost(message, "estimated messageExpression cost", path, place, total)
 
 
-def _check_cost(expression: Expression, what: str, path: str, place: _Place, total: _Total) -> None:
+def _check_cost(expression: Expression, what: str, path: str, place: _Position, total: _Total) -> None:
     cost = expression.worst_case * (place.times or 1)
     total.add(cost, path)
     if cost > RULE_LIMIT:
         total.faults.append(forbidden(path, over_limit(what, cost, RULE_LIMIT)))
 
 
-def _as_go_has_it(rule: JSONObject) -> JSONObject:
-    """A rule as the API server shows it in a fault: by the names of Go's struct."""
+def _as_go_struct(rule: JSONObject) -> JSONObject:
+    """Return a rule as the API server shows it in a fault: with the field names of the Go struct."""
     return {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),

@@ -9,8 +9,8 @@ from kubewright_controlplane.apiserver.kinds.apps.deployment import DeploymentSt
 from kubewright_controlplane.apiserver.kinds.apps.replicaset import ReplicaSetStrategy
 from kubewright_controlplane.apiserver.kinds.apps.revision import ControllerRevisionStrategy
 from kubewright_controlplane.apiserver.kinds.apps.statefulset import StatefulSetStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

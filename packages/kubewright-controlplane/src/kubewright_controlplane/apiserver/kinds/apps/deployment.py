@@ -8,10 +8,10 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supp
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 class DeploymentStrategy(Strategy):
@@ -30,7 +30,7 @@ class DeploymentStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        """Here alone annotations raise the generation too: the rollout copies them to its ReplicaSet."""
+        """Only here do annotations raise the generation too, because the rollout copies them to its ReplicaSet."""
         metadata, before = obj["metadata"], old["metadata"]
         if not checks.same(metadata.get("annotations"), before.get("annotations")):
             metadata["generation"] = before.get("generation", 0) + 1

@@ -1,10 +1,10 @@
-"""ControllerRevisions: states that were, and that do not change. Follows k8s.io/kubernetes pkg/apis/apps/validation."""
+"""ControllerRevisions: immutable snapshots of a state. Follows k8s.io/kubernetes pkg/apis/apps/validation."""
 
 from __future__ import annotations
 
 from kubewright.machinery.fields import FieldError, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 

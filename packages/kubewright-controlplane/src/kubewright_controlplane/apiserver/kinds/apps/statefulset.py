@@ -10,10 +10,10 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.core.claims import claim_spec
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _COUNTS: Final = ("replicas", "availableReplicas")
 _MAY_CHANGE: Final = (
@@ -99,7 +99,7 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
 
 
 def _with_claims(spec: JSONObject) -> JSONObject:
-    """The spec with the volumes that its claims will be in its Pods, which mounts may name."""
+    """Return the spec with the volumes that its claim templates add to its Pods, because mounts may name them."""
     claims = {(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()}
     if not claims:
         return spec

@@ -1,4 +1,4 @@
-"""What the workloads have in common: a selector, a template of Pods that it must match, counts in the status.
+"""The common parts of workloads: a selector, a Pod template that matches it, and Pod counts in the status.
 
 Follows k8s.io/kubernetes pkg/apis/apps/validation.
 """
@@ -25,14 +25,14 @@ _GREATER: Final = "cannot be greater than status.replicas"
 
 
 def default_template(spec: JSONObject) -> None:
-    """Defaults of the Pods that a workload makes."""
+    """Set the defaults of a workload's Pods."""
     template: JSONObject = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     podspec.default(template.setdefault("spec", {}))
 
 
 def default_rolling_update(strategy: JSONObject, **values: IntOrString) -> None:
-    """`RollingUpdate` unless another type is given, with these parameters unless others are."""
+    """Set the default type `RollingUpdate`, and defaults of its parameters."""
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
@@ -42,7 +42,7 @@ def default_rolling_update(strategy: JSONObject, **values: IntOrString) -> None:
 
 
 def selector_faults(selector: JSONObject | None, kind: str) -> list[FieldError]:
-    """Faults of a workload's selector, which must be there and select."""
+    """Return the faults of a workload's selector, which must be present and not empty."""
     if selector is None:
         return [required("spec.selector")]
     faults = checks.label_selector("spec.selector", selector)
@@ -52,7 +52,9 @@ def selector_faults(selector: JSONObject | None, kind: str) -> list[FieldError]:
 
 
 def selected_template_faults(spec: JSONObject, kind: str, unusable: str) -> list[FieldError]:
-    """Faults of a template, which is looked at only under a selector that can be used; `unusable` tells of others."""
+    """Return the faults of a template. It is only checked if the selector is valid; `unusable` are the selector's
+    faults.
+    """
     selector = spec.get("selector")
     if checks.label_selector("spec.selector", selector):
         return [invalid("spec.selector", selector, unusable)]
@@ -60,7 +62,7 @@ def selected_template_faults(spec: JSONObject, kind: str, unusable: str) -> list
 
 
 def template_faults(spec: JSONObject, kind: str) -> list[FieldError]:
-    """Faults of a template whose Pods run for ever, and that its selector must match."""
+    """Return the faults of a template whose Pods restart always, and which its selector must match."""
     path, template = "spec.template", spec.get("template") or {}
     faults = match_faults(spec, template)
     faults += podspec.validate_template(path, template)
@@ -74,7 +76,7 @@ def template_faults(spec: JSONObject, kind: str) -> list[FieldError]:
 
 
 def match_faults(spec: JSONObject, template: JSONObject) -> list[FieldError]:
-    """A selector that is not there matches nothing; one that cannot be used is told of elsewhere."""
+    """Return the faults of a selector that does not match the template. Invalid selectors are reported elsewhere."""
     selector = spec.get("selector")
     labels = (template.get("metadata") or {}).get("labels")
     if selector is not None and (
@@ -85,14 +87,14 @@ def match_faults(spec: JSONObject, template: JSONObject) -> list[FieldError]:
 
 
 def int_or_percent(path: str, value: IntOrString | None) -> list[FieldError]:
-    """A count or a percentage, not negative."""
+    """Return the faults of a count or percentage, which must not be negative."""
     if isinstance(value, str):
         return [] if _PERCENT.fullmatch(value) else [invalid(path, value, _NOT_A_PERCENT)]
     return checks.non_negative(path, value)
 
 
 def at_most_all(path: str, value: IntOrString | None) -> list[FieldError]:
-    """A percentage of Pods that is no more than all of them."""
+    """Return the faults of a percentage of Pods, which must not exceed 100 %."""
     if not isinstance(value, str) or not _PERCENT.fullmatch(value) or int(value[:-1]) <= 100:
         return []
     return [invalid(path, value, "must not be greater than 100%")]
@@ -105,7 +107,9 @@ def is_zero(value: IntOrString | None) -> bool:
 
 
 def status_faults(status: JSONObject, *counts: str) -> list[FieldError]:
-    """Counts of Pods in a status: none negative, none above `replicas`, no more available than ready."""
+    """Return the faults of Pod counts in a status: none is negative or above `replicas`, and available is at most
+    ready.
+    """
     faults: list[FieldError] = []
     for field in ("observedGeneration", "replicas", *counts, "unavailableReplicas", "collisionCount"):
         faults += checks.non_negative(f"status.{field}", status.get(field))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations
 from kubewright_controlplane.apiserver.kinds.core.claims import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
 from kubewright_controlplane.apiserver.kinds.core.data import ConfigMapStrategy, SecretStrategy
@@ -17,8 +18,7 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import Binding
 from kubewright_controlplane.apiserver.kinds.core.replication import PodTemplateStrategy, ReplicationControllerStrategy
 from kubewright_controlplane.apiserver.kinds.core.service import ServiceStrategy
 from kubewright_controlplane.apiserver.kinds.core.serviceaccount import ServiceAccountStrategy
-from kubewright_controlplane.apiserver.parts import ServerParts
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

@@ -11,7 +11,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 _PROCESSES: Final = ipaddress.ip_network("127.64.0.0/10")
-"""Of Pods that are processes of this machine. A real server takes no loopback address at all."""
+"""For Pods that run as processes of this machine. A real server rejects all loopback addresses."""
 
 
 def is_ip(value: str) -> bool:
@@ -23,14 +23,14 @@ def is_ip(value: str) -> bool:
 
 
 def ip_faults(path: str, value: str) -> list[FieldError]:
-    """Faults of a text that must be an address of either family."""
+    """Return the faults of a text that must be an IP address."""
     return (
         [] if is_ip(value) else [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
     )
 
 
 def endpoint_faults(path: str, value: str) -> list[FieldError]:
-    """Faults of an address that traffic is sent to, which must be one that a Pod or a host can have."""
+    """Return the faults of an address that traffic is sent to, which must be one that a Pod or host can have."""
     if not is_ip(value):
         return [invalid(path, value, "must be a valid IP address")]
     address = ipaddress.ip_address(value)
@@ -44,7 +44,7 @@ def endpoint_faults(path: str, value: str) -> list[FieldError]:
 
 
 def cidr_faults(path: str, value: str) -> list[FieldError]:
-    """Faults of a text that must be a range of addresses; bits beyond its prefix are let pass."""
+    """Return the faults of a text that must be an address range. Bits beyond its prefix are accepted."""
     try:
         if "/" not in value:
             raise ValueError(value)

@@ -1,8 +1,8 @@
-"""Which cluster IPs and node ports are taken, and which come next.
+"""Allocation of cluster IPs and node ports.
 
-Kept up by observing the commits of Services, so that nothing is reserved by a write that fails and nothing leaks.
-What the server chooses itself comes from the upper part of each range; the lower part stays free for those who ask for
-an address by name, as KEP-3070 and KEP-3668 have it. An address that was freed is the last to be given again.
+Allocations follow the observed commits of Services, so a failed write reserves nothing and nothing leaks. The server
+chooses from the upper part of each range and leaves the lower part to users who request a specific address (KEP-3070,
+KEP-3668). A released address is reused last.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN_AS_FULL: Final = "range is full"
 
 
 class Allocations:
-    """Addresses in use by the Services of a server; an owner is a Service's `namespace/name`."""
+    """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service."""
 
     def __init__(self, resources: ResourceSet, service_cidr: str, node_ports: range) -> None:
         self.network: Final = ipaddress.ip_network(service_cidr)
@@ -39,7 +39,7 @@ class Allocations:
         self._next_ip = self._first_ip
         self._first_port = node_ports.start + min(max(_MIN_STATIC_IPS, len(node_ports) // 32), _MAX_STATIC_PORTS)
         self._next_port = self._first_port
-        resources.observe("services", self._follow)
+        resources.observe("services", self._on_commit)
 
     def ip_owner(self, address: str) -> str | None:
         return self._ips.get(address)
@@ -48,9 +48,9 @@ class Allocations:
         return self._ports.get(port)
 
     def free_ip(self) -> str:
-        """An address that no Service has. Raises InternalError when there is none."""
+        """Return a free cluster IP. Raises InternalError if there is none."""
         size = self.network.num_addresses - 2
-        for offset in _round(self._next_ip, self._first_ip, 1, size + 1):
+        for offset in _wrap_around(self._next_ip, self._first_ip, 1, size + 1):
             address = str(self.network[offset])
             if address not in self._ips:
                 self._next_ip = offset + 1
@@ -58,15 +58,15 @@ class Allocations:
         raise InternalError(f"failed to allocate a serviceIP: {_SHOWN_AS_FULL}")
 
     def free_port(self, but: set[int]) -> int:
-        """A node port that no Service has and that is not in `but`. Raises InternalError when there is none."""
+        """Return a free node port that is not in `but`. Raises InternalError if there is none."""
         ports = self.node_ports
-        for port in _round(self._next_port, self._first_port, ports.start, ports.stop):
+        for port in _wrap_around(self._next_port, self._first_port, ports.start, ports.stop):
             if port not in self._ports and port not in but:
                 self._next_port = port + 1
                 return port
         raise InternalError(f"failed to allocate a nodePort: {_SHOWN_AS_FULL}")
 
-    def _follow(self, event: Event) -> None:
+    def _on_commit(self, event: Event) -> None:
         owner = event.entry.key
         ips, ports = self._held.pop(owner, ([], []))
         for ip in ips:
@@ -83,20 +83,22 @@ class Allocations:
 
 
 def cluster_ips(spec: JSONObject) -> list[str]:
-    """The addresses that a Service holds."""
+    """Return the cluster IPs of a Service."""
     return [ip for ip in spec.get("clusterIPs") or () if ip != "None"]
 
 
 def used_ports(spec: JSONObject) -> list[int]:
-    """The node ports that a Service holds, that for health checks included."""
+    """Return the node ports of a Service, including its health check port."""
     ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
     if spec.get("healthCheckNodePort"):
         ports.append(spec["healthCheckNodePort"])
     return ports
 
 
-def _round(start: int, first: int, low: int, high: int) -> Iterator[int]:
-    """All from `low` to below `high`: from `start` up, then from `first`, then what lies under `first`."""
+def _wrap_around(start: int, first: int, low: int, high: int) -> Iterator[int]:
+    """Yield all numbers from `low` to below `high`: first from `start` on, then from `first`, then those below
+    `first`.
+    """
     yield from range(start, high)
     yield from range(first, start)
     yield from range(low, first)

@@ -12,11 +12,11 @@ from kubewright.machinery import names, time
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")
@@ -121,7 +121,7 @@ class PersistentVolumeStrategy(PlainStrategy):
 
 
 def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
-    """Faults of a claim's spec, in a claim or in the template of a StatefulSet."""
+    """Return the faults of a claim's spec, in a claim or in the template of a StatefulSet."""
     faults = _access_modes(path, spec, claim=True)
     faults += checks.label_selector(f"{path}.selector", spec.get("selector"))
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")

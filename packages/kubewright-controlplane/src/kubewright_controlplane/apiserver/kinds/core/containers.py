@@ -1,4 +1,4 @@
-"""Containers of a Pod, of all three sorts: defaults and validation."""
+"""Containers, init containers and ephemeral containers of a Pod: defaults and validation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def default(container: JSONObject) -> None:
 
 
 def validate_all(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
-    """Faults of a PodSpec's containers, init containers and ephemeral containers."""
+    """Return the faults of a PodSpec's containers, init containers and ephemeral containers."""
     regular = spec.get("containers") or []
     faults = _regular(f"{path}.containers", regular, spec, volumes) if regular else [required(f"{path}.containers")]
     faults += _init(f"{path}.initContainers", spec, volumes)
@@ -48,7 +48,7 @@ def validate_all(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldErr
 
 
 def image_whitespace(path: str, containers: list[JSONObject]) -> list[FieldError]:
-    """Blanks around an image's name, which Pods may not have, though templates may."""
+    """Return the faults of whitespace around an image's name, which is forbidden in Pods but allowed in templates."""
     return [
         invalid(f"{path}[{index}].image", container["image"], "must not have leading or trailing whitespace")
         for index, container in enumerate(containers)

@@ -15,12 +15,12 @@ from kubewright.machinery import names
 from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required, too_long
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 _MAX_SIZE: Final = 1024 * 1024
 _WHOLE: Final = "[]"
-"""What a real server calls the field at fault when it is the object as a whole."""
+"""The name that a real server gives to the whole object as a field."""
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 _ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
 _REQUIRED_KEYS: Final = {
@@ -120,7 +120,7 @@ def _immutable_faults(obj: JSONObject, old: JSONObject, *fields: str) -> list[Fi
 
 
 def _decode_all(kind: str, data: Mapping[str, str] | None) -> None:
-    """Refuse what is not base64, as decoding into bytes does."""
+    """Reject a value that is not base64, as decoding to bytes does."""
     for value in (data or {}).values():
         try:
             b64decode(value, validate=True)

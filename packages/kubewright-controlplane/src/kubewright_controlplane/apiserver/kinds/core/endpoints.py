@@ -8,7 +8,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import addresses
-from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
+from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

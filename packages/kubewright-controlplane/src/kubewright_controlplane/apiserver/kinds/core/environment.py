@@ -37,7 +37,7 @@ _MORE_THAN_ONE: Final = "may not have more than one field specified at a time"
 
 
 def validate(path: str, container: JSONObject) -> list[FieldError]:
-    """Faults of a container's variables."""
+    """Return the faults of a container's environment variables."""
     faults: list[FieldError] = []
     for index, variable in enumerate(container.get("env") or ()):
         at = f"{path}.env[{index}]"

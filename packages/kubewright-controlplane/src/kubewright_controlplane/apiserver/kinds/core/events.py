@@ -1,19 +1,23 @@
-"""Events, which are one object in storage and two on the wire: `v1` and `events.k8s.io/v1`.
+"""Events, stored as `v1` and served as `v1` and `events.k8s.io/v1`.
 
-What is asked of a new one follows the form that it comes in: the newer one requires what tells who did what.
-Follows k8s.io/kubernetes pkg/registry/core/event and pkg/apis/core/validation/events.go.
+The requirements for a new Event depend on the version it is sent in: `events.k8s.io/v1` requires the reporter and the
+action. Follows k8s.io/kubernetes pkg/registry/core/event and pkg/apis/core/validation/events.go.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import UpsertStrategy
+from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.storage.events import Event
 
 _RENAMED: Final = {
     "involvedObject": "regarding",
@@ -25,7 +29,7 @@ _RENAMED: Final = {
     "reportingComponent": "reportingController",
 }
 _SHOWN_EMPTY: Final = frozenset({"reportingComponent", "reportingInstance"})
-"""What `v1` shows also when it is empty, and `events.k8s.io/v1` does not."""
+"""Fields that `v1` shows even if empty, and `events.k8s.io/v1` does not."""
 _NEW_TO_OLD: Final = {new: old for old, new in _RENAMED.items()}
 _OBJECT_FIELDS: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _NEWER_API: Final = "events.k8s.io/v1"
@@ -35,30 +39,36 @@ _FIXED: Final = (
     "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime",
     "action", "related", "reportingComponent", "reportingInstance",
 )  # fmt: skip
+_EVENTS: Final = "events"
+
+LIFETIME_SECONDS: Final = 3600.0
+"""How long an Event is kept after its last write: the default of kube-apiserver's --event-ttl."""
+_EXPIRY_INTERVAL_SECONDS: Final = 60.0
+
 _SHOWN: Final = {"reportingComponent": "reportingController"}
 
 
 def to_core(event: JSONObject) -> JSONObject:
-    """An `events.k8s.io/v1` Event as a `v1` one."""
+    """Convert an `events.k8s.io/v1` Event to `v1`."""
     return {_NEW_TO_OLD.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1", "kind": "Event"}
 
 
 def to_stored(event: JSONObject) -> JSONObject:
-    """The same, with what a `v1` Event always shows."""
+    """Convert an `events.k8s.io/v1` Event to the stored form, with the fields that `v1` always shows."""
     stored = to_core(event)
     EventStrategy().default(stored)
     return stored
 
 
 def from_core(event: JSONObject) -> JSONObject:
-    """A `v1` Event as an `events.k8s.io/v1` one."""
+    """Convert a `v1` Event to `events.k8s.io/v1`."""
     shown = {key: value for key, value in event.items() if value or key not in _SHOWN_EMPTY}
     newer = {_RENAMED.get(key, key): value for key, value in shown.items()}
     return newer | {"apiVersion": _NEWER_API, "kind": "Event"}
 
 
 class EventStrategy(UpsertStrategy):
-    """`v1`."""
+    """Events in `v1`."""
 
     selectable_fields = (
         *(f"involvedObject.{field}" for field in _OBJECT_FIELDS),
@@ -91,8 +101,14 @@ class EventStrategy(UpsertStrategy):
         }
 
 
-class NewerEventStrategy(UpsertStrategy):
-    """`events.k8s.io/v1`."""
+class EventsV1Strategy(UpsertStrategy):
+    """Events in `events.k8s.io/v1`."""
+
+    stored_field_names: Mapping[str, str] = {
+        "reportingController": "reportingComponent",
+        **{f"regarding.{field}": f"involvedObject.{field}" for field in _OBJECT_FIELDS},
+    }
+    selectable_fields = (*stored_field_names, "reason", "type")
 
     def __init__(self) -> None:
         self._core = EventStrategy()
@@ -125,7 +141,7 @@ class NewerEventStrategy(UpsertStrategy):
 
 
 def _common_faults(event: JSONObject, reporting_field: str) -> list[FieldError]:
-    """What both forms ask of an Event, given in the form of `v1`."""
+    """Return the faults that both versions check, for an Event in the form of `v1`."""
     about, own = (event.get("involvedObject") or {}).get("namespace") or "", event["metadata"].get("namespace") or ""
     mismatch = invalid("involvedObject.namespace", about, "does not match event.namespace")
     if not event.get("eventTime"):
@@ -154,3 +170,36 @@ def _series_faults(event: JSONObject) -> list[FieldError]:
     if not series.get("lastObservedTime"):
         faults.append(required("series.lastObservedTime"))
     return faults
+
+
+class EventExpiry:
+    """Removes Events an hour after their last write. A restart of the server starts their hour again."""
+
+    def __init__(self, resources: ResourceSet, clock: Clock) -> None:
+        self._resources = resources
+        self._clock = clock
+        self._written: deque[tuple[float, str, int]] = deque()
+        """Time, key and revision of each write. An entry with a later revision was written again since."""
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._resources.observe(_EVENTS, self._on_commit)
+        self._remove_expired()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_commit(self, event: Event) -> None:
+        if event.type != "DELETED":
+            self._written.append((self._clock.monotonic(), event.entry.key, event.revision))
+
+    def _remove_expired(self) -> None:
+        registry = self._resources.registry(_EVENTS)
+        oldest = self._clock.monotonic() - LIFETIME_SECONDS
+        while self._written and self._written[0][0] <= oldest:
+            _, key, revision = self._written.popleft()
+            entry = self._resources.store.get(_EVENTS, key)
+            if entry is not None and entry.revision == revision:
+                registry.remove(self._resources.decode(entry.data))
+        self._timer = self._clock.call_later(_EXPIRY_INTERVAL_SECONDS, self._remove_expired)

@@ -1,4 +1,4 @@
-"""Eviction: a delete that asks the Pod's disruption budget first.
+"""Eviction: a delete that respects the Pod's disruption budget.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go.
 """
@@ -13,13 +13,13 @@ from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
-from kubewright_controlplane.apiserver.kinds.lookup import existing, success
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
-from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteOptions
-from kubewright_controlplane.apiserver.registry.subresource import Action
+from kubewright_controlplane.apiserver.kinds.generic import existing, success
+from kubewright_controlplane.apiserver.registry.model import Action
+from kubewright_controlplane.apiserver.registry.objects import set_condition
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
@@ -37,7 +37,7 @@ class Eviction(Action):
         if (body.get("metadata") or {}).get("name") != attributes.name:
             raise BadRequest("name in URL does not match name in Eviction object")
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
-        if not _needs_no_budget(pod):
+        if not _ignores_budget(pod):
             self._take_from_budget(pod, attributes)
         self._delete(body.get("deleteOptions") or {}, attributes)
         return success()
@@ -54,7 +54,7 @@ class Eviction(Action):
             return
         budget = budgets[0]
         name, status = budget["metadata"]["name"], budget.get("status") or {}
-        if not _is_ready(pod) and _lets_unready_go(budget):
+        if not _is_ready(pod) and _allows_unready_eviction(budget):
             return
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
             cause = f"The disruption budget {name} is still being processed by the server."
@@ -62,14 +62,14 @@ class Eviction(Action):
         if status.get("disruptionsAllowed", 0) <= 0:
             needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
             raise _too_many(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
-
-        def disrupt(obj: JSONObject) -> None:
-            obj["status"]["disruptionsAllowed"] -= 1
-            disrupted = obj["status"].setdefault("disruptedPods", {})
-            disrupted[attributes.name] = time.format(registry.clock.now())
-
-        if not attributes.dry_run:
-            registry.modify(name, disrupt, attributes.namespace, "status")
+        if attributes.dry_run:
+            return
+        target = registry.open(name, attributes.namespace, "status")
+        disrupted = target.draft()
+        disrupted["status"]["disruptionsAllowed"] -= 1
+        disrupted_pods: JSONObject = disrupted["status"].setdefault("disruptedPods", {})
+        disrupted_pods[attributes.name] = time.format(registry.clock.now())
+        registry.replace(target, disrupted)
 
     def _delete(self, options: JSONObject, attributes: Attributes) -> None:
         registry = self.resources.registry("pods")
@@ -80,10 +80,10 @@ class Eviction(Action):
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         }
-        writer = WriteOptions(user=attributes.user, dry_run=attributes.dry_run)
-        registry.modify(
-            attributes.name, lambda pod: set_condition(pod, condition, now), attributes.namespace, "status", writer
-        )
+        target = registry.open(attributes.name, attributes.namespace, "status")
+        pod = target.draft()
+        set_condition(pod, condition, now)
+        registry.replace(target, pod, WriteCall(WriteOptions(user=attributes.user, dry_run=attributes.dry_run)))
         preconditions = options.get("preconditions") or {}
         delete = DeleteOptions(
             user=attributes.user,
@@ -95,7 +95,7 @@ class Eviction(Action):
         registry.delete(attributes.name, attributes.namespace, delete)
 
 
-def _needs_no_budget(pod: JSONObject) -> bool:
+def _ignores_budget(pod: JSONObject) -> bool:
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -110,7 +110,7 @@ def _is_ready(pod: JSONObject) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
-def _lets_unready_go(budget: JSONObject) -> bool:
+def _allows_unready_eviction(budget: JSONObject) -> bool:
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status") or {}
@@ -119,7 +119,7 @@ def _lets_unready_go(budget: JSONObject) -> bool:
 
 
 def _too_many(cause: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
-    """A client that is told when to come again does so by itself: so it is told only when waiting helps."""
+    """Return the error of a denied eviction. Retry-After makes clients retry, so it is set only if waiting can help."""
     causes = (StatusCause("DisruptionBudget", cause),)
     details = StatusDetails(causes=causes, retry_after_seconds=retry_after_seconds)
     return TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", details=details)

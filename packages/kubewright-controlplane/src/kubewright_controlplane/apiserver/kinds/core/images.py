@@ -1,10 +1,10 @@
-"""Names of container images, as far as the API server looks into them."""
+"""Names of container images."""
 
 from __future__ import annotations
 
 
 def pull_policy(image: str) -> str:
-    """When an image is pulled that says nothing of it: `Always` for the tag `latest`, named or meant."""
+    """Return the default pull policy: `Always` if the tag is `latest` or missing."""
     name, _, digest = image.partition("@")
     _, colon, tag = name.rpartition("/")[2].partition(":")
     latest = tag == "latest" if colon else not digest

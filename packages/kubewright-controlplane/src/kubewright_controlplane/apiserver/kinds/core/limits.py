@@ -9,11 +9,11 @@ from kubewright.machinery.fields import FieldError, duplicate, forbidden, invali
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import resources
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy, UpsertStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 _SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
@@ -25,7 +25,7 @@ _ORDER: Final = (
     ("min", "default", "default", "min value {} is greater than default value {}"),
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
-"""A bound that may not be above another, and at which of the two that is told."""
+"""A pair of limits that must be in order, and the field at which a fault is reported."""
 _ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
 
 
@@ -85,7 +85,7 @@ def _bounds_storage(item: JSONObject) -> bool:
 
 
 def _scope_faults(spec: JSONObject) -> list[FieldError]:
-    """Scopes that would not be looked at are refused; so are selectors of scopes."""
+    """Reject scopes that the server would not evaluate, and scope selectors."""
     scopes = spec.get("scopes") or []
     faults = [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _ALL_SCOPES]
     why = "not supported yet by the embedded API server"
@@ -96,7 +96,7 @@ def _scope_faults(spec: JSONObject) -> list[FieldError]:
 
 
 def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
-    """Each resource's minimum, default request, default and maximum must come in that order."""
+    """Return the faults of a resource's minimum, default request, default and maximum, which must be in this order."""
     faults: list[FieldError] = []
     bounded = dict.fromkeys(
         name for bound in ("max", "min", "default", "defaultRequest") for name in item.get(bound) or ()

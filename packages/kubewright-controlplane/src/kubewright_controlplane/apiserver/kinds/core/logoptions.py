@@ -1,4 +1,4 @@
-"""What may be asked of a log.
+"""Options of a log request.
 
 Follows k8s.io/kubernetes pkg/apis/core/validation, ValidatePodLogOptions.
 """
@@ -20,7 +20,7 @@ _NUMBERS: Final = {
 
 
 def check_log_options(query: Mapping[str, Sequence[str]]) -> None:
-    """Raises BadRequest for what is no number or no time, Invalid for what makes no sense."""
+    """Raise BadRequest for malformed numbers and times, Invalid for values that are not allowed."""
     faults: list[FieldError] = []
     for name, (least, why) in _NUMBERS.items():
         text = query.get(name, [""])[0]

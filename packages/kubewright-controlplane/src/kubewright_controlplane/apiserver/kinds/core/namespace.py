@@ -1,4 +1,4 @@
-"""Namespaces: their label, their phase, and the finalizer in their spec that keeps them while they have content.
+"""Namespaces: their label, their phase, and the finalizer in their spec, which keeps them while they have content.
 
 Follows k8s.io/kubernetes pkg/registry/core/namespace.
 """
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
-from kubewright_controlplane.apiserver.registry.subresource import Subresource, View
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
+from kubewright_controlplane.apiserver.registry.model import Subresource, View
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _FINALIZER: Final = "kubernetes"
 _LABEL: Final = "kubernetes.io/metadata.name"
@@ -26,7 +26,7 @@ _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it full
 
 class NamespaceStrategy(PlainStrategy):
     delete_answers_object = True
-    notes_grace = False
+    records_grace = False
     selectable_fields = ("status.phase",)
 
     @property
@@ -83,7 +83,7 @@ class NamespaceStrategy(PlainStrategy):
 
 @dataclass(frozen=True)
 class Finalize(View):
-    """Changes the finalizers in a Namespace's spec, and nothing else."""
+    """The finalize subresource: changes the finalizers in a Namespace's spec, and nothing else."""
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         metadata = {**old["metadata"], "resourceVersion": view["metadata"].get("resourceVersion")}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.core.podsubresources import NotRun
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.core.podsubresources import UnsupportedConnection
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.subresource import Subresource
+from kubewright_controlplane.apiserver.registry.model import Subresource
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _NODE_INFO: Final = (
     "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
@@ -29,7 +29,7 @@ class NodeStrategy(PlainStrategy):
 
     @property
     def subresources(self) -> Mapping[str, Subresource]:
-        return {"proxy": NotRun(verbs=("create", "delete", "get", "patch", "update"), what="proxy")}
+        return {"proxy": UnsupportedConnection(verbs=("create", "delete", "get", "patch", "update"), what="proxy")}
 
     def default(self, obj: JSONObject) -> None:
         obj.setdefault("spec", {})

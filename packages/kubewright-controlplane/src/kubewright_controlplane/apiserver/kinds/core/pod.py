@@ -1,4 +1,4 @@
-"""Pods: what the server adds to one, and what of it may change.
+"""Pods: what the server adds, and what may change.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/strategy.go and pkg/apis/core/validation.
 """
@@ -17,18 +17,17 @@ from kubewright_controlplane.apiserver.kinds.core import containers, podspec
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     Binding,
-    Entry,
     EphemeralContainers,
+    ExecConnection,
     Log,
-    NotRun,
     PortForward,
+    UnsupportedConnection,
 )
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Subresource
+from kubewright_controlplane.apiserver.registry.model import Strategy, Subresource
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _MAY_CHANGE: Final = (
@@ -65,10 +64,10 @@ class PodStrategy(Strategy):
             "eviction": Eviction(resources=self._resources),
             "ephemeralcontainers": EphemeralContainers(),
             "log": Log(resources=self._resources, kubelet=self._kubelet),
-            "exec": Entry(what="exec", resources=self._resources, kubelet=self._kubelet),
-            "attach": Entry(what="attach", resources=self._resources, kubelet=self._kubelet),
+            "exec": ExecConnection(what="exec", resources=self._resources, kubelet=self._kubelet),
+            "attach": ExecConnection(what="attach", resources=self._resources, kubelet=self._kubelet),
             "portforward": PortForward(resources=self._resources, kubelet=self._kubelet),
-            "proxy": NotRun(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
+            "proxy": UnsupportedConnection(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
         }
 
     def default(self, obj: JSONObject) -> None:
@@ -165,7 +164,7 @@ class PodStrategy(Strategy):
 
 
 def qos_class(spec: JSONObject) -> str:
-    """The class of service that a Pod's requests and limits put it in."""
+    """Return the quality of service class that follows from a Pod's requests and limits."""
     guaranteed, asks = True, False
     for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
         resources = container.get("resources") or {}
@@ -180,7 +179,7 @@ def qos_class(spec: JSONObject) -> str:
 
 
 def _complete_status(status: JSONObject) -> None:
-    """What one field says the other says too; a time that a condition does not have is null on the wire."""
+    """Copy the singular and plural forms of fields to each other. Missing times of a condition are null in JSON."""
     for single, several in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if status.get(single) and not status.get(several):
             status[several] = [{"ip": status[single]}]
@@ -245,7 +244,7 @@ def _key(toleration: JSONObject) -> JSONObject:
 
 
 def _fixed(spec: JSONObject, old: JSONObject) -> JSONObject:
-    """A spec without what may change."""
+    """Return a spec without the fields that may change."""
     free = ("activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers")
     fixed = {key: value for key, value in spec.items() if key not in free}
     for kind in ("containers", "initContainers"):

@@ -1,7 +1,7 @@
 """The spec of a Pod, in Pods and in the templates of workloads: defaults and validation.
 
-What few operators meet (Windows, AppArmor, resource claims, restart rules, the sources of retired volume plugins) is
-accepted unchecked. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and pkg/apis/core/validation.
+Parts that few operators use are not validated: Windows, AppArmor, resource claims, restart rules, and the sources of
+retired volume plugins. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and pkg/apis/core/validation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_INT32: Final = 2**31 - 1
 
 
 def default(spec: JSONObject) -> None:
-    """Defaults, also of a spec that was not given at all; idempotent."""
+    """Set the defaults, also of a missing spec. Idempotent."""
     for field, value in _DEFAULTS.items():
         spec.setdefault(field, value)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
@@ -42,7 +42,7 @@ def default(spec: JSONObject) -> None:
 
 
 def validate_template(path: str, template: JSONObject | None) -> list[FieldError]:
-    """Faults of a PodTemplateSpec in a workload."""
+    """Return the faults of a PodTemplateSpec in a workload."""
     if not template:
         return [required(path)]
     metadata = template.get("metadata") or {}
@@ -58,7 +58,7 @@ def validate_template(path: str, template: JSONObject | None) -> list[FieldError
 
 
 def validate(path: str, spec: JSONObject, *, pod_name: str = "") -> list[FieldError]:
-    """Faults of a PodSpec; `pod_name` is empty in a template."""
+    """Return the faults of a PodSpec; `pod_name` is empty in a template."""
     faults, known_volumes = volumes.validate(f"{path}.volumes", spec.get("volumes") or [], pod_name)
     faults += containers.validate_all(path, spec, known_volumes)
     faults += _host_ports(path, spec, in_pod=bool(pod_name))

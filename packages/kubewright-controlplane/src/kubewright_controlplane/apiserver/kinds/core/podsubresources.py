@@ -1,4 +1,4 @@
-"""What hangs below a Pod: binding, ephemeralcontainers, log, and what takes a running process.
+"""Subresources of a Pod: binding, ephemeralcontainers, log, and those that connect to a running process.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/pod/rest.
 """
@@ -18,28 +18,27 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
-from kubewright_controlplane.apiserver.kinds.lookup import existing, success
+from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.conditions import set_condition
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
-from kubewright_controlplane.apiserver.registry.subresource import Action, Connection, View
+from kubewright_controlplane.apiserver.registry.model import Action, Connection, Strategy, View
+from kubewright_controlplane.apiserver.registry.objects import set_condition
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
-"""What a simulated Pod has logged; `simulation.kubewright.dev/log.<container>` for one container of several."""
+"""The log of a simulated Pod; `simulation.kubewright.dev/log.<container>` for one of several containers."""
 
 _CHANNELS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KIND: Final = GroupVersionKind("", "v1", "Binding")
 _MIRROR: Final = "kubernetes.io/config.mirror"
-"""The annotation of what stands for a static Pod, one that a node has from a file."""
+"""The annotation of a mirror Pod, which stands for a static Pod that a node has from a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Binding(Action):
-    """Puts a Pod on a node."""
+    """Binds a Pod to a node."""
 
     kind: GroupVersionKind | None = _KIND
     resources: ResourceSet
@@ -65,13 +64,15 @@ class Binding(Action):
         wanted_uid = body["metadata"].get("uid")
         if wanted_uid and wanted_uid != metadata["uid"]:
             why = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {metadata['uid']}"
-            raise _refused(attributes, why)
+            raise _binding_conflict(attributes, why)
         if metadata.get("deletionTimestamp"):
-            raise _refused(attributes, f"pod {attributes.name} is being deleted, cannot be assigned to a host")
+            raise _binding_conflict(attributes, f"pod {attributes.name} is being deleted, cannot be assigned to a host")
         if spec.get("nodeName"):
-            raise _refused(attributes, f'pod {attributes.name} is already assigned to node "{spec["nodeName"]}"')
+            raise _binding_conflict(
+                attributes, f'pod {attributes.name} is already assigned to node "{spec["nodeName"]}"'
+            )
         if spec.get("schedulingGates"):
-            raise _refused(attributes, f"pod {attributes.name} has non-empty .spec.schedulingGates")
+            raise _binding_conflict(attributes, f"pod {attributes.name} has non-empty .spec.schedulingGates")
         spec["nodeName"] = node
         for field in ("annotations", "labels"):
             if body["metadata"].get(field):
@@ -82,7 +83,7 @@ class Binding(Action):
 
 
 class BindingStrategy(Strategy):
-    """`bindings`, the older door to the same: the Pod is the one that the Binding names."""
+    """`bindings`, the older resource with the same effect. The Binding names the Pod."""
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
@@ -100,7 +101,7 @@ class _NamedBinding(Binding):
 
 @dataclass(frozen=True)
 class EphemeralContainers(View):
-    """Adds containers to a Pod that runs; they never change or go."""
+    """Adds containers to a running Pod. They never change and cannot be removed."""
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         given = (view.get("spec") or {}).get("ephemeralContainers")
@@ -127,8 +128,8 @@ class EphemeralContainers(View):
 
 @dataclass(frozen=True, kw_only=True)
 class Log(Connection):
-    """The log of a container: the kubelet's, for one that runs; for a simulated one what an annotation of its Pod says,
-    or a line saying that there is nothing.
+    """The log of a container: from the kubelet for a running container, from an annotation for a simulated one.
+    Without either, a line says that there is no log.
     """
 
     resources: ResourceSet
@@ -139,11 +140,11 @@ class Log(Connection):
         query = parse_qs(request.query)
         check_log_options(query)
         container = _container(pod, query.get("container", [""])[0])
-        answer = await self._kept(request, attributes, container)
-        return answer if answer is not None else self._simulated(pod, container)
+        answer = await self._kubelet_log(request, attributes, container)
+        return answer if answer is not None else self._simulated_log(pod, container)
 
-    async def _kept(self, request: Request, attributes: Attributes, container: str) -> Response | None:
-        """What the kubelet has; None when the container is not one that runs."""
+    async def _kubelet_log(self, request: Request, attributes: Attributes, container: str) -> Response | None:
+        """Return the kubelet's answer; None if the container is not running."""
         if self.kubelet is None:
             return None
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
@@ -154,7 +155,7 @@ class Log(Connection):
             raise BadRequest((await answer.read()).decode())
         return answer
 
-    def _simulated(self, pod: JSONObject, container: str) -> Response:
+    def _simulated_log(self, pod: JSONObject, container: str) -> Response:
         name = pod["metadata"]["name"]
         annotations = pod["metadata"].get("annotations") or {}
         text = annotations.get(f"{LOG_ANNOTATION}.{container}", annotations.get(LOG_ANNOTATION))
@@ -169,8 +170,8 @@ class Log(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Connection):
-    """Takes a client into a container that runs: `exec`, or `attach` to what it runs. The kubelet speaks with it."""
+class ExecConnection(Connection):
+    """Connects a client to a running container: `exec`, or `attach` to its process. The kubelet handles the stream."""
 
     verbs: tuple[str, ...] = ("create", "get")
     what: str
@@ -182,12 +183,12 @@ class Entry(Connection):
         query = parse_qs(request.query)
         container = _container(pod, query.get("container", [""])[0])
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
-        return await self._ask(replace(request, target=f"/{self.what}/{path}?{_asked_of_kubelet(query)}"), attributes)
+        return await self._forward(replace(request, target=f"/{self.what}/{path}?{_kubelet_query(query)}"), attributes)
 
-    async def _ask(self, request: Request, attributes: Attributes) -> Response:
+    async def _forward(self, request: Request, attributes: Attributes) -> Response:
         answer = await self.kubelet(request) if self.kubelet is not None else Response(404)
         if answer.status == 404:
-            raise _not_run(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
+            raise _unsupported(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
         if answer.status == 400:
             raise BadRequest((await answer.read()).decode().strip())
         if answer.status != 101:
@@ -196,34 +197,34 @@ class Entry(Connection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortForward(Entry):
-    """Takes a client to the ports of a Pod that runs."""
+class PortForward(ExecConnection):
+    """Connects a client to the ports of a running Pod."""
 
     what: str = "port-forward"
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         existing(self.resources, "pods", attributes.name, attributes.namespace)
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
-        return await self._ask(replace(request, target=f"/portForward/{path}"), attributes)
+        return await self._forward(replace(request, target=f"/portForward/{path}"), attributes)
 
 
-def _asked_of_kubelet(query: Mapping[str, Sequence[str]]) -> str:
-    """The options of `exec` and `attach` in the words that kubelets know them by."""
+def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
+    """Return the options of `exec` and `attach` with the names that kubelets use."""
     wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
     return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
 
 
 @dataclass(frozen=True, kw_only=True)
-class NotRun(Connection):
-    """What needs a connection to a container, or to a Node, that is more than an answer: refused."""
+class UnsupportedConnection(Connection):
+    """Connections to a container or Node that are not supported, and are rejected."""
 
     what: str
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
-        raise _not_run(self.what, attributes)
+        raise _unsupported(self.what, attributes)
 
 
-def _not_run(what: str, attributes: Attributes, why: str = "") -> APIError:
+def _unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:
     plural = attributes.resource.plural
     message = f"{what} into {plural} is not supported by the embedded API server{why}"
     return APIError(status=Status(501, "NotImplemented", message, StatusDetails(name=attributes.name, kind=plural)))
@@ -232,13 +233,13 @@ def _not_run(what: str, attributes: Attributes, why: str = "") -> APIError:
 _VERSIONING: Final = ("resourceVersion", "uid", "managedFields")
 
 
-def _refused(attributes: Attributes, why: str) -> Conflict:
+def _binding_conflict(attributes: Attributes, why: str) -> Conflict:
     text = f'Operation cannot be fulfilled on pods/binding "{attributes.name}": {why}'
     return Conflict(text, details=StatusDetails(name=attributes.name, kind="pods/binding"))
 
 
 def _container(pod: JSONObject, asked: str) -> str:
-    """The container that is meant, which need not be named when there is only one."""
+    """Return the name of the requested container, which may be omitted if there is only one."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     known = [
         each["name"]

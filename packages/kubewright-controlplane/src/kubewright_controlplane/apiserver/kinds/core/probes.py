@@ -1,4 +1,4 @@
-"""Probes and life cycle hooks of a container."""
+"""Probes and lifecycle hooks of a container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 
 
 def validate_hooks(path: str, container: JSONObject, grace: int | None) -> list[FieldError]:
-    """Faults of a container's lifecycle and its three probes."""
+    """Return the faults of a container's lifecycle hooks and its three probes."""
     faults: list[FieldError] = []
     for hook in ("postStart", "preStop"):
         action = (container.get("lifecycle") or {}).get(hook)

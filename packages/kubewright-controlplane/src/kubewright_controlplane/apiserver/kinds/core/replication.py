@@ -1,4 +1,4 @@
-"""ReplicationControllers, the ReplicaSets of old, and PodTemplates. Follows k8s.io/kubernetes pkg/apis/core."""
+"""ReplicationControllers (older than ReplicaSets) and PodTemplates. Follows k8s.io/kubernetes pkg/apis/core."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
 class ReplicationControllerStrategy(Strategy):

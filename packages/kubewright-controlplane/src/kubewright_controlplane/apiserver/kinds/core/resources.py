@@ -1,4 +1,4 @@
-"""Resource requirements: what a container asks for and may not go above."""
+"""Resource requirements: the requests and limits of a container."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STANDARD: Final = _CONTAINER | {
 
 
 def validate(path: str, requirements: JSONObject) -> list[FieldError]:
-    """Faults of a container's `resources`."""
+    """Return the faults of a container's `resources`."""
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
     faults: list[FieldError] = []
     for name, value in limits.items():
@@ -40,7 +40,7 @@ def validate(path: str, requirements: JSONObject) -> list[FieldError]:
 
 
 def quota_name(path: str, name: str) -> list[FieldError]:
-    """Faults of the name of what a quota bounds: a resource, or `count/` and the name of a kind's resource."""
+    """Return the faults of a name in a quota: a resource, or `count/` and the name of a kind's resource."""
     faults = checks.named(path, name, names.qualified_name)
     if "/" in name or name.startswith(("hugepages-", "requests.hugepages-")):
         return faults

@@ -1,6 +1,6 @@
 """Services: defaults, addresses, validation.
 
-One IP family (that of the server's service range); a second one is refused as on a single-stack cluster.
+There is one IP family, that of the server's service range. A second one is rejected, as on a single-stack cluster.
 Follows k8s.io/kubernetes pkg/registry/core/service and pkg/apis/core/validation.
 """
 
@@ -17,10 +17,10 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_faults, is_headless, validate
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.strategy import Strategy
+from kubewright_controlplane.apiserver.registry.model import Strategy
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _CLIENT_IP_SECONDS: Final = 10800
@@ -65,7 +65,7 @@ class ServiceStrategy(Strategy):
         spec, before = obj["spec"], old["spec"]
         _keep_allocated(spec, before)
         _pair_cluster_ips(spec, before)
-        _drop_what_the_type_has_not(spec, before)
+        _drop_fields_of_other_types(spec, before)
         if spec["type"] != "LoadBalancer" and (obj.get("status") or {}).get("loadBalancer"):
             obj["status"] = {**obj["status"], "loadBalancer": {}}
         if spec["type"] != "ExternalName" and not spec.get("ipFamilyPolicy") and before.get("ipFamilyPolicy"):
@@ -92,9 +92,10 @@ class ServiceStrategy(Strategy):
         return {"spec.clusterIP": spec.get("clusterIP") or "", "spec.type": spec.get("type") or ""}
 
     def _allocate(self, obj: JSONObject, *, owner: str) -> None:
-        """Fill in what was left open: families, addresses, node ports. What `owner` has already may be asked for.
+        """Allocate families, addresses and node ports that the Service leaves open. `owner` may request what it
+        already has.
 
-        Raises Invalid for what was asked for and cannot be had; validation of all the rest comes afterwards.
+        Raises Invalid for requests that cannot be met; all other validation comes later.
         """
         spec = obj["spec"]
         if spec["type"] != "ExternalName":
@@ -107,7 +108,7 @@ class ServiceStrategy(Strategy):
         spec = obj["spec"]
         without_selector = is_headless(spec) and not spec.get("selector")
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if without_selector else "SingleStack")
-        _refuse(obj, cluster_ip_faults(spec))
+        _raise_if_invalid(obj, cluster_ip_faults(spec))
         families: list[str] = spec.setdefault("ipFamilies", [self._family])
         if without_selector:
             if len(families) == 1 and policy != "SingleStack":
@@ -115,8 +116,8 @@ class ServiceStrategy(Strategy):
             return
         if policy == "RequireDualStack":
             why = "this cluster is not configured for dual-stack services"
-            _refuse(obj, [invalid("spec.ipFamilyPolicy", policy, why)])
-        _refuse(
+            _raise_if_invalid(obj, [invalid("spec.ipFamilyPolicy", policy, why)])
+        _raise_if_invalid(
             obj,
             [
                 invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
@@ -137,13 +138,13 @@ class ServiceStrategy(Strategy):
             elif allocations.ip_owner(ip) is not None:
                 why = "provided IP is already allocated"
             if why:
-                _refuse(obj, [invalid("spec.clusterIPs", given, f"failed to allocate IP {ip}: {why}")])
+                _raise_if_invalid(obj, [invalid("spec.clusterIPs", given, f"failed to allocate IP {ip}: {why}")])
         if not given:
             spec["clusterIP"] = allocations.free_ip()
             spec["clusterIPs"] = [spec["clusterIP"]]
 
     def _set_node_ports(self, obj: JSONObject, owner: str) -> None:
-        """Check the node ports asked for; choose the others. One port over two protocols gets one number."""
+        """Check the requested node ports and choose the others. A port with two protocols gets one number."""
         spec = obj["spec"]
         ports: list[JSONObject] = spec.get("ports") or []
         for index, port in enumerate(ports):
@@ -151,14 +152,14 @@ class ServiceStrategy(Strategy):
             if number and self._allocations.port_owner(number) != owner:
                 why = self._port_fault(number)
                 if why:
-                    _refuse(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
+                    _raise_if_invalid(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
         taken = set(used_ports(spec))
         given = {port.get("port"): port["nodePort"] for port in ports if port.get("nodePort")}
         for port in ports if _chooses_node_ports(spec) else ():
             if port.get("nodePort"):
                 continue
             number = given.get(port.get("port"))
-            if number is None or _has_twin(ports, port, number):
+            if number is None or _is_used_for_same_protocol(ports, port, number):
                 number = self._allocations.free_port(taken)
             port["nodePort"] = given[port.get("port")] = number
             taken.add(number)
@@ -173,13 +174,13 @@ class ServiceStrategy(Strategy):
         return "" if self._allocations.port_owner(number) is None else "provided port is already allocated"
 
 
-def _refuse(obj: JSONObject, faults: list[FieldError]) -> None:
+def _raise_if_invalid(obj: JSONObject, faults: list[FieldError]) -> None:
     if faults:
         raise Invalid.of("Service", "", obj["metadata"]["name"], faults)
 
 
 def _chooses_node_ports(spec: JSONObject) -> bool:
-    """Whether the server chooses node ports for a Service that names none."""
+    """Return whether the server chooses node ports for a Service that does not request any."""
     if spec["type"] == "NodePort":
         return True
     return spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
@@ -203,13 +204,13 @@ def _needs_health_check(spec: JSONObject) -> bool:
     return spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def _has_twin(ports: list[JSONObject], port: JSONObject, number: int) -> bool:
-    """Whether the number is used for the same protocol already."""
+def _is_used_for_same_protocol(ports: list[JSONObject], port: JSONObject, number: int) -> bool:
+    """Return whether the number is already used for the same protocol."""
     return any(each.get("nodePort") == number and each.get("protocol") == port.get("protocol") for each in ports)
 
 
 def _pair_cluster_ips(spec: JSONObject, old: JSONObject) -> None:
-    """`clusterIP` and `clusterIPs` say the same; a client may know but one of them."""
+    """Keep `clusterIP` and `clusterIPs` equal, since a client may know only one of them."""
     if spec["type"] == "ExternalName" and not old:
         return
     single, several = spec.get("clusterIP"), spec.get("clusterIPs")
@@ -228,7 +229,7 @@ def _pair_cluster_ips(spec: JSONObject, old: JSONObject) -> None:
 
 
 def _keep_allocated(spec: JSONObject, old: JSONObject) -> None:
-    """What an update leaves out and the server had given, stays."""
+    """Keep values that the server has allocated and that an update omits."""
     if "ExternalName" not in (spec["type"], old["type"]):
         for field in ("clusterIP", "clusterIPs", "ipFamilies"):
             if not spec.get(field) and old.get(field):
@@ -244,8 +245,8 @@ def _keep_allocated(spec: JSONObject, old: JSONObject) -> None:
         spec["healthCheckNodePort"] = old.get("healthCheckNodePort")
 
 
-def _drop_what_the_type_has_not(spec: JSONObject, old: JSONObject) -> None:
-    """A change of type takes along what only the old type had, unless the user changed that as well."""
+def _drop_fields_of_other_types(spec: JSONObject, old: JSONObject) -> None:
+    """When the type changes, drop the fields that only the old type had, unless the user changed them too."""
     if old["type"] != "ExternalName" and spec["type"] == "ExternalName":
         if spec.get("clusterIP") == old.get("clusterIP") and checks.same(spec.get("clusterIPs"), old.get("clusterIPs")):
             spec.pop("clusterIP", None)

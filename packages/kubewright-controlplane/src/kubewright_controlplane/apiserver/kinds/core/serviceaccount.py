@@ -1,4 +1,4 @@
-"""ServiceAccounts, and the tokens that are asked for below them.
+"""ServiceAccounts, and their token subresource.
 
 Follows k8s.io/kubernetes pkg/registry/core/serviceaccount.
 """
@@ -17,13 +17,12 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.serviceaccount import BoundObject, ServiceAccountTokens
-from kubewright_controlplane.apiserver.kinds.lookup import existing
-from kubewright_controlplane.apiserver.kinds.plain import PlainStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, existing
+from kubewright_controlplane.apiserver.registry.model import Action, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.registry.subresource import Action, Subresource
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.attributes import Attributes
+    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _MIN_SECONDS: Final = 600
@@ -44,7 +43,7 @@ class ServiceAccountStrategy(PlainStrategy):
 
 @dataclass(frozen=True, kw_only=True)
 class Token(Action):
-    """Makes a token of a ServiceAccount."""
+    """Issues a token of a ServiceAccount."""
 
     kind: GroupVersionKind | None = _KIND
     resources: ResourceSet
@@ -75,7 +74,7 @@ class Token(Action):
         }
 
     def _metadata(self, body: JSONObject, account: JSONObject, attributes: Attributes) -> JSONObject:
-        """The ServiceAccount's name, namespace and uid; a request that names others is refused."""
+        """Return the ServiceAccount's name, namespace and uid. Rejects a request that names others."""
         given, own = body.get("metadata") or {}, account["metadata"]
         for field, what in (("name", "name"), ("namespace", "namespace")):
             if given.get(field) and given[field] != own[field]:

@@ -1,4 +1,4 @@
-"""What is wrong with a Service, but for addresses that are taken."""
+"""Validation of Services, except for addresses that are in use."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _affinity(spec: JSONObject) -> list[FieldError]:
 
 
 def cluster_ip_faults(spec: JSONObject) -> list[FieldError]:
-    """Faults of cluster IPs and IP families among themselves."""
+    """Return the faults of cluster IPs and IP families that contradict each other."""
     path, single, several = "spec.clusterIPs", spec.get("clusterIP") or "", spec.get("clusterIPs") or []
     faults: list[FieldError] = []
     if single and not several:

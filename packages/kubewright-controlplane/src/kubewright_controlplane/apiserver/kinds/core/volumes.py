@@ -1,4 +1,4 @@
-"""Volumes of a Pod: defaults and validation of the sources that are in use today."""
+"""Volumes of a Pod: defaults and validation of the sources in use today."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def default(volume: JSONObject) -> None:
 
 
 def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[FieldError], dict[str, JSONObject]]:
-    """Faults of a Pod's volumes, and those of them that are sound, by name."""
+    """Return the faults of a Pod's volumes, and the valid volumes by name."""
     faults: list[FieldError] = []
     sound: dict[str, JSONObject] = {}
     made = {f"{pod_name}-{volume.get('name')}" for volume in volumes if pod_name and volume.get("ephemeral")}
@@ -49,7 +49,7 @@ def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[
 
 
 def descending_path(path: str, value: str) -> list[FieldError]:
-    """A relative path that stays below where it starts."""
+    """Return the faults of a relative path, which must not lead out of its folder."""
     faults: list[FieldError] = []
     if value.startswith("/"):
         faults.append(invalid(path, value, "must be a relative path"))
@@ -189,4 +189,4 @@ _SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
     "ephemeral": _ephemeral,
 }
 _ORDER: Final = {kind: place for place, kind in enumerate(_SOURCES)}
-"""A second source is refused in favour of the one that comes first here."""
+"""Return the faults of a volume with several sources. The first of them in this order counts."""

@@ -1,4 +1,4 @@
-"""The functions that expressions in Kubernetes can call: CEL's standard ones, extensions, and Kubernetes' own."""
+"""The functions of expressions in Kubernetes: CEL's standard functions, its extensions, and Kubernetes' own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubewright_controlplane.schema.cel.functions import Function
 
 @cache
 def functions() -> Mapping[str, tuple[Function, ...]]:
-    """Every function by its name."""
+    """Return all functions by name."""
     from kubewright_controlplane.schema.cel.library import (
         formats,
         lists,

@@ -1,4 +1,4 @@
-"""Named formats of text. Follows k8s.io/apiserver/pkg/cel/library/format.go."""
+"""Named string formats. Follows k8s.io/apiserver/pkg/cel/library/format.go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from kubewright.machinery import names
 from kubewright_controlplane.schema.cel.functions import Function, library
 from kubewright_controlplane.schema.cel.values import NONE, Optional
-from kubewright_controlplane.schema.formats import check_for
+from kubewright_controlplane.schema.formats import format_check
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
@@ -27,7 +27,7 @@ def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
 
 
 def _checked(format: str, fault: str) -> Callable[[str], list[str]]:
-    check = check_for(format)
+    check = format_check(format)
     return lambda text: [] if check is not None and check(text) else [fault]
 
 

@@ -22,7 +22,7 @@ def _order(left: Any, right: Any) -> int:
 
 
 def sorted_by(values: list[Any], keys: list[Any]) -> list[Any]:
-    """`values` in the order of their keys."""
+    """Return `values`, sorted by their keys."""
 
     def compare(left: int, right: int) -> int:
         return _order(keys[left], keys[right])

@@ -24,7 +24,7 @@ class IP:
 
 @dataclass(frozen=True, slots=True)
 class CIDR:
-    """An address and the length of its network's prefix."""
+    """An address and the prefix length of its network."""
 
     CEL_TYPE: ClassVar[str] = "net.CIDR"
     address: _Address

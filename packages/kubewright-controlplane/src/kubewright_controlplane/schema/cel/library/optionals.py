@@ -1,4 +1,4 @@
-"""Values that may not be there. Follows cel-go's optional types (version 1)."""
+"""Optional values. Follows cel-go's optional types (version 1)."""
 
 from __future__ import annotations
 

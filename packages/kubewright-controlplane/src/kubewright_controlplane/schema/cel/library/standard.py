@@ -107,7 +107,7 @@ def _to_double(value: Any) -> float:
 
 
 def to_string(value: Any) -> str:
-    """What `string(value)` gives."""
+    """Return `string(value)`."""
     match value:
         case bool():
             return "true" if value else "false"

@@ -1,4 +1,4 @@
-"""Text: standard functions, the strings extension (version 2), regular expressions, URLs.
+"""Strings: standard functions, the strings extension (version 2), regular expressions, URLs.
 
 Follows cel-go's ext/strings.go and k8s.io/apiserver/pkg/cel/library (regex.go, urls.go).
 """
@@ -15,7 +15,7 @@ from kubewright.machinery.json import is_array, is_object
 from kubewright_controlplane.schema.cel.functions import Function, library
 from kubewright_controlplane.schema.cel.library.standard import to_string
 from kubewright_controlplane.schema.cel.values import EvaluationError, TypeValue, type_name
-from kubewright_controlplane.schema.pattern import compile_pattern
+from kubewright_controlplane.schema.formats import compile_pattern
 
 _ASCII_UPPER: Final = {each: each - 32 for each in range(ord("a"), ord("z") + 1)}
 _WHITE_SPACE: Final = " \t\n\v\f\r\u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(

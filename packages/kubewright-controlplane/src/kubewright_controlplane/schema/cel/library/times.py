@@ -1,4 +1,4 @@
-"""Parts of timestamps and durations. A month, a day of the year and a day of the week count from 0."""
+"""Fields of timestamps and durations. Months, days of the year and days of the week count from 0."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _part(take: Callable[[datetime], int]) -> Callable[[datetime], int]:
     return lambda at: take(at.astimezone(UTC))
 
 
-def _part_there(take: Callable[[datetime], int]) -> Callable[[datetime, str], int]:
+def _part_in_zone(take: Callable[[datetime], int]) -> Callable[[datetime, str], int]:
     return lambda at, zone: take(at.astimezone(_zone(zone)))
 
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *library(*((f"timestamp.{name}() -> int", _part(take)) for name, take in _PARTS.items())),
-    *library(*((f"timestamp.{name}(string) -> int", _part_there(take)) for name, take in _PARTS.items())),
+    *library(*((f"timestamp.{name}(string) -> int", _part_in_zone(take)) for name, take in _PARTS.items())),
     *library(*((f"duration.{name}() -> int", take) for name, take in _SPANS.items())),
 )

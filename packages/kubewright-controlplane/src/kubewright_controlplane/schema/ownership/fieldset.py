@@ -1,9 +1,9 @@
-"""Sets of fields, as `managedFields` holds them.
+"""Sets of fields, as in `managedFields`.
 
-A set is a tree, in memory the same as in FieldsV1: each key is one element of a path (`f:spec`, `k:{"name":"web"}`,
-`v:"x"`, `.` for the place itself), an empty tree below it says that the field is in the set and nothing below is. So
-reading and writing `managedFields` costs nothing, and set operations are walks over two trees side by side. Trees are
-never changed once they are part of a set; operations share what they can.
+A set is a tree, with the same form in memory as in FieldsV1. Each key is one element of a path (`f:spec`,
+`k:{"name":"web"}`, `v:"x"`, and `.` for the place itself). An empty tree below a key means that the field is in the
+set and nothing below it is. So decoding and encoding `managedFields` costs nothing, and set operations walk two trees
+side by side. Trees do not change once they belong to a set, and operations share parts of them.
 
 Follows sigs.k8s.io/structured-merge-diff/fieldpath.
 """
@@ -18,21 +18,22 @@ from kubewright.machinery.json import JSONObject
 
 Tree: TypeAlias = dict[str, "Tree"]
 SELF: Final = "."
-"""The key for the place itself, beside keys for what is below it."""
+"""The key of the place itself, next to keys of what is below it."""
 _LEAF: Final[Tree] = {}
 
 
 class FieldSet:
-    """An immutable set of fields. Compares by what is in it, and is false when empty."""
+    """An immutable set of fields. Sets with the same fields are equal; an empty set is false."""
 
-    __slots__ = ("tree",)
+    __slots__ = ("_is_sorted", "tree")
 
-    def __init__(self, tree: Tree | None = None) -> None:
+    def __init__(self, tree: Tree | None = None, *, is_sorted: bool = False) -> None:
         self.tree: Tree = tree if tree is not None else {}
+        self._is_sorted = is_sorted
 
     @classmethod
     def of_paths(cls, *paths: str) -> FieldSet:
-        """The set of these fields, each named by its way through the objects: `metadata.labels`."""
+        """Return the set of these fields, each named by its path through objects: `metadata.labels`."""
         found = cls()
         for path in paths:
             tree: Tree = {}
@@ -42,13 +43,13 @@ class FieldSet:
         return found
 
     @classmethod
-    def from_fields_v1(cls, fields: JSONObject) -> FieldSet:
-        """The set in an entry of `managedFields`. The object becomes the set's own."""
-        return cls(cast("Tree", fields))
+    def from_fields_v1(cls, fields: JSONObject, *, is_sorted: bool = False) -> FieldSet:
+        """Return the set in an entry of `managedFields`. The set keeps the object."""
+        return cls(cast("Tree", fields), is_sorted=is_sorted)
 
     def to_fields_v1(self) -> JSONObject:
-        """As `managedFields` has it, sorted. The object may be shared with the set."""
-        return cast("JSONObject", _sorted(self.tree))
+        """Return the set as `managedFields` holds it, sorted. The set may share the object."""
+        return cast("JSONObject", self.tree if self._is_sorted else _sorted(self.tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
         if not self.tree or not other.tree:
@@ -56,15 +57,15 @@ class FieldSet:
         return FieldSet(_union(self.tree, other.tree))
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        """The fields of this one that are not in the other; a field goes alone, what is below it stays."""
+        """Return the fields that are not in the other set. Removing a field does not remove the fields below it."""
         return self if not other.tree or not self.tree else FieldSet(_difference(self.tree, other.tree) or {})
 
     def __and__(self, other: FieldSet) -> FieldSet:
         return FieldSet(_intersection(self.tree, other.tree) or {}) if self.tree and other.tree else FieldSet()
 
     def without(self, other: FieldSet) -> FieldSet:
-        """The fields of this one that are neither in the other nor below a field that is."""
-        return self if not other.tree or not self.tree else FieldSet(_cut(self.tree, other.tree) or {})
+        """Return the fields that are not in the other set, nor below a field of it."""
+        return self if not other.tree or not self.tree else FieldSet(_without_subtrees(self.tree, other.tree) or {})
 
     def __bool__(self) -> bool:
         return bool(self.tree)
@@ -73,12 +74,12 @@ class FieldSet:
         return self.tree == other.tree if isinstance(other, FieldSet) else NotImplemented
 
     def __iter__(self) -> Iterator[str]:
-        """The fields as error messages name them: `.spec.containers[name="web"].image`."""
+        """Yield the fields as error messages name them: `.spec.containers[name="web"].image`."""
         for path in _paths(self.tree):
             yield "".join(_shown(element) for element in path)
 
     def __contains__(self, path: str) -> bool:
-        """Whether a field, named as iteration names it, is in the set."""
+        """Return whether a field, named as in iteration, is in the set."""
         return path in iter(self)
 
     def __repr__(self) -> str:
@@ -86,12 +87,12 @@ class FieldSet:
 
 
 def is_member(tree: Tree) -> bool:
-    """Whether the place that `tree` hangs from is in the set."""
+    """Return whether the place of `tree` itself is in the set."""
     return not tree or SELF in tree
 
 
 def with_member(tree: Tree) -> Tree:
-    """`tree`, with the place that it hangs from in the set."""
+    """Return `tree` with its own place in the set."""
     return tree if is_member(tree) else {SELF: _LEAF, **tree}
 
 
@@ -99,8 +100,8 @@ def _without_member(tree: Tree) -> Tree | None:
     return {key: below for key, below in tree.items() if key != SELF} or None
 
 
-def _settled(tree: Tree) -> Tree | None:
-    """A tree that was put together: None when nothing is in it, a leaf when only its own place is."""
+def _normalized(tree: Tree) -> Tree | None:
+    """Normalize a new tree: None if it is empty, a leaf if only its own place is in it."""
     if not tree:
         return None
     return _LEAF if len(tree) == 1 and SELF in tree else tree
@@ -133,7 +134,7 @@ def _difference(left: Tree, right: Tree) -> Tree | None:
                 out[SELF] = _LEAF
         elif key != SELF and (rest := _difference(below, theirs)) is not None:
             out[key] = rest
-    return _settled(out)
+    return _normalized(out)
 
 
 def _intersection(left: Tree, right: Tree) -> Tree | None:
@@ -146,18 +147,18 @@ def _intersection(left: Tree, right: Tree) -> Tree | None:
         theirs = right.get(key)
         if theirs is not None and (common := _intersection(below, theirs)) is not None:
             out[key] = common
-    return _settled(out)
+    return _normalized(out)
 
 
-def _cut(left: Tree, right: Tree) -> Tree | None:
+def _without_subtrees(left: Tree, right: Tree) -> Tree | None:
     out: Tree = {}
     for key, below in left.items():
         theirs = right.get(key)
         if theirs is None:
             out[key] = below
-        elif not is_member(theirs) and (rest := _cut(below, theirs) if below else below) is not None:
+        elif not is_member(theirs) and (rest := _without_subtrees(below, theirs) if below else below) is not None:
             out[key] = rest
-    return _settled(out)
+    return _normalized(out)
 
 
 def _sorted(tree: Tree) -> Tree:

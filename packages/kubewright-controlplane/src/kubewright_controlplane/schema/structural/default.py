@@ -1,8 +1,8 @@
-"""Defaults: what a document does not say, its schema does.
+"""Defaults: set the fields that a document lacks and its schema has a default for.
 
-A defaulter fills one node's value in place. Only the parts of a schema that can change something are walked: in a
-built-in kind those with a default (or a zero that Go writes in any case) somewhere below; in a custom kind those that
-may hold a null, too, because a null that its schema does not allow is taken for an absent field.
+A defaulter changes one node's value in place. It visits only the parts of a schema that can change something. In a
+built-in kind these are the parts with a default, or a zero that Go always writes, at or below them. In a custom kind
+they also include the parts that may hold a null, because a null that the schema does not allow counts as absent.
 
 Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 """
@@ -19,12 +19,12 @@ Defaulter: TypeAlias = Callable[[Any], None]
 
 
 def compile_defaulter(root: Node) -> Defaulter:
-    """The defaulter of a whole document."""
-    return _Compiler().defaulter(root) or _leave
+    """Compile the defaulter of a whole document."""
+    return _Compiler().defaulter(root) or _do_nothing
 
 
 def copied(value: Any) -> Any:
-    """A copy of a JSON value, which its new owner may change."""
+    """Return a deep copy of a JSON value."""
     if is_object(value):
         return {key: copied(item) for key, item in value.items()}
     if is_array(value):
@@ -38,7 +38,7 @@ class _Compiler:
         self._structs: dict[int, Defaulter] = {}
 
     def defaulter(self, node: Node) -> Defaulter | None:
-        """The defaulter of an object or array; None when it would never change anything."""
+        """Compile the defaulter of an object or array; None if it would never change anything."""
         if not self._is_needed(node):
             return None
         if node.builtin:
@@ -46,10 +46,10 @@ class _Compiler:
         return self._custom(node)
 
     def _is_needed(self, node: Node) -> bool:
-        """Whether there is a default below `node`, or a null that may not stay."""
+        """Return whether a default, or a null that is not allowed, can occur below `node`."""
         known = self._needed.get(id(node))
         if known is None:
-            self._needed[id(node)] = True  # for a schema that contains itself
+            self._needed[id(node)] = True  # for a recursive schema
             below = [*node.properties.values(), *(each for each in (node.values, node.items) if each is not None)]
             known = any(
                 fallback(each) is not NO_DEFAULT or not each.nullable or self._is_needed(each) for each in below
@@ -61,7 +61,7 @@ class _Compiler:
         inner = node.items or node.values
         if inner is None:
             return self._struct(node)
-        each = self.defaulter(inner) or _leave
+        each = self.defaulter(inner) or _do_nothing
 
         def default(value: Any) -> None:
             for item in value if value.__class__ is list else value.values():
@@ -98,7 +98,7 @@ class _Compiler:
         def default(value: Any) -> None:
             if value.__class__ is dict:
                 if None in value.values():
-                    _settle_nulls(value, node)
+                    _drop_nulls(value, node)
                 for key, missing in absent:
                     if key not in value:
                         value[key] = copied(missing)
@@ -115,8 +115,8 @@ class _Compiler:
         return default
 
 
-def _settle_nulls(value: dict[str, Any], node: Node) -> None:
-    """Drop the nulls that the schema does not allow; what has a default gets it afterwards, as an absent field does."""
+def _drop_nulls(value: dict[str, Any], node: Node) -> None:
+    """Drop the nulls that the schema does not allow. Fields with a default get it afterwards, like absent fields."""
     for key in [key for key, item in value.items() if item is None]:
         child = node.child(key)
         if child is None or child.nullable:
@@ -127,5 +127,5 @@ def _settle_nulls(value: dict[str, Any], node: Node) -> None:
             del value[key]
 
 
-def _leave(value: Any) -> None:
-    """The defaulter of a schema that has nothing to fill in."""
+def _do_nothing(value: Any) -> None:
+    """The defaulter of a schema without defaults."""

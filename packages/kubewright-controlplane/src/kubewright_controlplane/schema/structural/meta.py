@@ -1,4 +1,4 @@
-"""The schema of `metadata`, which every kind has in common and a custom kind's schema does not spell out.
+"""The schema of `metadata`, which all kinds share and which a custom kind's schema does not contain.
 
 Follows metav1.ObjectMeta of Kubernetes 1.36.
 """
@@ -91,10 +91,10 @@ _COMPONENTS: Final[dict[str, JSONObject]] = {
 
 
 def object_meta() -> Node:
-    """The node of `metadata`."""
+    """Return the node of `metadata`."""
     return Components(_COMPONENTS).node(_META + "ObjectMeta")
 
 
 def type_meta() -> Node:
-    """The node of `apiVersion` and of `kind`."""
+    """Return the node of `apiVersion` and of `kind`."""
     return Node(type="string", go_type="string")

@@ -1,11 +1,10 @@
-"""Strategic merge patch: a merge patch that knows, from the schema, which lists are merged and by which key.
+"""Strategic merge patch: a merge patch that knows from the schema which lists to merge, and by which key.
 
-A patch says what to change, and in directives what can't be said by example: `$patch: delete | replace`, `$retainKeys`
-(drop the fields not named), `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`. Lists are replaced unless
-the schema's patch strategy is `merge`. The result shares what was not touched with the document and the patch; none of
-the three is altered by the patching.
+Directives say what a merge patch cannot express: `$patch: delete | replace`, `$retainKeys` (drop all other fields),
+`$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`. Lists are replaced unless the patch strategy in the
+schema is `merge`. The result shares unchanged parts with the document and the patch; neither is changed.
 
-Follows k8s.io/apimachinery/pkg/util/strategicpatch as the API server calls it: parallel lists are merged, nulls
+Follows k8s.io/apimachinery/pkg/util/strategicpatch as the API server calls it: parallel lists are merged, and nulls
 without a counterpart are dropped.
 """
 
@@ -17,7 +16,7 @@ from typing import Any, Final
 from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
@@ -27,10 +26,10 @@ _DIRECTIVES: Final = (_RETAIN, _DELETE_PREFIX, _ORDER_PREFIX)
 
 
 def strategic_merge_patch(doc: JSONObject, patch: JSONObject, schema: Schema) -> JSONObject:
-    """`doc` with `patch` merged into it.
+    """Return `doc` with `patch` merged into it.
 
-    Raises BadRequest for directives that have not the form they must have, InternalError, as the API server does, for
-    an item without its merge key or an unknown `$patch`.
+    Raises BadRequest for a malformed directive. Raises InternalError, as the API server does, for an item without its
+    merge key and for an unknown `$patch`.
     """
     return _merge_map(doc, patch, schema.root)
 
@@ -67,11 +66,11 @@ def _merge_field(merged: JSONObject, key: str, value: Any, node: Node | None) ->
     elif is_object(value) and _DIRECTIVE in value:
         merged.pop(key, None)
     else:
-        merged[key] = _plain(value)
+        merged[key] = _without_directives(value)
 
 
 def _retained(original: JSONObject, patch: JSONObject) -> JSONObject:
-    """A copy of `original`, without the fields that `$retainKeys` does not name."""
+    """Return a copy of `original` without the fields that `$retainKeys` does not name."""
     if _RETAIN not in patch:
         return dict(original)
     kept = patch[_RETAIN]
@@ -92,7 +91,7 @@ def _delete_from(merged: JSONObject, key: str, unwanted: Any) -> None:
 
 
 def _merge_ordered(merged: JSONObject, patch: JSONObject, node: Node | None) -> set[str]:
-    """Merge the lists that the patch gives an order for; the names of the fields that are done with."""
+    """Merge the lists that have a `$setElementOrder` in the patch. Returns the names of these fields."""
     done: set[str] = set()
     for directive, order in patch.items():
         if not directive.startswith(_ORDER_PREFIX):
@@ -107,18 +106,18 @@ def _merge_ordered(merged: JSONObject, patch: JSONObject, node: Node | None) -> 
         if current is None and changes is None:
             continue
         if current is None:
-            items = _plain(changes)
+            items = _without_directives(changes)
         elif changes is None:
             items = current
         else:
             items = _merge_list(current, changes, child) if _merges(child) else changes
-        merged[key] = _in_order(items, order, _remembered(current or [], changes or [], identity), identity)
+        merged[key] = _in_order(items, order, _server_order(current or [], changes or [], identity), identity)
         done.add(key)
     return done
 
 
 def _check_order(changes: JSONArray, order: JSONArray, identity: Callable[[Any], Hashable]) -> None:
-    """The items of a patch come in the order that the patch asks for; a directive may stand before the last of them."""
+    """Check that the items of a patch come in the requested order. A directive may precede the last of them."""
     left = [each for each in changes if not (is_object(each) and each.get(_DIRECTIVE) == "delete")]
     wanted = [identity(each) for each in order]
     while left and wanted:
@@ -163,14 +162,14 @@ def _merge_list(original: JSONArray, patch: JSONArray, node: Node | None) -> JSO
     for each in changes:
         place = places.get(identity(each))
         if place is None:
-            merged.append(each)  # as it is: decoding drops what directives there are in it
+            merged.append(each)  # decoding drops the directives in it
         else:
             merged[place] = _merge_map(merged[place], each, items)
     return _in_order(merged, changes, map(identity, kept), identity)
 
 
 def _identity(node: Node | None, items: JSONArray) -> Callable[[Any], Hashable]:
-    """What tells one item of a list from another: its merge key, or the item itself where that is no object."""
+    """Return what identifies an item of a list: by its merge key, or by its value if it is not an object."""
     if not any(is_object(each) for each in items):
         return _scalar
     key = node.patch_key if node is not None else ""
@@ -189,10 +188,10 @@ def _scalar(value: Any) -> Hashable:
     return (value.__class__, compact(value) if is_object(value) or is_array(value) else value)
 
 
-def _remembered(original: JSONArray, patch: JSONArray, identity: Callable[[Any], Hashable]) -> list[Hashable]:
-    """The order that the server's items had, as the API server remembers it when the patch has been merged.
+def _server_order(original: JSONArray, patch: JSONArray, identity: Callable[[Any], Hashable]) -> list[Hashable]:
+    """Return the order of the server's items after the merge, as the API server remembers it.
 
-    There the list is one with the merged one in memory: what was deleted makes room, and new items move in.
+    In the API server, this list shares memory with the merged one: deleted items make room, and new items take it.
     """
     cells = [identity(each) for each in original]
     used = len(cells)
@@ -214,7 +213,7 @@ def _remembered(original: JSONArray, patch: JSONArray, identity: Callable[[Any],
 def _in_order(
     items: JSONArray, order: JSONArray, server_order: Iterable[Hashable], identity: Callable[[Any], Hashable]
 ) -> JSONArray:
-    """`items` so that those in `order` come in that order and the others, as they did, between them where they fit."""
+    """Return `items` sorted by `order`. Items that are not in `order` keep their position relative to the others."""
     wanted = {identity(each): index for index, each in enumerate(order)}
     stands: dict[Hashable, int] = {}
     for index, each in enumerate(server_order):
@@ -237,14 +236,14 @@ def _in_order(
     return [*merged, *ours[right:], *theirs[left:]]
 
 
-def _plain(value: Any) -> Any:
-    """A value of a patch that meets nothing to be merged with: without directives and nulls."""
+def _without_directives(value: Any) -> Any:
+    """Return a value of a patch that has no counterpart, without directives and nulls."""
     if is_object(value):
         return {
-            key: _plain(item)
+            key: _without_directives(item)
             for key, item in value.items()
             if item is not None and not key.startswith(_DIRECTIVES) and not (is_object(item) and _DIRECTIVE in item)
         }
     if is_array(value):
-        return [_plain(item) for item in value if not (is_object(item) and _DIRECTIVE in item)]
+        return [_without_directives(item) for item in value if not (is_object(item) and _DIRECTIVE in item)]
     return value

@@ -1,9 +1,10 @@
-"""Documents as a merge sees them: which parts stand alone, which go as a whole, and what differs between two.
+"""Documents as a merge sees them: which parts are merged, which are replaced as a whole, and what differs between
+two.
 
-The schema decides: an object is merged field by field unless its map type is atomic; a list is one value unless it is
-a set or a map; what the schema does not know is merged as if objects were granular and lists atomic.
+The schema decides. An object is merged field by field unless its map type is atomic. A list is one value unless its
+list type is set or map. What the schema does not know is merged as granular objects and atomic lists.
 
-Nothing here alters its arguments; results share what they can with them.
+No function changes its arguments; results share parts with them.
 
 Follows sigs.k8s.io/structured-merge-diff/typed.
 """
@@ -14,22 +15,22 @@ from typing import Any, Final
 
 from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.json import JSONArray, JSONObject, compact, equal, is_array, is_object
-from kubewright_controlplane.schema.fieldset import SELF, Tree, is_member, with_member
 from kubewright_controlplane.schema.node import NO_DEFAULT, Node, fallback
+from kubewright_controlplane.schema.ownership.fieldset import SELF, Tree, is_member, with_member
 
 _LEAF: Final[Tree] = {}
 _ABSENT: Final = object()
 
 
 def is_granular(value: Any, node: Node | None) -> bool:
-    """Whether the parts of an object or list stand alone."""
+    """Return whether the parts of an object or list are merged one by one."""
     if is_object(value):
         return node is None or (node.special != "any" and node.map_type == "granular" and node.type in ("object", ""))
     return is_array(value) and node is not None and node.list_type != "atomic"
 
 
-def owned(value: JSONObject, node: Node | None) -> Tree:
-    """The fields that somebody owns who applies `value`."""
+def owned_fields(value: JSONObject, node: Node | None) -> Tree:
+    """Return the fields that an applier of `value` owns."""
     return _owned(value, node) or {}
 
 
@@ -39,6 +40,9 @@ def _owned(value: Any, node: Node | None) -> Tree | None:
     out: Tree = {}
     if is_object(value):
         for key, item in value.items():
+            if item.__class__ is not dict and item.__class__ is not list:
+                out[f"f:{key}"] = _LEAF
+                continue
             child = node.child(key) if node is not None else None
             below = _owned(item, child) if item != {} else _LEAF
             if below is not None:
@@ -53,13 +57,13 @@ def _owned(value: Any, node: Node | None) -> Tree | None:
     return out or None
 
 
-def single(fields: Tree, node: Node | None) -> Tree:
-    """Those of `fields` that are values of their own, not objects or lists whose parts stand alone."""
+def leaf_fields(fields: Tree, node: Node | None) -> Tree:
+    """Return those of `fields` that are values, not objects or lists that are merged one by one."""
     out: Tree = {}
     for element, below in fields.items():
         child = _below(element, node)
         if below:
-            if tree := single(below, child):
+            if tree := leaf_fields(below, child):
                 out[element] = tree
         elif element != SELF and (child is None or not _has_parts(child)):
             out[element] = below
@@ -78,25 +82,28 @@ def _has_parts(node: Node) -> bool:
     return node.type == "object" and node.special != "any" and node.map_type == "granular"
 
 
-def whole(value: Any, node: Node | None) -> Tree:
-    """Every place in `value`: the fields that change when all of it comes or goes."""
+def all_places(value: Any, node: Node | None) -> Tree:
+    """Return every place in `value`: the fields that change if all of it is added or removed."""
     if not value or not is_granular(value, node):
         return _LEAF
     out: Tree = {SELF: _LEAF}
     if is_object(value):
         for key, item in value.items():
-            out[f"f:{key}"] = whole(item, node.child(key) if node is not None else None)
+            if item.__class__ is not dict and item.__class__ is not list:
+                out[f"f:{key}"] = _LEAF
+            else:
+                out[f"f:{key}"] = all_places(item, node.child(key) if node is not None else None)
     else:
         items = node.items if node is not None else None
         for element, item in indexed(value, node).items():
-            out[element] = whole(item, items)
+            out[element] = all_places(item, items)
     return out
 
 
 def indexed(items: JSONArray, node: Node | None) -> dict[str, Any]:
-    """A list's items by the path element that names each; of equal names the first is kept.
+    """Return a list's items by their path elements. Of items with the same element, the first is kept.
 
-    Raises BadRequest for an item that cannot be named.
+    Raises BadRequest for an item that has no path element.
     """
     named: dict[str, Any] = {}
     for index, item in enumerate(items):
@@ -123,7 +130,7 @@ def _element(item: Any, node: Node) -> str:
 
 
 class Comparison:
-    """What changed from one document to another: fields that came or have another value, and fields that went."""
+    """The difference between two documents: fields that are new or have another value, and fields that were removed."""
 
     def __init__(self, old: JSONObject, new: JSONObject, node: Node | None) -> None:
         self.changed: Tree = {}
@@ -132,7 +139,7 @@ class Comparison:
             self._objects(old, new, node, self.changed, self.removed)
 
     def _values(self, old: Any, new: Any, node: Node | None) -> tuple[Tree | None, Tree | None]:
-        """What changed, and what went, at and below one place that both have."""
+        """Return what changed and what was removed at and below a place that both documents have."""
         if not (is_granular(new, node) or is_granular(old, node)):
             return _LEAF, None
         changed: Tree = {}
@@ -143,7 +150,7 @@ class Comparison:
         elif is_array(left) and is_array(right):
             self._lists(left, right, node, changed, removed)
         else:
-            return whole(new, node), whole(old, node)
+            return all_places(new, node), all_places(old, node)
         return changed or None, removed or None
 
     def _objects(self, old: JSONObject, new: JSONObject, node: Node | None, changed: Tree, removed: Tree) -> None:
@@ -153,9 +160,9 @@ class Comparison:
             if _same(before, value, child):
                 continue
             if before is _ABSENT and value is None and child is not None and child.builtin:
-                continue  # written, but nothing
+                continue  # null, which Go writes as absent
             if before is _ABSENT and not _is_always_there(key, node):
-                changed[f"f:{key}"] = whole(value, child)
+                changed[f"f:{key}"] = all_places(value, child)
                 continue
             came, went = self._values(None if before is _ABSENT else before, value, child)
             if came is not None:
@@ -164,7 +171,7 @@ class Comparison:
                 removed[f"f:{key}"] = went
         for key, value in old.items():
             if key not in new:
-                removed[f"f:{key}"] = whole(value, node.child(key) if node is not None else None)
+                removed[f"f:{key}"] = all_places(value, node.child(key) if node is not None else None)
 
     def _lists(self, old: JSONArray, new: JSONArray, node: Node | None, changed: Tree, removed: Tree) -> None:
         before, after = indexed(old, node), indexed(new, node)
@@ -174,7 +181,7 @@ class Comparison:
             if _same(was, value, items):
                 continue
             if was is _ABSENT:
-                changed[element] = whole(value, items)
+                changed[element] = all_places(value, items)
                 continue
             came, went = self._values(was, value, items)
             if came is not None:
@@ -183,34 +190,41 @@ class Comparison:
                 removed[element] = went
         for element, value in before.items():
             if element not in after:
-                removed[element] = whole(value, items)
+                removed[element] = all_places(value, items)
 
 
 def _same(left: Any, right: Any, node: Node | None) -> bool:
-    """Whether nothing changed. Where a value may be of any type, `true` and 1, which Python takes for one, are two."""
+    """Return whether two values are equal. Python's `==` does not distinguish `true` from 1, which matters for
+    untyped values.
+    """
     return left == right and ((node is not None and not node.untyped) or equal(left, right))
 
 
 def _is_always_there(key: str, node: Node | None) -> bool:
-    """What Go writes in any case, null if it must: a required list or map of a built-in kind, a struct, a time."""
+    """Return whether Go always writes a field, null if need be: a required list or map of a built-in kind, a struct,
+    a time.
+    """
     if node is None or not node.builtin or (child := node.child(key)) is None:
         return False
     return child.inline or (key in node.required and (child.items is not None or child.is_map))
 
 
 def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:
-    """`old` with what `new` says; nothing goes."""
+    """Return `old` with the fields of `new` set. Nothing is removed."""
     out = dict(old)
     for key, value in new.items():
         before = out.get(key, _ABSENT)
-        out[key] = value if before is _ABSENT else _merged(before, value, node.child(key) if node is not None else None)
+        if before is _ABSENT or (value.__class__ is not dict and value.__class__ is not list):
+            out[key] = value
+        else:
+            out[key] = _merged(before, value, node.child(key) if node is not None else None)
     return out
 
 
 def _merged(old: Any, new: Any, node: Node | None) -> Any:
     if old is None or not is_granular(new, node):
         return new
-    if not new:  # it says nothing of the parts that are there
+    if not new:  # an empty value sets none of the parts
         return old if old.__class__ is new.__class__ else new
     if is_object(old) and is_object(new):
         return merged(old, new, node)
@@ -220,7 +234,9 @@ def _merged(old: Any, new: Any, node: Node | None) -> Any:
 
 
 def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray:
-    """The items of both: those of `new` in its order, and those of `old` alone where they stood between them."""
+    """Return the items of both lists: those of `new` in its order, and those only in `old` at their place between
+    them.
+    """
     mine, theirs = indexed(old, node), indexed(new, node)
     if len(theirs) != len(new):
         raise BadRequest("duplicate entries in an applied list that is a set or a map")
@@ -235,7 +251,7 @@ def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray
             out.append(mine[element])
             left += 1
         elif element and right < len(yours) and element != yours[right] and (not shared or element != shared[0]):
-            left += 1  # it comes when it is its turn in `new`
+            left += 1  # it is added at its position in `new`
         elif right < len(yours):
             element = yours[right]
             out.append(_merged(mine[element], theirs[element], items) if element in mine else theirs[element])
@@ -249,7 +265,9 @@ def _merged_list(old: JSONArray, new: JSONArray, node: Node | None) -> JSONArray
 
 
 def removed(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
-    """`value` without `fields`. What loses all of its parts stays, empty, unless it is itself among them."""
+    """Return `value` without `fields`. An object or list that loses all its parts stays, empty, unless it is in
+    `fields`.
+    """
     out = _removed(value, fields, node)
     return out if is_object(out) else {}
 
@@ -278,7 +296,7 @@ def _removed(value: Any, fields: Tree, node: Node | None) -> Any:
 
 
 def without_emptied(value: JSONObject, fields: Tree, node: Node | None) -> JSONObject:
-    """`value`, that has lost `fields`, without what became empty by it and what Go would not write then."""
+    """Return `value`, from which `fields` were removed, without the empty parts that Go would not write."""
     out: JSONObject = {}
     for key, item in value.items():
         below = fields.get(f"f:{key}")
@@ -302,13 +320,13 @@ def _without_emptied(value: Any, fields: Tree, node: Node | None) -> Any:
 
 
 def _is_absent_when_empty(key: str, node: Node | None) -> bool:
-    """An optional list or map of a built-in kind, which Go does not write when there is nothing in it."""
+    """Return whether Go omits a field if it is empty: an optional list or map of a built-in kind."""
     child = node.child(key) if node is not None and node.builtin and key not in node.required else None
     return child is not None and (child.is_map or child.items is not None)
 
 
 def with_named_fields(fields: Tree, node: Node | None) -> Tree:
-    """`fields`, and with each field of a struct that something is owned below, that field itself."""
+    """Return `fields` plus each struct field that has an owned field below it."""
     out: Tree = {}
     for element, below in fields.items():
         if not below:

@@ -1,7 +1,7 @@
-"""What server-side apply asks of a configuration before it merges it: fields that are declared, of the declared types.
+"""What server-side apply requires of a configuration before it merges it: declared fields, with the declared types.
 
-Told in the words of sigs.k8s.io/structured-merge-diff/typed. That gives up on an object at the first field, in whatever
-order it meets them, that is not declared; here all of them are told.
+The messages are those of sigs.k8s.io/structured-merge-diff/typed. That library stops at the first undeclared field of
+an object, in an arbitrary order; here all of them are reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOTHING: Final[list[str]] = []
 
 
 def undeclared(config: JSONObject, root: Node) -> list[str]:
-    """Each fault with its path: `.spec.replicas: expected numeric (int or float), got string`."""
+    """Return each fault with its path: `.spec.replicas: expected numeric (int or float), got string`."""
     return _faults(config, root)
 
 
@@ -66,7 +66,7 @@ def _of_items(value: JSONArray, node: Node) -> list[str]:
 
 
 def _name(index: int, item: Any, node: Node) -> str:
-    """How the item is named in a path: by its keys, its value or its place."""
+    """Return how a path names the item: by its keys, its value or its index."""
     if node.list_type == "set":
         return f"={json.dumps(item)}"
     if node.list_type != "map" or node.items is None:
@@ -86,7 +86,7 @@ def _shown(value: Any) -> str:
 
 
 def _go(value: Any) -> str:
-    """A value as Go's `%v` prints it."""
+    """Return a value as Go's `%v` prints it."""
     if is_object(value):
         return f"map[{' '.join([f'{key}:{_go(item)}' for key, item in sorted(value.items())])}]"
     if is_array(value):

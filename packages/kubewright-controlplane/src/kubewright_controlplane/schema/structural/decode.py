@@ -1,9 +1,9 @@
-"""Decoding a document as Go would: unknown fields dropped and told, wrong types refused, values in canonical form.
+"""Decodes a document as Go would: drops and reports unknown fields, rejects wrong types, normalizes values.
 
-A decoder walks one node's value in place and gives the paths of the unknown fields that it dropped, relative to
-that value; None when there were none. Paths are put together on the way out, so that a good document pays for none.
+A decoder changes one node's value in place. It returns the paths of the unknown fields that it dropped, relative to
+that value; None if there were none. Paths are built on the way out, so a valid document pays nothing for them.
 
-Built-in kinds follow encoding/json into their Go structs; custom kinds follow
+Built-in kinds follow encoding/json with their Go structs. Custom kinds follow
 k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 """
 
@@ -23,16 +23,17 @@ from kubewright_controlplane.schema.node import NO_DEFAULT, ZEROES, Node, Specia
 Decoder: TypeAlias = Callable[[Any], list[str] | None]
 _Converter: TypeAlias = Callable[[Any], Any]
 _Field: TypeAlias = tuple[type | None, Decoder | None, _Converter | None, bool, str]
-"""How a field is decoded: the class it must have, and the decoder of what has it; or else its converter; whether an
-empty value is an absent one; the Go type that errors name. A tuple, because it is taken apart for each value."""
+"""How to decode a field: the class of its value and the decoder for that class, or else a converter; whether an empty
+value counts as absent; the Go type for error messages. It is a tuple because it is unpacked for each value.
+"""
 
 _CLASSES: Final = {"string": str, "boolean": bool, "integer": int, "object": dict, "array": list}
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _OBJECT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-class _Mismatch(Exception):
-    """A value that its Go type cannot hold. Gathers the names of the fields on its way out."""
+class _TypeMismatch(Exception):
+    """A value does not fit its Go type. Collects the names of the fields around it while it propagates."""
 
     def __init__(self, found: str, go_type: str) -> None:
         self.found = found
@@ -48,20 +49,20 @@ class _Mismatch(Exception):
 
 
 def compile_decoder(root: Node) -> Decoder:
-    """The decoder of a whole document. It raises `DecodeError` with Go's text when a value has the wrong type."""
+    """Compile the decoder of a whole document. It raises DecodeError with Go's message for a wrong type."""
     walk = _Compiler().decoder(root)
 
     def decode(obj: Any) -> list[str] | None:
         try:
             return walk(obj)
-        except (_Mismatch, _Malformed) as error:
+        except (_TypeMismatch, _MalformedText) as error:
             raise DecodeError(str(error)) from None
 
     return decode
 
 
-class _Malformed(ValueError):
-    """Text that is not what its type's text form asks for."""
+class _MalformedText(ValueError):
+    """A string does not have the text form of its type."""
 
 
 class _Compiler:
@@ -69,11 +70,11 @@ class _Compiler:
         self._structs: dict[int, Decoder] = {}
 
     def decoder(self, node: Node) -> Decoder:
-        """The decoder of an object or array; of any other node, one that does nothing."""
+        """Compile the decoder of an object or array. The decoder of any other node does nothing."""
         if not node.builtin:
             return self._custom(node)
         if node.special or node.type not in ("object", "array"):
-            return _leave
+            return _do_nothing
         if node.items is not None:
             return self._array(node, node.items)
         if node.values is not None:
@@ -88,7 +89,7 @@ class _Compiler:
         decode = _struct_decoder(node.go_type, fields)
         self._structs[id(node.properties)] = decode
         for key, child in node.properties.items():
-            # An empty managedFields is a request to forget them.
+            # An empty managedFields asks to remove all of them.
             fields[key] = self._field(child, optional=key not in node.required and key != "managedFields")
         return decode
 
@@ -112,7 +113,7 @@ class _Compiler:
 
         def decode(value: JSONArray) -> list[str] | None:
             if value.__class__ is not list:
-                raise _Mismatch(_kind(value), go_type)
+                raise _TypeMismatch(_kind(value), go_type)
             unknown: list[str] | None = None
             for index, item in enumerate(value):
                 if item.__class__ is expected:
@@ -124,7 +125,7 @@ class _Compiler:
                 elif convert is not None:
                     value[index] = convert(item)
                 else:
-                    raise _Mismatch(_kind(item), item_type)
+                    raise _TypeMismatch(_kind(item), item_type)
             return unknown
 
         return decode
@@ -135,7 +136,7 @@ class _Compiler:
 
         def decode(value: JSONObject) -> list[str] | None:
             if value.__class__ is not dict:
-                raise _Mismatch(_kind(value), go_type)
+                raise _TypeMismatch(_kind(value), go_type)
             unknown: list[str] | None = None
             for key, item in value.items():
                 if item.__class__ is expected:
@@ -147,13 +148,13 @@ class _Compiler:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _Mismatch(_kind(item), value_type)
+                    raise _TypeMismatch(_kind(item), value_type)
             return unknown
 
         return decode
 
     def _custom(self, node: Node) -> Decoder:
-        """Prunes only: what a custom kind's values are is for its validation to say."""
+        """Compile a decoder that only prunes. The values of a custom kind are checked by its validation."""
         children = {key: self.decoder(child) for key, child in node.properties.items()}
         typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
         values = self.decoder(node.values) if node.values is not None else None
@@ -165,7 +166,7 @@ class _Compiler:
 def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
     def decode(value: JSONObject) -> list[str] | None:
         if value.__class__ is not dict:
-            raise _Mismatch(_kind(value), go_type)
+            raise _TypeMismatch(_kind(value), go_type)
         unknown: list[str] | None = None
         dropped: list[str] | None = None
         key = ""
@@ -187,8 +188,8 @@ def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _Mismatch(_kind(item), field_type)
-        except _Mismatch as error:
+                    raise _TypeMismatch(_kind(item), field_type)
+        except _TypeMismatch as error:
             error.struct = error.struct or go_type
             error.fields.append(key)
             raise
@@ -233,7 +234,7 @@ def _custom_decoder(
 
 
 def _zero_is_absent(node: Node) -> bool:
-    """Whether a zero that was sent makes way: for nothing, or for the default."""
+    """Return whether an explicit zero counts as absent, and so is dropped or replaced by the default."""
     return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
 
 
@@ -241,12 +242,12 @@ def _joined(path: str) -> str:
     return path if path.startswith("[") else f".{path}"
 
 
-def _leave(value: Any) -> None:
-    """The decoder of what has no fields to know."""
+def _do_nothing(value: Any) -> None:
+    """The decoder of a node without fields."""
 
 
 def _kind(value: object) -> str:
-    """What Go's decoder calls a value that does not fit."""
+    """Return what Go's decoder calls the type of a value that does not fit."""
     match value:
         case bool():
             return "bool"
@@ -267,7 +268,7 @@ def _ranged(go_type: str) -> Decoder:
 
     def check(value: int) -> None:
         if not low <= value <= high:
-            raise _Mismatch(f"number {value}", go_type)
+            raise _TypeMismatch(f"number {value}", go_type)
 
     return check
 
@@ -279,7 +280,7 @@ def _same(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if value.__class__ is int or value.__class__ is float:
         return value
-    raise _Mismatch(_kind(value), "float64")
+    raise _TypeMismatch(_kind(value), "float64")
 
 
 def _quantity(value: Any) -> str:
@@ -293,7 +294,7 @@ def _canonical_quantity(text: str) -> str:
     try:
         return str(Quantity.parse(text))
     except ValueError as error:
-        raise _Malformed(str(error)) from None
+        raise _MalformedText(str(error)) from None
 
 
 def _int_or_string(value: Any) -> int | str:
@@ -301,22 +302,22 @@ def _int_or_string(value: Any) -> int | str:
         low, high = _RANGES["int32"]
         if low <= value <= high:
             return int(value)
-        raise _Malformed(f"json: cannot unmarshal number {value} into Go value of type int32")
+        raise _MalformedText(f"json: cannot unmarshal number {value} into Go value of type int32")
     if value.__class__ is str:
         return str(value)
-    raise _Malformed(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
+    raise _MalformedText(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
 
 
 def _time(value: Any) -> str:
     return _canonical_time(_text(value))
 
 
-@lru_cache(maxsize=1024)  # the same times come with every update of an object
+@lru_cache(maxsize=1024)  # every update of an object contains the same times
 def _canonical_time(text: str) -> str:
     try:
         return time.format(time.parse(text))
     except ValueError:
-        raise _Malformed(
+        raise _MalformedText(
             f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
         ) from None
 
@@ -326,7 +327,7 @@ def _micro_time(value: Any) -> str:
     try:
         return time.format_micro(time.parse(text))
     except ValueError:
-        raise _Malformed(
+        raise _MalformedText(
             f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{text}" as "2006"'
         ) from None
 
@@ -336,7 +337,7 @@ def _duration(value: Any) -> str:
     try:
         return time.format_duration(time.parse_duration(text))
     except ValueError as error:
-        raise _Malformed(str(error)) from None
+        raise _MalformedText(str(error)) from None
 
 
 def _bytes(value: Any) -> str:
@@ -345,14 +346,14 @@ def _bytes(value: Any) -> str:
         binascii.a2b_base64(text, strict_mode=True)
     except (ValueError, binascii.Error):
         bad = next((i for i, each in enumerate(text) if not (each.isalnum() or each in "+/=")), len(text))
-        raise _Malformed(f"illegal base64 data at input byte {bad}") from None
+        raise _MalformedText(f"illegal base64 data at input byte {bad}") from None
     return text
 
 
 def _text(value: Any) -> str:
     if value.__class__ is str:
         return str(value)
-    raise _Malformed(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+    raise _MalformedText(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
 
 
 _CONVERTERS: Final[dict[Special, _Converter]] = {

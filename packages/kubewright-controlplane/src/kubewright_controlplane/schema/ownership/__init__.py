@@ -1,0 +1,1 @@
+"""Field ownership: managedFields, server-side apply, and strategic merge patches."""
