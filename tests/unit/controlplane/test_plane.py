@@ -23,7 +23,7 @@ from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import APIResource, Object, codec
 from kubewright.testing._waiting import eventually, gone
 from kubewright_controlplane.apiserver.server import APIServer
-from kubewright_controlplane.kubelet.outcome import ANNOTATION
+from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 
 from .objects import CONTAINERS, TEMPLATE

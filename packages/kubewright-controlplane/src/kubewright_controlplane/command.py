@@ -15,8 +15,7 @@ from kubewright.manager import _logs as logs
 from kubewright.manager._program import explained, loop_factory
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.environment import Environment
-from kubewright_controlplane.kubelet.processes.images import images_in
-from kubewright_controlplane.kubelet.processes.standins import STAND_INS
+from kubewright_controlplane.kubelet.images import STAND_INS, images_in
 from kubewright_controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright_controlplane.serving import KUBECONFIG, owned, serving
 

@@ -19,7 +19,7 @@ from kubewright.controllers import Context, Request, Watch
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
-from kubewright_controlplane.controllers.selection import matching, selecting
+from kubewright_controlplane.common.selection import matching, selecting
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)

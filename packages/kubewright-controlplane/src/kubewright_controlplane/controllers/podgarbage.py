@@ -18,7 +18,7 @@ from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import NotFound
-from kubewright_controlplane.controllers.pods import is_finished
+from kubewright_controlplane.common.pods import is_finished
 
 MOST: Final = 12500
 QUARANTINE: Final = timedelta(seconds=40)

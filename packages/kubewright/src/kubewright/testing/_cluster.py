@@ -30,7 +30,7 @@ from kubewright.models._rbac import PolicyRule, cluster_role
 from kubewright.testing._waiting import eventually
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.kubelet.processes.images import Image
+    from kubewright_controlplane.kubelet.images import Image
 
 
 @asynccontextmanager
