@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
+from kubewright._runtime.scratch import scratch_folder
 from kubewright.client._config import Config
 from kubewright.client._kubeconfig import embedded_extension
 from kubewright.client._transport import HandlerTransport
@@ -67,7 +67,7 @@ class Environment:
         async with AsyncExitStack() as stack:
             await self.served.start()
             stack.push_async_callback(self.served.close)
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
+            folder = stack.enter_context(scratch_folder())
             if self._controllers:
                 pods = ProcessPods((self._data or folder) / "nodes", images=self._images)
                 self._kubelet = KubeletAPI(pods)

@@ -98,7 +98,7 @@ class ControlPlane:
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
-        network = ProcessNetwork.embedded()
+        network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
         self._processes = self._process_runtime(network)
         self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
         self._manager = Manager(
@@ -132,9 +132,12 @@ class ControlPlane:
     def _runs(self, name: str) -> bool:
         return name not in self._options.disabled
 
+    def _runs_processes(self) -> bool:
+        return self._options.processes is not None and self._options.api is not None and self._runs(KUBELET)
+
     def _process_runtime(self, network: ProcessNetwork) -> ProcessRuntime | None:
         pods, api = self._options.processes, self._options.api
-        if pods is None or api is None or not self._runs(KUBELET):
+        if pods is None or api is None or not self._runs_processes():
             return None
         return ProcessRuntime(pods, self._client, api, network, self._clock)
 

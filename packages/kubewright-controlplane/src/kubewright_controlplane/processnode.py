@@ -7,16 +7,15 @@ opened on this machine. Pods whose image has no command are simulated.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import Final
 from urllib.parse import urlsplit
 
 from kubewright._runtime.clock import SystemClock
+from kubewright._runtime.scratch import scratch_folder
 from kubewright.apis.core.v1 import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeSpec, Pod, Taint
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache._cache import Scope
@@ -77,7 +76,7 @@ class ProcessNode:
     async def __aenter__(self) -> str:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._client.close)
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
+            folder = stack.enter_context(scratch_folder())
             pods = ProcessPods(folder, images=self._images)
             server = KubeletServer(KubeletAPI(pods).handle, self.name, self._client, _authority(self._config), LOOPBACK)
             await server.start()

@@ -25,6 +25,7 @@ _HAS_LOOPBACK_NETWORK: Final = sys.platform == "linux"
 """Every address in 127.0.0.0/8 belongs to this machine."""
 _LOOPBACK_PODS: Final = IPv4Network("127.64.0.0/10")
 _ROUTABLE_PODS: Final = IPv4Network("10.64.0.0/11")
+_RESERVATION_PORT: Final = 29_999
 _PORT_SHIFT: Final = 10_000
 """Port 80 is 10080 for a user that may not open port 80."""
 
@@ -38,17 +39,23 @@ class ProcessNetwork:
     """
 
     pods: IPv4Network | None
-    """The addresses of Pods in the API, chosen at random so that two control planes rarely overlap. None: all are at
-    `LOOPBACK`.
-    """
+    """The addresses of Pods in the API. None: all are at `LOOPBACK`."""
+    _reservation: socket.socket | None = None
 
     @classmethod
     def embedded(cls) -> ProcessNetwork:
-        return cls(_random_subnet(_LOOPBACK_PODS) if _HAS_LOOPBACK_NETWORK else None)
+        """Reserve addresses that no other control plane on this machine uses."""
+        return cls(*_reserved_subnet(_LOOPBACK_PODS)) if _HAS_LOOPBACK_NETWORK else cls(None)
 
     @classmethod
     def joined(cls) -> ProcessNetwork:
-        return cls(_random_subnet(_ROUTABLE_PODS))
+        """Reserve addresses as `embedded` does, for a node of a real control plane."""
+        return cls(*_reserved_subnet(_ROUTABLE_PODS))
+
+    def release(self) -> None:
+        """Release the addresses. The system releases them too when this process dies."""
+        if self._reservation is not None:
+            self._reservation.close()
 
     def process_address(self, pod_address: str) -> str | None:
         """Return the address of the process behind a Pod's address; None if no process is behind it."""
@@ -60,8 +67,19 @@ class ProcessNetwork:
         return f"127.{pod_address.partition('.')[2]}" if _HAS_LOOPBACK_NETWORK else LOOPBACK
 
 
-def _random_subnet(network: IPv4Network) -> IPv4Network:
-    return secrets.choice(list(network.subnets(new_prefix=16)))
+def _reserved_subnet(network: IPv4Network) -> tuple[IPv4Network, socket.socket | None]:
+    """Choose a subnet at random, and reserve it on this machine by a socket at its last loopback address."""
+    subnets = list(network.subnets(new_prefix=16))
+    while subnets and _HAS_LOOPBACK_NETWORK:
+        subnet = subnets.pop(secrets.randbelow(len(subnets)))
+        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            reservation.bind((f"127.{str(subnet[-1]).partition('.')[2]}", _RESERVATION_PORT))
+        except OSError:
+            reservation.close()
+            continue
+        return subnet, reservation
+    return secrets.choice(list(network.subnets(new_prefix=16))), None
 
 
 class PodAddresses:

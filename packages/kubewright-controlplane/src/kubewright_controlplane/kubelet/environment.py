@@ -50,6 +50,7 @@ class NotReadyToStart(Exception):
 async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSandbox, volumes: Volumes) -> Command:
     """Write the files of a container, and return the command to run. Raises NotReadyToStart."""
     root = sandbox.root(container)
+    sandbox.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         await volumes.write(pod)
     except SourceMissing as error:

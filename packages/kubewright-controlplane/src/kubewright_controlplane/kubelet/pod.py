@@ -108,6 +108,8 @@ class PodRunner:
         if self.ended or self._grace is not None:
             return
         self._add_ephemerals(pod)
+        if not self._sandbox.folder.is_dir():
+            return  # no container has been prepared yet
         try:
             await self._volumes.write(pod)
         except (SourceMissing, OSError) as error:

@@ -63,7 +63,6 @@ class ProcessPods:
 
     def start(self, pod: Pod, images: Mapping[str, Image], sandbox: PodSandbox) -> PodRunner:
         """Run a Pod."""
-        sandbox.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._runners[_name_of(pod)] = runner = PodRunner(pod, images, sandbox)
         return runner
 
@@ -143,11 +142,12 @@ class ProcessRuntime:
         self._swept = False
 
     async def run(self) -> None:
-        """Wait until cancelled, then end all Pods."""
+        """Wait until cancelled, then end all Pods and release their addresses."""
         try:
             await asyncio.Event().wait()
         finally:
             await self._pods.close()
+            self._network.release()
 
     async def accepts(self, ctx: Context[Pod]) -> bool:
         pod = ctx.object
