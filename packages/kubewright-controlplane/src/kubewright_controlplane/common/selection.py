@@ -1,8 +1,8 @@
-"""Finding by labels without looking at everything: the children of a selector, and the selectors that a child meets.
+"""Lookups by label selector through indexes: the children that a selector matches, and the selectors of a child.
 
-An object is found under each of its labels, a selector under one pair that it demands: the longest, which tends to be
-the rarest. What is found so is a superset, cut down by the whole selector; a selector without such a pair is compared
-with everything in its namespace. `SCOPES` has the indexes of the kinds that are selected.
+A child is indexed by each of its labels, a selector by one of the labels that it requires: the longest, which is
+usually the rarest. The result of an index is a superset, which the whole selector then filters. A selector that
+requires no label is compared with every object of its namespace. `SCOPES` has the indexes of the selected kinds.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
 
 LABEL: Final = "label"
-"""The index of children: each label that they have."""
+"""The index of children, by each of their labels."""
 
 SELECTOR: Final = "selector"
-"""The index of those that select: one label that they demand."""
+"""The index of objects with a selector, by one label that it requires."""
 
 
 class _Selecting(Protocol):
@@ -38,13 +38,13 @@ class _Selecting(Protocol):
 
 
 def by_label(obj: Object) -> Iterable[str]:
-    """Index function for kinds that are selected."""
+    """Index function of kinds that are selected."""
     namespace = obj.metadata.namespace
     return [f"{namespace}/{key}={value}" for key, value in obj.metadata.labels.items()]
 
 
-def by_demand(namespace: str, labels: Mapping[str, str]) -> str:
-    """The value under which a selector that demands `labels` is found."""
+def by_required_label(namespace: str, labels: Mapping[str, str]) -> str:
+    """Return the index value of a selector that requires `labels`."""
     if not labels:
         return f"{namespace}/"
     key, value = max(labels.items(), key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
@@ -52,27 +52,32 @@ def by_demand(namespace: str, labels: Mapping[str, str]) -> str:
 
 
 def by_selector(obj: Any) -> Iterable[str]:
-    """Index function for kinds whose `spec.selector` is a label selector."""
+    """Index function of kinds whose `spec.selector` is a label selector."""
     spec: _Selecting = obj.spec
-    return [by_demand(obj.metadata.namespace, spec.selector.match_labels if spec.selector else {})]
+    return [by_required_label(obj.metadata.namespace, spec.selector.match_labels if spec.selector else {})]
 
 
 def selecting(child: Object, lister: Lister[T]) -> Iterable[T]:
-    """The objects in an index `SELECTOR` whose selector may match `child`."""
+    """Yield the objects in an index `SELECTOR` whose selector may match `child`."""
     for value in (*by_label(child), f"{child.metadata.namespace}/"):
         yield from lister.by_index(SELECTOR, value)
 
 
 async def matching(ctx: Context[Any], kind: type[U], selector: LabelSelectorField) -> list[U]:
-    """The objects of `kind`, which is in `SCOPES`, that `selector` matches in the namespace of the request."""
+    """Return the objects of `kind` that `selector` matches in the request's namespace. The kind is in `SCOPES`."""
     namespace = ctx.request.namespace or ""
-    index = (LABEL, by_demand(namespace, selector.match_labels)) if selector.match_labels else None
+    index = (LABEL, by_required_label(namespace, selector.match_labels)) if selector.match_labels else None
     found = await ctx.client.list(kind, namespace=namespace, labels=compiled(selector), index=index)
     return found.items
 
 
+def lister_of(ctx: Context[Any], kind: type[U]) -> Lister[U]:
+    """Return the lister of a kind that the controllers cache."""
+    return ctx.client.cache.informer(kind).lister
+
+
 def compiled(selector: LabelSelectorField) -> LabelSelector:
-    """The selector of a spec, ready to match."""
+    """Return the selector of a spec in a form that matches labels."""
     return LabelSelector.from_dict(msgspec.to_builtins(selector))
 
 

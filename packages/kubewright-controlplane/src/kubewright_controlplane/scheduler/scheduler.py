@@ -30,10 +30,10 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
+from kubewright_controlplane.common import affinity, taints
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.pods import condition, is_finished
 from kubewright_controlplane.common.volumes import claims_of
-from kubewright_controlplane.scheduler import affinity, taints
 from kubewright_controlplane.scheduler.placement import Placement
 from kubewright_controlplane.scheduler.volumes import VolumeCheck
 

@@ -16,8 +16,8 @@ from kubewright.apis.core.v1 import Node, PersistentVolume, PersistentVolumeClai
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context
+from kubewright_controlplane.common import affinity
 from kubewright_controlplane.common.volumes import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, claims_of
-from kubewright_controlplane.scheduler import affinity
 
 
 @dataclass(slots=True)
