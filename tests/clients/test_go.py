@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.command import CONTROL_PLANE, environment, up
 from kubewright.testing import Cluster
 from once import GO_BUILD, alone, made_once
 
@@ -46,3 +47,12 @@ async def test_what_go_programs_do_works(program: Path, cluster: Cluster, namesp
     )
     _, said = await process.communicate()
     assert process.returncode == 0, said.decode()
+
+
+async def test_a_go_manager_runs_against_the_command(program: Path, tmp_path: Path) -> None:
+    with up(tmp_path, command=(CONTROL_PLANE,)) as started:
+        process = await asyncio.create_subprocess_exec(
+            program, "manager", "default", stderr=asyncio.subprocess.PIPE, env=environment(started.kubeconfig)
+        )
+        _, said = await process.communicate()
+        assert process.returncode == 0, said.decode()

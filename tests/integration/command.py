@@ -16,6 +16,7 @@ from kubewright.testing import Cluster, eventually
 from kubewright.testing._cluster import connected
 
 COMMAND = Path(sys.executable).with_name("kubewright")
+CONTROL_PLANE = Path(sys.executable).with_name("kubewright-controlplane")
 
 
 def environment(kubeconfig: Path | None) -> dict[str, str]:
@@ -40,12 +41,18 @@ def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tup
 
 
 class Up:
-    """A control plane that was started by `kubewright up` in a folder, by the program `by` if one is given."""
+    """A control plane that `kubewright up`, or another `command`, runs in a folder."""
 
-    def __init__(self, folder: Path, *arguments: object, by: Sequence[str] = ()) -> None:
-        self.kubeconfig = folder / ".kubewright/kubeconfig"
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: object,
+        command: Sequence[str | Path] = (COMMAND, "up"),
+        kubeconfig: Path | None = None,
+    ) -> None:
+        self.kubeconfig = kubeconfig or folder / ".kubewright/kubeconfig"
         self._process = subprocess.Popen(
-            [*by, COMMAND, "up", *map(str, arguments)],
+            [*command, *map(str, arguments)],
             cwd=folder,
             env=environment(None) | {"TMPDIR": str(folder)},  # what one that is killed leaves goes with the test
             stdout=subprocess.PIPE,
@@ -75,8 +82,13 @@ class Up:
 
 
 @contextmanager
-def up(folder: Path, *arguments: object, by: Sequence[str] = ()) -> Iterator[Up]:
-    started = Up(folder, *arguments, by=by)
+def up(
+    folder: Path,
+    *arguments: object,
+    command: Sequence[str | Path] = (COMMAND, "up"),
+    kubeconfig: Path | None = None,
+) -> Iterator[Up]:
+    started = Up(folder, *arguments, command=command, kubeconfig=kubeconfig)
     try:
         yield started
     finally:

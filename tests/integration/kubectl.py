@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kubewright.testing import Cluster
-from kubewright_controlplane.kubelet.processes.images import Image
+from kubewright_controlplane.kubelet.images import Image
 
 
 def find_kubectl() -> str | None:

@@ -18,7 +18,7 @@ from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
-from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
+from kubewright_controlplane.kubelet.images import Image, ImageTable
 
 SLEEP = "import time; time.sleep(1000)"
 

@@ -23,7 +23,7 @@ from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client._patch import MergePatch
 from kubewright.testing import Cluster, eventually, gone
-from kubewright_controlplane.kubelet.processes.images import ImageTable
+from kubewright_controlplane.kubelet.images import ImageTable
 
 
 class Following:

@@ -13,7 +13,7 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.client._patch import MergePatch
 from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually
-from kubewright_controlplane.kubelet.processes.images import Image
+from kubewright_controlplane.kubelet.images import Image
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
 

@@ -53,7 +53,7 @@ def bereft() -> list[str]:
 
 
 async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -> None:
-    with up(tmp_path, "--stand-ins", by=bereft()) as started:
+    with up(tmp_path, "--stand-ins", command=(*bereft(), COMMAND, "up")) as started:
         async with cluster_of(started) as cluster:
             web = Web(cluster, "default")
             await web.deploy(replicas=2)

@@ -21,7 +21,7 @@ from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
 from kubewright.models import PolicyRule, codec, role
 from kubewright.testing import gone
-from kubewright_controlplane.kubelet.processes.images import Image
+from kubewright_controlplane.kubelet.images import Image
 
 # ---- what a container is given
 

@@ -9,9 +9,9 @@ import pytest
 
 from kubewright.apis.core.v1 import Pod, PodStatus
 from kubewright.controllers import Request
-from kubewright_controlplane.kubelet.addresses import PodAddresses
-from kubewright_controlplane.kubelet.outcome import ANNOTATION, Outcome, outcome_of
-from kubewright_controlplane.kubelet.podstatus import status_of
+from kubewright_controlplane.common.network import PodAddresses
+from kubewright_controlplane.kubelet.simulated import ANNOTATION, Outcome, outcome_of
+from kubewright_controlplane.kubelet.status import status_of
 from kubewright_controlplane.scheduler.placement import Placement
 from kubewright_controlplane.scheduler.scheduler import refusal
 

@@ -23,7 +23,7 @@ from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import APIResource, Object, codec
 from kubewright.testing._waiting import eventually, gone
 from kubewright_controlplane.apiserver.server import APIServer
-from kubewright_controlplane.kubelet.outcome import ANNOTATION
+from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 
 from .objects import CONTAINERS, TEMPLATE
@@ -69,9 +69,9 @@ def until(check: Callable[[], Awaitable[bool]]) -> Awaitable[None]:
     return eventually(assert_it)
 
 
-async def test_a_name_that_is_no_controllers_is_refused() -> None:
+async def test_an_unknown_controller_name_is_rejected() -> None:
     async with server() as (transport, _):
-        with pytest.raises(ConfigError, match='there is no controller "deployments" to switch off; there are: cronjob'):
+        with pytest.raises(ConfigError, match='no controller "deployments" to switch off; choose from: cronjob'):
             ControlPlane(transport, ControlPlaneOptions(disabled=["deployments"]))
 
 

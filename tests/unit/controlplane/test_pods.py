@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
 
 from .objects import NOW, ago, pod
 

@@ -7,7 +7,7 @@ Image, STAND_INS  images whose Pods run as processes of this machine
 Demo, Walkthrough a demonstration as a program, and one that reports what changes in the cluster
 
 Packages: `apiserver` serves the API, `schema` validates objects, `controllers`, `scheduler`, `kubelet` and `proxy` act
-on them, `plane` starts them together. Only the names above are public.
+on them, `common` has what these share, and `plane` starts them together. Only the names above are public.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.options import ServerOptions as ServerOptions
     from kubewright_controlplane.demo import Demo as Demo
     from kubewright_controlplane.environment import Environment as Environment
-    from kubewright_controlplane.kubelet.processes.images import Image as Image
-    from kubewright_controlplane.kubelet.processes.standins import STAND_INS as STAND_INS
-    from kubewright_controlplane.kubelet.processnode import ProcessNode as ProcessNode
+    from kubewright_controlplane.kubelet.images import STAND_INS as STAND_INS
+    from kubewright_controlplane.kubelet.images import Image as Image
     from kubewright_controlplane.plane import ControlPlaneOptions as ControlPlaneOptions
+    from kubewright_controlplane.processnode import ProcessNode as ProcessNode
     from kubewright_controlplane.real import RealControlPlane as RealControlPlane
     from kubewright_controlplane.walkthrough import NotReached as NotReached
     from kubewright_controlplane.walkthrough import Summary as Summary
@@ -32,11 +32,11 @@ _HOMES: Final = {
     "ControlPlaneOptions": "plane",
     "Demo": "demo",
     "Environment": "environment",
-    "Image": "kubelet.processes.images",
+    "Image": "kubelet.images",
     "NotReached": "walkthrough",
-    "ProcessNode": "kubelet.processnode",
+    "ProcessNode": "processnode",
     "RealControlPlane": "real",
-    "STAND_INS": "kubelet.processes.standins",
+    "STAND_INS": "kubelet.images",
     "ServerOptions": "apiserver.options",
     "Summary": "walkthrough",
     "Walkthrough": "walkthrough",

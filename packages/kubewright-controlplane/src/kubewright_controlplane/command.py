@@ -1,10 +1,11 @@
-"""`kubewright up` and `kubewright-controlplane`: an embedded control plane that runs until it is stopped."""
+"""`kubewright-controlplane` and `kubewright up`: a command that runs an embedded control plane."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -14,19 +15,31 @@ from kubewright.manager import _logs as logs
 from kubewright.manager._program import explained, loop_factory
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.environment import Environment
-from kubewright_controlplane.kubelet.processes.images import images_in
-from kubewright_controlplane.kubelet.processes.standins import STAND_INS
+from kubewright_controlplane.kubelet.images import STAND_INS, images_in
 from kubewright_controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright_controlplane.serving import KUBECONFIG, owned, serving
 
+_EXAMPLES: Final = (
+    ("", "Run until Ctrl-C. Use the printed line in another terminal."),
+    ("--data ~/.kubewright", "Keep objects for the next start."),
+    ("--stand-ins", "Run Pods of nginx and busybox as processes."),
+    ("--bare --port 6443", "Run the API server alone, as envtest does."),
+)
 
-@click.command("up")
+
+class _Command(click.Command):
+    """A command whose examples start with the name that the user typed."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            formatter.write_dl([(f"{ctx.command_path} {options}".strip(), text) for options, text in _EXAMPLES], 50)
+
+
+@click.command("up", cls=_Command)
 @click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), help="Keep objects in this folder, over restarts."
+    "--data", type=click.Path(path_type=Path, file_okay=False), help="Folder to keep objects in across restarts."
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: one that is free]"
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: a free port]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--kubeconfig",
@@ -35,27 +48,27 @@ from kubewright_controlplane.serving import KUBECONFIG, owned, serving
     show_default=True,
     help="File to write the administrator's kubeconfig to.",
 )
-@click.option("--nodes", type=click.IntRange(0, 100), default=2, show_default=True, help="How many nodes to simulate.")
-@click.option("--disable", multiple=True, metavar="NAME", help=f"Controller not to run: {', '.join(NAMES)}.")
+@click.option("--nodes", type=click.IntRange(0, 100), default=2, show_default=True, help="Number of simulated nodes.")
+@click.option("--disable", multiple=True, metavar="NAME", help=f"Controller to switch off: {', '.join(NAMES)}.")
 @click.option(
     "--stand-ins",
     is_flag=True,
-    help="Run Pods of nginx and busybox as processes of this machine, as you: by a small web server, and by sh.",
+    help="Run Pods of nginx and busybox as processes of this machine and user: a small web server, and sh.",
 )
 @click.option(
     "--images",
     "table",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Run Pods of the images in this file (YAML) as processes of this machine, by the commands that it gives.",
+    help="YAML file that maps images to commands. Pods of these images run as processes of this machine.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="error",
     show_default=True,
-    help="What to tell of the control plane's own work, on standard error.",
+    help="Level of the control plane's own log, on standard error.",
 )
-@click.option("--bare", is_flag=True, help="Run the API server alone, with no controllers and no nodes.")
+@click.option("--bare", is_flag=True, help="Run only the API server, without controllers and nodes.")
 def command(
     data: Path | None,
     port: int,
@@ -68,17 +81,10 @@ def command(
     log_level: str,
     bare: bool,
 ) -> None:
-    """Start a Kubernetes control plane in this process: API server, controllers, and nodes that simulate their Pods.
+    """Start a Kubernetes control plane in one process: API server, controllers, and nodes that simulate their Pods.
 
-    Objects are in memory, unless --data says where to keep them. It runs until Ctrl-C or SIGTERM, or until its
-    terminal is closed.
-
-    \b
-    Examples:
-      kubewright up                          in one terminal; the line it prints goes into another
-      kubewright up --data ~/.kubewright     what was there is there again the next time
-      kubewright up --stand-ins              Pods of nginx serve pages, those of busybox can be entered
-      kubewright up --bare --port 6443       an API server alone, as envtest has it
+    Objects are kept in memory unless --data names a folder. The control plane runs until Ctrl-C or SIGTERM, or until
+    its terminal is closed.
     """
     logs.configure("console", log_level)
     options = ControlPlaneOptions(disabled=disable, nodes=nodes)
@@ -103,7 +109,7 @@ async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
 
 
 def main() -> None:
-    """Run `kubewright-controlplane`, the command of this distribution. An error is one line, and exit status 1."""
+    """Run `kubewright-controlplane`. An error is printed as one line, and the exit status is 1."""
     try:
         command(prog_name="kubewright-controlplane")
     except KubewrightError as error:

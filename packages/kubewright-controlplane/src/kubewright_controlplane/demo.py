@@ -23,7 +23,7 @@ from kubewright.machinery.errors import KubewrightError
 from kubewright.models import CustomResource, PolicyRule
 from kubewright.testing._cluster import Cluster, connected
 from kubewright_controlplane.environment import Environment
-from kubewright_controlplane.kubelet.processes.images import Image
+from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.real import RealControlPlane
 from kubewright_controlplane.walkthrough import Summary, Walkthrough
 

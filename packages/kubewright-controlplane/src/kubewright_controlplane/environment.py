@@ -1,11 +1,7 @@
-"""The embedded control plane, in this process.
-
-An API server behind TLS on a loopback port, and the controllers beside it.
-"""
+"""The embedded control plane in this process: an API server with TLS on a loopback port, and its controllers."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -13,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
+from kubewright._runtime.scratch import scratch_folder
 from kubewright.client._config import Config
 from kubewright.client._kubeconfig import embedded_extension
 from kubewright.client._transport import HandlerTransport
@@ -21,25 +18,26 @@ from kubewright.manager._working import working
 from kubewright.testing._cluster import Cluster
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.serving import ServedAPI
-from kubewright_controlplane.kubelet.processes.environment import APIAddress
-from kubewright_controlplane.kubelet.processes.images import Image
-from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
+from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.processes import ProcessPods
+from kubewright_controlplane.kubelet.sandbox import APIAddress
+from kubewright_controlplane.kubelet.server import KubeletAPI
 from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
-"""Who the controllers are to the API server: what they may do is not what is tested."""
+"""The user of the controllers, who may do anything."""
 
 
 class Environment:
-    """A control plane for as long as the block lasts, which gives an administrator's `Cluster`.
+    """A control plane that runs while the block lasts. `async with` returns an administrator's `Cluster`.
 
         async with Environment() as cluster:
             await cluster.install(WebServer)
             async with running(Manager([reconcile], config=cluster.config)):
                 ...
 
-    Nothing is shared between two of them, and nothing is left when the block ends. Raises ConfigError when a port or a
-    data folder can't be had.
+    Two environments share nothing, and nothing is left when the block ends. Raises ConfigError if the port or the data
+    folder can't be used.
     """
 
     def __init__(
@@ -52,9 +50,9 @@ class Environment:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        """Without `controllers` the API server is alone, as under envtest: nothing acts on what is written.
+        """Without `controllers`, the API server runs alone, as under envtest.
 
-        Pods of `images` run as processes of this machine: `STAND_INS`, or commands of your own.
+        Pods of `images` run as processes of this machine: `STAND_INS`, or images with commands of your own.
         """
         server = server or ServerOptions()
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
@@ -62,18 +60,19 @@ class Environment:
         self._options = options
         self._images = images
         self._data = server.data
-        self._processes: ProcessRuntime | None = None
+        self._kubelet: KubeletAPI | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Cluster:
         async with AsyncExitStack() as stack:
             await self.served.start()
             stack.push_async_callback(self.served.close)
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubewright-")))
+            folder = stack.enter_context(scratch_folder())
             if self._controllers:
-                self._processes = ProcessRuntime((self._data or folder) / "nodes", images=self._images)
-                self.served.extensions = [embedded_extension(self._processes.images.path)]
-                await self._start_controllers(stack, self._processes)
+                pods = ProcessPods((self._data or folder) / "nodes", images=self._images)
+                self._kubelet = KubeletAPI(pods)
+                self.served.extensions = [embedded_extension(pods.images.path)]
+                await self._start_controllers(stack, pods)
             cluster = Cluster(self._admin(folder), folder)
             stack.push_async_callback(cluster.close)
             self._stack = stack.pop_all()
@@ -85,13 +84,13 @@ class Environment:
         await self._stack.aclose()
 
     async def _ask_kubelet(self, request: Request) -> Response:
-        return await self._processes.handle(request) if self._processes is not None else Response(404)
+        return await self._kubelet.handle(request) if self._kubelet is not None else Response(404)
 
-    async def _start_controllers(self, stack: AsyncExitStack, processes: ProcessRuntime) -> None:
+    async def _start_controllers(self, stack: AsyncExitStack, pods: ProcessPods) -> None:
         ca = self.served.authority.certificate.decode()
         address = urlsplit(self.served.url)
         api = APIAddress(address.hostname or "", self.served.port)
-        options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=processes, api=api)
+        options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=pods, api=api)
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
         await stack.enter_async_context(working(plane, name="control plane"))
 

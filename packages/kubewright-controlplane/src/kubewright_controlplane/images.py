@@ -10,9 +10,9 @@ from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.cordon import cordon, cordoned
-from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
-from kubewright_controlplane.kubelet.processnode import LABEL as PROCESSES
-from kubewright_controlplane.kubelet.processnode import ProcessNode
+from kubewright_controlplane.kubelet.images import Image, ImageTable
+from kubewright_controlplane.processnode import LABEL as PROCESSES
+from kubewright_controlplane.processnode import ProcessNode
 from kubewright_controlplane.real import SIMULATED
 
 

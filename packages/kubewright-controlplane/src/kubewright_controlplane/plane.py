@@ -1,7 +1,6 @@
-"""The control plane: the controllers that every cluster has, over one connection to an API server.
+"""The controllers, scheduler, kubelet and proxy of a cluster, over one connection to an API server.
 
-Names are kube-controller-manager's, and the scheduler's and kubelet's. Each can be switched off; without any, the API
-server is a bare one, as envtest's is.
+They have the names of kube-controller-manager's controllers, and each can be switched off.
 """
 
 from __future__ import annotations
@@ -16,6 +15,10 @@ from kubewright.client._transport import Transport
 from kubewright.controllers import Controller
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
+from kubewright_controlplane.common.network import ProcessNetwork
+from kubewright_controlplane.common.permissions import unrestricted
+from kubewright_controlplane.common.selection import SCOPES
+from kubewright_controlplane.common.warnings import WithoutWarnings
 from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
 from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
 from kubewright_controlplane.controllers.deployment.controller import deployment_controller
@@ -26,21 +29,16 @@ from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
-from kubewright_controlplane.controllers.rights import unrestricted
-from kubewright_controlplane.controllers.selection import SCOPES
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
 from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller
 from kubewright_controlplane.controllers.storage import provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
-from kubewright_controlplane.controllers.unwarned import Unwarned
-from kubewright_controlplane.kubelet.addresses import ProcessNetwork
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
-from kubewright_controlplane.kubelet.processes.environment import APIAddress
-from kubewright_controlplane.kubelet.processes.kubelet import ProcessKubelet
-from kubewright_controlplane.kubelet.processes.runtime import ProcessRuntime
+from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
+from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.proxy import nodeports
 from kubewright_controlplane.scheduler.scheduler import scheduler
 
@@ -67,41 +65,41 @@ NAMES: Final = (
     nodeports.NAME,
     PROVISIONER,
 )
-"""All controllers, by the names by which they are switched off."""
+"""The names of all controllers, by which they are switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneOptions:
-    """What runs, and how."""
+    """Which controllers run, and how."""
 
     disabled: Collection[str] = ()
     """Names of controllers that do not run."""
     nodes: int = 2
-    """How many simulated nodes there are from the start."""
+    """The number of simulated nodes at the start."""
     ca: str = ""
     """The cluster's CA in PEM, published to every namespace."""
     version: str = VERSION
     """The version that nodes report."""
-    processes: ProcessRuntime | None = None
-    """Runs the Pods whose images have a command; None: all Pods are simulated."""
+    processes: ProcessPods | None = None
+    """The Pods that run as processes. None: all Pods are simulated."""
     api: APIAddress | None = None
-    """Where those Pods find the API server. Goes with `processes`."""
+    """Where those Pods find the API server. Required with `processes`."""
 
 
 class ControlPlane:
     """The controllers beside an API server."""
 
     def __init__(self, transport: Transport, options: ControlPlaneOptions | None = None) -> None:
-        """`transport` acts as a user that may do anything. Raises ConfigError for a name that is no controller's."""
+        """The user of `transport` may do anything. Raises ConfigError for an unknown name in `disabled`."""
         self._options = options or ControlPlaneOptions()
         for name in self._options.disabled:
             if name not in NAMES:
-                raise ConfigError(f'there is no controller "{name}" to switch off; there are: {", ".join(NAMES)}')
+                raise ConfigError(f'there is no controller "{name}" to switch off; choose from: {", ".join(NAMES)}')
         self._clock = SystemClock()
-        transport = Unwarned(transport)
+        transport = WithoutWarnings(transport)
         self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
-        network = ProcessNetwork.embedded()
-        self._processes = self._process_kubelet(network)
+        network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
+        self._processes = self._process_runtime(network)
         self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
         self._manager = Manager(
             self._controllers(),
@@ -124,21 +122,24 @@ class ControlPlane:
         await self._manager.run()
 
     async def wait_ready(self) -> None:
-        """Until every controller watches."""
+        """Wait until every controller watches its objects."""
         await self._manager.wait_ready()
 
     def stop(self) -> None:
-        """Ask for a graceful stop; `run` returns when it is done."""
+        """Request a graceful stop, after which `run` returns."""
         self._manager.stop()
 
     def _runs(self, name: str) -> bool:
         return name not in self._options.disabled
 
-    def _process_kubelet(self, network: ProcessNetwork) -> ProcessKubelet | None:
-        runtime, api = self._options.processes, self._options.api
-        if runtime is None or api is None or not self._runs(KUBELET):
+    def _runs_processes(self) -> bool:
+        return self._options.processes is not None and self._options.api is not None and self._runs(KUBELET)
+
+    def _process_runtime(self, network: ProcessNetwork) -> ProcessRuntime | None:
+        pods, api = self._options.processes, self._options.api
+        if pods is None or api is None or not self._runs_processes():
             return None
-        return ProcessKubelet(runtime, self._client, api, network, self._clock)
+        return ProcessRuntime(pods, self._client, api, network, self._clock)
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
@@ -164,7 +165,7 @@ class ControlPlane:
         return unrestricted(each for name, controllers in known.items() if self._runs(name) for each in controllers)
 
     async def _register(self) -> None:
-        """What a cluster has from the start: nodes, and a default class of volumes."""
+        """Create what a cluster has at the start: nodes, and a default storage class."""
         if self._runs(KUBELET):
             await register(self._client, self._options.nodes)
         if self._runs(PROVISIONER):

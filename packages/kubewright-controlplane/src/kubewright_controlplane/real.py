@@ -32,8 +32,8 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineE
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
-from kubewright_controlplane.kubelet.processnode import LABEL as PROCESSES
 from kubewright_controlplane.ports import free_port
+from kubewright_controlplane.processnode import LABEL as PROCESSES
 
 SIMULATED: Final = {"type": "kwok"}
 """The label of the nodes that there are from the start."""

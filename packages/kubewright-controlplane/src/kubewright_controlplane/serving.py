@@ -1,4 +1,4 @@
-"""An embedded control plane that a command starts, and the kubeconfig that leads there."""
+"""An embedded control plane that a command starts, and the kubeconfig file for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
@@ -17,12 +17,12 @@ from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.environment import Environment
 
 KUBECONFIG: Final = Path(".kubewright/kubeconfig")
-"""Where the administrator's kubeconfig is written, unless told otherwise."""
+"""Default path of the administrator's kubeconfig."""
 
 
 @asynccontextmanager
 async def serving(environment: Environment, kubeconfig: Path, *, kept: str = "in memory") -> AsyncGenerator[None]:
-    """`environment`, up for as long as the block lasts; how to reach it is told on standard output."""
+    """Run `environment` while the block lasts. Prints on standard output how to reach it."""
     began = time.monotonic()
     async with environment:
         environment.served.write_kubeconfig(kubeconfig)
@@ -36,15 +36,14 @@ async def serving(environment: Environment, kubeconfig: Path, *, kept: str = "in
 
 @contextmanager
 def owned(kubeconfig: Path) -> Generator[Path]:
-    """Hold the kubeconfig against other control planes; remove it, and what was made for it, at the end.
+    """Lock the kubeconfig file against other control planes. The file, and its folder if it is new, go at the end.
 
-    Gives its absolute path. Raises ConfigError when another control plane holds it.
+    Yields its absolute path. Raises ConfigError if another control plane holds it, or if it can't be written.
     """
     kubeconfig = kubeconfig.absolute()
-    made = not kubeconfig.parent.exists()
-    kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-    lock = kubeconfig.with_name(f"{kubeconfig.name}.pid")  # kubectl takes `.lock` for a lock of its own
-    with open(lock, "a+") as file:
+    is_new = not kubeconfig.parent.exists()
+    lock = kubeconfig.with_name(f"{kubeconfig.name}.pid")  # kubectl uses `.lock` itself
+    with _opened(lock) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -61,6 +60,16 @@ def owned(kubeconfig: Path) -> Generator[Path]:
         finally:
             kubeconfig.unlink(missing_ok=True)
             lock.unlink(missing_ok=True)
-            if made:
-                with suppress(OSError):  # somebody has put something else there
+            if is_new:
+                with suppress(OSError):  # another program has put a file there
                     kubeconfig.parent.rmdir()
+
+
+def _opened(lock: Path) -> TextIO:
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        return lock.open("a+")
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write the kubeconfig to {lock.parent}: {error.strerror}; choose another file with --kubeconfig"
+        ) from error

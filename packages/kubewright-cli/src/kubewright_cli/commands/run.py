@@ -109,7 +109,7 @@ async def _run_aside(
         environment: dict[str, str] = {}
         if kubeconfig is not None:
             from kubewright_controlplane.environment import Environment
-            from kubewright_controlplane.kubelet.processes.standins import STAND_INS
+            from kubewright_controlplane.kubelet.images import STAND_INS
             from kubewright_controlplane.serving import serving  # the server is loaded by those who want one
 
             control_plane = Environment(images=STAND_INS if stand_ins else None)

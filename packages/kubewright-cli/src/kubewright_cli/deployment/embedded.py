@@ -15,7 +15,7 @@ from typing import Final
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.kubelet.processes.images import Image, ImageTable
+from kubewright_controlplane.kubelet.images import Image, ImageTable
 
 _CODE: Final = "PYTHONPATH"
 

@@ -1,7 +1,9 @@
-"""Who belongs to a controller: children are taken in by selector, and let go when they no longer match.
+"""Adoption and release of children by selector.
 
-An orphan that the selector matches is adopted, unless its new owner is being deleted; a child that it no longer matches
-is released; what another controller owns is left alone. Follows kubernetes/pkg/controller/controller_ref_manager.go.
+An orphan that the selector matches is adopted, unless its new owner is being deleted. A child that the selector no
+longer matches is released. Children of other controllers are left alone.
+
+Follows kubernetes/pkg/controller/controller_ref_manager.go.
 """
 
 from __future__ import annotations
@@ -19,21 +21,21 @@ from kubewright.controllers import Context, Request, Watch
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
-from kubewright_controlplane.controllers.selection import matching, selecting
+from kubewright_controlplane.common.selection import lister_of, matching, selecting
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
 
 
 class Claims:
-    """Settles who belongs to whom."""
+    """Adopts and releases the children of an object."""
 
     def __init__(self, live: Client) -> None:
-        """`live` reads from the server: a cache may not know yet that an owner is being deleted."""
+        """`live` reads from the server, because a cache may not know yet that an owner is being deleted."""
         self._live = live
 
     async def of(self, ctx: Context[T], kind: type[U], selector: LabelSelector) -> list[U]:
-        """The children of the context's object, after adoptions and releases."""
+        """Return the children of the context's object, after adoptions and releases."""
         uid = ctx.object.metadata.uid
         claimed: list[U] = []
         orphans: list[U] = []
@@ -51,13 +53,13 @@ class Claims:
 
     async def _release_others(self, ctx: Context[T], kind: type[U], kept: set[str]) -> None:
         uid = ctx.object.metadata.uid
-        for entry in ctx.client.cache.informer(kind).store.owned_by(uid):
+        for entry in lister_of(ctx, kind).entries_owned_by(uid):
             owner = entry.controller
             if entry.key.name not in kept and not entry.deleting and owner is not None and owner.uid == uid:
                 await self._release(ctx, entry.decode())
 
     async def _may_adopt(self, ctx: Context[T]) -> bool:
-        """The owner is there, is the one that was looked at, and is not being deleted."""
+        """Return whether the owner still exists and is not being deleted."""
         mine = ctx.object.metadata
         live = await self._live.find(type(ctx.object), mine.name, namespace=mine.namespace)
         return live is not None and live.metadata.uid == mine.uid and live.metadata.deletion_timestamp is None
@@ -88,7 +90,7 @@ class Claims:
 
 
 def orphans(kind: type[Object]) -> Watch[Object]:
-    """For controllers with an index `SELECTOR`: a child that nobody controls concerns whoever would adopt it."""
+    """Return a watch of orphans, for controllers with an index `SELECTOR` that may adopt them."""
     return Watch(kind, map=_adopters, predicate=_is_orphan)
 
 

@@ -24,9 +24,9 @@ from kubewright.apis.core.v1 import (
 )
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.controllers import Context, Controller, Request, Watch, controller
-from kubewright_controlplane.controllers import pods
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.controllers.selection import SELECTOR
+from kubewright_controlplane.common import pods
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
     BEHIND,
     by_selector,
@@ -43,7 +43,7 @@ _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _NAME: Final = "endpoint-controller"
 
 
-@while_namespace_lasts
+@ignore_ending_namespace
 async def reconcile(ctx: Context[Service]) -> None:
     if ctx.gone:
         await _remove(ctx)

@@ -17,9 +17,9 @@ from kubewright.apis.core.v1 import ObjectReference, Pod, Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context, Controller, controller
-from kubewright_controlplane.controllers import pods
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.controllers.selection import SELECTOR
+from kubewright_controlplane.common import pods
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
     BEHIND,
     by_selector,
@@ -35,7 +35,7 @@ _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _NAME: Final = "endpointslice-controller.k8s.io"
 
 
-@while_namespace_lasts
+@ignore_ending_namespace
 async def reconcile(ctx: Context[Service]) -> None:
     service = ctx.object
     if not is_managed(service):

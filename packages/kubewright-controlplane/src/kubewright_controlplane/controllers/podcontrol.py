@@ -1,7 +1,8 @@
-"""Making and deleting pods for their controllers, with events that tell of it.
+"""Creates and deletes the Pods of a controller, and records events about it.
 
-Pods are created in batches that double in size, so that a template which the API server refuses costs one request and
-not hundreds. Follows kubernetes/pkg/controller (controller_utils.go, replicaset's slowStartBatch).
+Pods are created in batches that double in size, so that a template that the API server rejects costs one request.
+
+Follows kubernetes/pkg/controller (controller_utils.go, replicaset's slowStartBatch).
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import TypeVar
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context
-from kubewright.machinery.errors import APIError
 from kubewright.models import Object
+from kubewright_controlplane.common.namespaces import is_ending
 
 T = TypeVar("T", bound=Object)
 
 BURST = 500
-"""The most pods created or deleted in one reconcile."""
+"""The maximum number of Pods created or deleted in one reconcile."""
 
 
 def pod_of(owner: Object, template: PodTemplateSpec) -> Pod:
-    """A pod as the template says, owned by `owner`, under a name that the API server completes.
+    """Return a Pod of the template, owned by `owner`, with a name that the API server completes.
 
-    Labels and annotations are the pod's own to change; the spec is the template's.
+    Labels and annotations are copies. The spec is shared with the template.
     """
     return Pod(
         metadata=ObjectMeta(
@@ -41,7 +42,7 @@ def pod_of(owner: Object, template: PodTemplateSpec) -> Pod:
 
 
 async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
-    """Create pods, in batches of 1, 2, 4, ... Raises the first failure, after its batch is through."""
+    """Create Pods in batches of 1, 2, 4, ... Raises the first error after its batch has ended."""
     made: list[Pod] = []
     batch, start = 1, 0
     while start < len(wanted):
@@ -50,11 +51,11 @@ async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
         for outcome in outcomes:
             if isinstance(outcome, Pod):
                 made.append(outcome)
-                _tell(ctx, outcome, "SuccessfulCreate", "Created")
+                _record(ctx, outcome, "SuccessfulCreate", "Created")
         failures = [each for each in outcomes if isinstance(each, BaseException)]
         if failures:
             first = failures[0]
-            if not (isinstance(first, APIError) and first.namespace_is_ending):
+            if not is_ending(first):
                 ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {first}", action="Create")
             raise first
         start += batch
@@ -63,14 +64,14 @@ async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
 
 
 async def delete_pods(ctx: Context[T], surplus: Sequence[Pod]) -> None:
-    """Delete pods, all at once; those that are gone already are fine."""
+    """Delete Pods concurrently. Ignores those that no longer exist."""
 
     async def delete(pod: Pod) -> None:
         await ctx.delete(pod)
-        _tell(ctx, pod, "SuccessfulDelete", "Deleted")
+        _record(ctx, pod, "SuccessfulDelete", "Deleted")
 
     await asyncio.gather(*(delete(pod) for pod in surplus))
 
 
-def _tell(ctx: Context[T], pod: Pod, reason: str, done: str) -> None:
+def _record(ctx: Context[T], pod: Pod, reason: str, done: str) -> None:
     ctx.events.normal(ctx.object, reason, f"{done} pod: {pod.metadata.name}", action=reason)

@@ -1,6 +1,6 @@
-"""Deletes pods that nobody else will: those on nodes that are gone, and those that end without ever having had a node.
+"""Deletes Pods on nodes that no longer exist, Pods that are deleted before they are scheduled, and old finished Pods.
 
-Finished pods are kept up to `MOST`; beyond that the oldest go. Follows kubernetes/pkg/controller/podgc.
+The newest `MOST` finished Pods are kept. Follows kubernetes/pkg/controller/podgc.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import NotFound
-from kubewright_controlplane.controllers.pods import is_finished
+from kubewright_controlplane.common.pods import is_finished
+from kubewright_controlplane.common.selection import lister_of
 
 MOST: Final = 12500
 QUARANTINE: Final = timedelta(seconds=40)
-"""A node may be deleted and come back: its pods are left alone for so long."""
+"""How long Pods stay after their node was deleted: the node may be created again."""
 
 _PERIOD: Final = timedelta(seconds=20)
-"""How often finished pods are counted at most."""
+"""The shortest interval between two counts of finished Pods."""
 
 
 class PodGarbage:
-    """Looks at each pod for a reason to delete it."""
+    """Deletes each Pod for which there is a reason."""
 
     def __init__(self, live: Client, clock: Clock) -> None:
-        """`live` reads from the server: a node must be gone, not seem so."""
+        """`live` reads from the server, because a cache may not show a new node yet."""
         self._live = live
         self._clock = clock
         self._missing: dict[str, datetime] = {}
@@ -66,7 +67,7 @@ class PodGarbage:
         return None
 
     async def _fail(self, ctx: Context[Pod]) -> None:
-        """Say why, for whoever counts the pod's end."""
+        """Report the Pod failed, so that its controller counts it."""
         pod = ctx.object
         if is_finished(pod):
             return
@@ -81,7 +82,7 @@ class PodGarbage:
         await ctx.update_status(msgspec.structs.replace(pod.status, phase="Failed", conditions=conditions))
 
     async def _thin_out(self, ctx: Context[Pod]) -> None:
-        now, lister = self._clock.now(), ctx.client.cache.informer(Pod).lister
+        now, lister = self._clock.now(), lister_of(ctx, Pod)
         if len(lister) <= MOST or (self._counted is not None and now - self._counted < _PERIOD):
             return
         self._counted = now
@@ -95,7 +96,7 @@ class PodGarbage:
             await ctx.client.delete(pod, grace_period=0)
         except NotFound:
             return
-        ctx.log.info("Deleted pod that nothing runs", pod=pod.metadata.name)
+        ctx.log.info("Pod deleted", pod=pod.metadata.name)
 
 
 def _on_node(node: Node, pods: Lister[Pod]) -> Iterable[Request]:

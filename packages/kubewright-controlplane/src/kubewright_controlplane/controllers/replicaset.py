@@ -17,11 +17,11 @@ from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.selectors import LabelSelector
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace, is_ending
+from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods, pod_of
-from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
 
 
 class ReplicaSetReconciler:
@@ -31,7 +31,7 @@ class ReplicaSetReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
         replica_set = ctx.object
         children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
@@ -40,6 +40,8 @@ class ReplicaSetReconciler:
         try:
             active = await self._fit(ctx, active)
         except APIError as error:
+            if is_ending(error):
+                raise
             failure = error
         status = self._status(replica_set, children, active, failure)
         await ctx.update_status(status)
@@ -97,7 +99,7 @@ def _conditions(
     """`ReplicaFailure` while pods can't be created or deleted, with what the API server said first."""
     before = next((each for each in replica_set.status.conditions if each.type == "ReplicaFailure"), None)
     others = [each for each in replica_set.status.conditions if each is not before]
-    if failure is None or failure.namespace_is_ending:
+    if failure is None:
         return others
     reason = "FailedCreate" if missing > 0 else "FailedDelete"
     failed = ReplicaSetCondition(

@@ -14,7 +14,7 @@ from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.models import Object
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 
 DEFAULT: Final = "default"
 ROOT_CA: Final = "kube-root-ca.crt"
@@ -32,7 +32,7 @@ class NamespaceContents:
     def __init__(self, ca: str) -> None:
         self._ca = ca
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Namespace]) -> None:
         namespace = ctx.object
         if namespace.metadata.deletion_timestamp is not None:

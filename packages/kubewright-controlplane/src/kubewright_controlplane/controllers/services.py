@@ -11,15 +11,15 @@ from kubewright.apis.core.v1 import Pod, Service, ServicePort
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Request, Watch
-from kubewright_controlplane.controllers.pods import is_finished
-from kubewright_controlplane.controllers.selection import by_demand, matching, selecting
-from kubewright_controlplane.kubelet.addresses import LOOPBACK
+from kubewright_controlplane.common.network import LOOPBACK
+from kubewright_controlplane.common.pods import is_finished
+from kubewright_controlplane.common.selection import by_required_label, matching, selecting
 
 
 def by_selector(service: Service) -> Iterable[str]:
     """Index function of Services: the pods that they select."""
     selector = service.spec.selector
-    return [by_demand(service.metadata.namespace, selector)] if selector else ()
+    return [by_required_label(service.metadata.namespace, selector)] if selector else ()
 
 
 def _in_front(pod: Pod, services: Lister[Service]) -> Iterable[Request]:

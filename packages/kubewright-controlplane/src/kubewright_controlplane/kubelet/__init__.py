@@ -1,10 +1,28 @@
-"""Nodes: a scheduler that picks one, and a kubelet that says that its pods run.
+"""Nodes and their Pods: simulated, or running as processes of this machine.
 
-Of a simulated pod nothing is executed. One that is bound becomes ready at once; one that is deleted is gone at once,
-whatever its grace; one that a Job owns succeeds. What a real kubelet reports is reported: phases, conditions, statuses
-of containers, addresses.
+A simulated Pod executes nothing. It is ready as soon as it is bound to a node, and gone as soon as it is deleted. A Pod
+whose image has a command in the image table runs: each such container is a process, with its command, environment,
+volumes, ServiceAccount token, address, probes and logs. Only PATH and the locale are inherited from the control plane.
+A process is no sandbox: it runs as the user of the control plane and sees that user's files. Resources, security
+contexts and network policies are not enforced.
 
-processes/    pods that run, as processes of this machine
-proxy/        node ports that lead to them
-processnode   a node of such pods in another cluster
+    kubelet       the controller: passes each Pod to the runtime that accepts it
+    runtime       PodRuntime, what the kubelet needs of a runtime
+    simulated     the runtime that simulates Pods
+    processes     the runtime that runs Pods as processes
+    node          the status of nodes
+    status        the status of a Pod
+    server        the HTTP API: logs, exec, attach, port forwarding
+
+    pod           one Pod from its creation to its end
+    sandbox       what the containers of a Pod share
+    container     one container over its restarts, and one run of it
+    environment   the files, variables and command of a container; from `sources` and `volumes`
+    probes        probes and lifecycle hooks
+    process       one process with its output and terminal
+    exec          exec and attach sessions
+    portforward   connections to ports of a Pod
+    logs          what a container wrote
+    images        the table from images to commands, and stand-ins for common images
+    helpers/      programs that run with an interpreter of their own
 """

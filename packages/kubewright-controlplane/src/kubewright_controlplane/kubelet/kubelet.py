@@ -1,82 +1,48 @@
-"""The kubelet of all nodes: runs the pods that can be run, and reports of each what a node would.
+"""The kubelet of all nodes: passes each Pod to the runtime that accepts it.
 
-Follows https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and kwok's default stages.
+Follows https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
-from kubewright_controlplane.controllers.pods import is_finished
-from kubewright_controlplane.kubelet.addresses import PodAddresses
-from kubewright_controlplane.kubelet.ended import confirm_ended
 from kubewright_controlplane.kubelet.node import address_of
-from kubewright_controlplane.kubelet.outcome import ANNOTATION, Outcome, outcome_of
-from kubewright_controlplane.kubelet.podstatus import status_of
-from kubewright_controlplane.kubelet.processes.kubelet import ProcessKubelet
-from kubewright_controlplane.kubelet.processes.sources import config_maps_of, secrets_of
+from kubewright_controlplane.kubelet.processes import ProcessRuntime
+from kubewright_controlplane.kubelet.runtime import PodRuntime
+from kubewright_controlplane.kubelet.simulated import SimulatedRuntime
+from kubewright_controlplane.kubelet.sources import config_maps_of, secrets_of
 
 
 class Kubelet:
-    """Runs the pods of all nodes: some as processes, the others in appearance."""
+    """Runs the Pods of all nodes that are ready, each in the first of `runtimes` that accepts it."""
 
-    def __init__(self, clock: Clock, processes: ProcessKubelet | None) -> None:
-        self._clock = clock
-        self._processes = processes
-        self._ips = PodAddresses()
+    def __init__(self, runtimes: Sequence[PodRuntime]) -> None:
+        self._runtimes = runtimes
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         if ctx.gone:
-            self._ips.release(ctx.request)
-            if self._processes is not None:
-                self._processes.gone(ctx)
+            for each in self._runtimes:
+                each.forget(ctx.request)
             return None
-        node = await _node(ctx) if ctx.object.spec.node_name else None
+        node = await _ready_node(ctx)
         if node is None:
             return None
-        if self._processes is not None and await self._processes.takes(ctx):
-            return await self._processes.reconcile(ctx, node)
-        await self._simulate(ctx, address_of(node) or "")
+        for each in self._runtimes:
+            if await each.accepts(ctx):
+                return await each.sync(ctx, node)
         return None
 
-    async def _simulate(self, ctx: Context[Pod], host: str) -> None:
-        pod = ctx.object
-        if pod.metadata.deletion_timestamp is not None:
-            await self._end(ctx)
-        elif not is_finished(pod):
-            await self._report(ctx, host)
 
-    async def _report(self, ctx: Context[Pod], host: str) -> None:
-        pod = ctx.object
-        try:
-            outcome = outcome_of(pod)
-        except ValueError:
-            allowed = ", ".join(Outcome)
-            note = f'{ANNOTATION}: "{pod.metadata.annotations[ANNOTATION]}" is none of {allowed}: the pod waits'
-            ctx.events.warning(pod, "UnknownPhase", note, action="Simulate")
-            outcome = Outcome.PENDING
-        address = await self._address(ctx, host)
-        await ctx.update_status(status_of(pod, outcome, host, address, self._clock.now()))
-
-    async def _end(self, ctx: Context[Pod]) -> None:
-        if await confirm_ended(ctx) and not ctx.object.metadata.finalizers:
-            self._ips.release(ctx.request)
-
-    async def _address(self, ctx: Context[Pod], host: str) -> str:
-        if ctx.object.spec.host_network:
-            return host
-        if not self._ips.seeded:
-            self._ips.seed(await ctx.list(Pod, namespace=""))
-        return self._ips.of(ctx.request, ctx.object.status.pod_ip)
-
-
-async def _node(ctx: Context[Pod]) -> Node | None:
-    """The pod's node, when that is there and ready."""
-    node = await ctx.find(Node, ctx.object.spec.node_name or "")
+async def _ready_node(ctx: Context[Pod]) -> Node | None:
+    """Return the Pod's node if it exists and is ready."""
+    if not ctx.object.spec.node_name:
+        return None
+    node = await ctx.find(Node, ctx.object.spec.node_name)
     return node if node is not None and address_of(node) is not None else None
 
 
@@ -85,19 +51,18 @@ def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
     return [Request(pod.metadata.namespace, pod.metadata.name) for pod in here]
 
 
-def kubelet(clock: Clock, processes: ProcessKubelet | None = None) -> Controller[Pod]:
-    """The half of `kubelet` that looks at pods, of every node. Without `processes` all of them are simulated."""
-    watches = [Watch(Node, map=_pods_on)]
+def kubelet(clock: Clock, processes: ProcessRuntime | None = None) -> Controller[Pod]:
+    """Return the controller `kubelet`, which runs the Pods of every node. Without `processes`, it simulates all."""
+    simulated, on_nodes = SimulatedRuntime(clock), Watch(Node, map=_pods_on)
     if processes is None:
-        declare = controller(Pod, name="kubelet", watches=watches, deleted=True, workers=4)
-    else:
-        declare = controller(
-            Pod,
-            name="kubelet",
-            watches=[*watches, Watch(ConfigMap, index="configmaps"), Watch(Secret, index="secrets")],
-            sources=[processes.changed],
-            indexers={"configmaps": config_maps_of, "secrets": secrets_of},
-            deleted=True,
-            workers=4,
-        )
-    return declare(Kubelet(clock, processes))
+        return controller(Pod, name="kubelet", watches=[on_nodes], deleted=True, workers=4)(Kubelet([simulated]))
+    declare = controller(
+        Pod,
+        name="kubelet",
+        watches=[on_nodes, Watch(ConfigMap, index="configmaps"), Watch(Secret, index="secrets")],
+        sources=[processes.changed],
+        indexers={"configmaps": config_maps_of, "secrets": secrets_of},
+        deleted=True,
+        workers=4,
+    )
+    return declare(Kubelet([processes, simulated]))

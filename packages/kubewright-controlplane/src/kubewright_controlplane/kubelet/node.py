@@ -1,7 +1,7 @@
-"""The simulated nodes themselves: each Node that there is becomes ready and stays so.
+"""Simulated nodes: each Node becomes ready and stays ready.
 
-Follows kwok's default stages, which manage every node; a real API server taints a new node, and the node lifecycle
-controller takes that off when the node is ready.
+Follows kwok's default stages, which manage every node. A real API server taints a new node, and the node lifecycle
+controller removes the taint when the node is ready.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubewright.machinery.errors import AlreadyExists
 from kubewright.models._values import plain
 
 VERSION: Final = "v1.36.1"
-"""What nodes report, unless told otherwise."""
+"""The default version that nodes report."""
 NODE_NETWORK: Final = IPv4Network("10.0.0.0/16")
 _CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"}
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -34,7 +34,7 @@ _HEALTHY: Final = (
 
 
 async def register(client: Client, count: int) -> None:
-    """Create the nodes that a cluster has from the start: `node-1` and so on."""
+    """Create the initial nodes of a cluster: `node-1` and so on."""
     for number in range(1, count + 1):
         name = f"node-{number}"
         labels = {
@@ -48,14 +48,14 @@ async def register(client: Client, count: int) -> None:
 
 
 def address_of(node: Node) -> str | None:
-    """The IP of a node that is ready; None for one that is not."""
+    """Return the IP of a node; None if the node is not ready."""
     if not any(each.type == "Ready" and each.status == "True" for each in node.status.conditions):
         return None
     return next((each.address for each in node.status.addresses if each.type == "InternalIP"), None)
 
 
 def ready_status(node: Node, address: str, version: str, now: datetime) -> NodeStatus:
-    """The status of a node that is well, at `address`."""
+    """Return the status of a healthy node at `address`."""
     name = node.metadata.name
     since = {(each.type, each.status): each.last_transition_time for each in node.status.conditions}
     return NodeStatus(
@@ -108,5 +108,5 @@ class NodeReconciler:
 
 
 def node_controller(version: str, clock: Clock) -> Controller[Node]:
-    """The half of `kubelet` that looks at nodes. `version` is what they report."""
+    """Return the controller that reports nodes ready, with this kubelet version."""
     return controller(Node, name="kubelet-nodes", workers=1)(NodeReconciler(version, clock))

@@ -21,9 +21,8 @@ from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
-from kubewright_controlplane.controllers.selection import matching
-from kubewright_controlplane.kubelet.addresses import LOOPBACK, ProcessNetwork
-from kubewright_controlplane.kubelet.processes.ports import port_of_process
+from kubewright_controlplane.common.network import LOOPBACK, ProcessNetwork, process_port
+from kubewright_controlplane.common.selection import matching
 from kubewright_controlplane.proxy.forwarder import Forwarder, Target
 
 NAME: Final = "kube-proxy"
@@ -112,9 +111,9 @@ class NodePorts:
             if each.address_type != "IPv4" or not numbers:
                 continue
             for endpoint in each.endpoints:
-                address = self._network.process_of(endpoint.addresses[0])
+                address = self._network.process_address(endpoint.addresses[0])
                 if address is not None:
-                    yield Target(address, port_of_process(numbers[0])), endpoint
+                    yield Target(address, process_port(numbers[0])), endpoint
 
     def _tell(self, ctx: Context[Service], faults: set[str]) -> None:
         for fault in sorted(faults - self._told.get(ctx.request, set())):

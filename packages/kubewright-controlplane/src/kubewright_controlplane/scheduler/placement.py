@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Request
-from kubewright_controlplane.controllers.pods import is_finished
+from kubewright_controlplane.common.pods import is_finished
 
 
 class Placement:

@@ -30,11 +30,12 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.controllers.pods import condition, is_finished
-from kubewright_controlplane.kubelet.volumes import VolumeCheck, claims_of
-from kubewright_controlplane.scheduler import affinity, taints
+from kubewright_controlplane.common import affinity, taints
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.pods import condition, is_finished
+from kubewright_controlplane.common.volumes import claims_of
 from kubewright_controlplane.scheduler.placement import Placement
+from kubewright_controlplane.scheduler.volumes import VolumeCheck
 
 NAME: Final = "default-scheduler"
 _WAITING: Final = "waiting"
@@ -48,7 +49,7 @@ class Scheduler:
         self._clock = clock
         self._placement = Placement()
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Pod]) -> None:
         if not self._placement.seeded:
             self._placement.seed(await ctx.list(Pod, namespace=""))

@@ -54,5 +54,9 @@ class Lister(Generic[T]):
         """What is known of the objects of a namespace, or of all, that have such labels."""
         return self._store.select(namespace=namespace, labels=label_selector(labels))
 
+    def entries_owned_by(self, uid: str) -> builtins.list[Entry[T]]:
+        """Return the entries of `owned_by`, without decoding them."""
+        return self._store.owned_by(uid)
+
     def __len__(self) -> int:
         return len(self._store)

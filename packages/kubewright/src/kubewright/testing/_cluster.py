@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from kubewright._runtime.scratch import scratch_folder
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import Namespace, ServiceAccount
@@ -30,14 +30,14 @@ from kubewright.models._rbac import PolicyRule, cluster_role
 from kubewright.testing._waiting import eventually
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.kubelet.processes.images import Image
+    from kubewright_controlplane.kubelet.images import Image
 
 
 @asynccontextmanager
 async def connected(admin: Config) -> AsyncGenerator[Cluster]:
     """A Cluster by way of `admin`, for as long as the block lasts; what it has written to files goes with it."""
-    with tempfile.TemporaryDirectory(prefix="kubewright-") as folder:
-        cluster = Cluster(admin, Path(folder))
+    with scratch_folder() as folder:
+        cluster = Cluster(admin, folder)
         try:
             yield cluster
         finally:

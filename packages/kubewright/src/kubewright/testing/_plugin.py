@@ -13,6 +13,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -62,6 +63,16 @@ async def namespace(cluster: Cluster) -> AsyncIterator[str]:
     """A namespace of the test's own; deleted after it."""
     async with cluster.namespace() as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def kubewright_kubeconfig(control_plane: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of an administrator's kubeconfig file, for clients other than Kubewright's. Sets nothing global."""
+    from kubewright.client._kubeconfig import write
+
+    path = tmp_path_factory.mktemp("kubewright") / "kubeconfig"
+    write(control_plane, path)
+    return path
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from kubewright.client._references import reference_to
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery import cron, time
 from kubewright.machinery.errors import AlreadyExists
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _PADDING: Final = timedelta(milliseconds=100)
@@ -30,7 +30,7 @@ class CronJobReconciler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
         cron_job, now = ctx.object, self._clock.now()
         jobs = list(await ctx.list(Job, owned=True))

@@ -11,14 +11,14 @@ from kubewright.apis.core.v1 import Node, Pod
 from kubewright.cache._lister import Lister
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.daemonset import placing
 from kubewright_controlplane.controllers.daemonset.rollout import Plan
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.history import REVISION_HASH, History, Past, Snapshot, hash_of
 from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
-from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
 
 
 class DaemonSetReconciler:
@@ -29,7 +29,7 @@ class DaemonSetReconciler:
         self._history = History(live)
         self._clock = clock
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[DaemonSet]) -> Result | None:
         daemon_set = ctx.object
         past = await self._history.of(ctx, _snapshot(daemon_set))

@@ -22,9 +22,9 @@ from kubewright.apis.core.v1 import (
     PodTemplateSpec,
     Toleration,
 )
+from kubewright_controlplane.common import affinity, taints
 from kubewright_controlplane.controllers.history import REVISION_HASH
 from kubewright_controlplane.controllers.podcontrol import pod_of
-from kubewright_controlplane.scheduler import affinity, taints
 
 _TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),

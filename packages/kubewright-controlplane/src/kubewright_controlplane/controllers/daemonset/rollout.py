@@ -14,7 +14,7 @@ from datetime import datetime
 
 from kubewright.apis.apps.v1 import DaemonSet
 from kubewright.apis.core.v1 import Node, Pod
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
 from kubewright_controlplane.controllers.daemonset import placing
 from kubewright_controlplane.controllers.history import REVISION_HASH
 from kubewright_controlplane.controllers.intstr import scaled

@@ -17,11 +17,11 @@ from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import AlreadyExists, APIError
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.deployment import replicasets, rollout
 from kubewright_controlplane.controllers.deployment.status import creation_failed, status_of, time_left
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
-from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
 
 
 class DeploymentReconciler:
@@ -33,7 +33,7 @@ class DeploymentReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
         deployment = ctx.object
         sets = await self._claims.of(ctx, ReplicaSet, deployment.spec.selector)

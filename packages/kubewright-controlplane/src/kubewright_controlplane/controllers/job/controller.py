@@ -15,12 +15,12 @@ from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import NotFound
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.selection import SELECTOR, by_selector, matching
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.job import progress, tally
 from kubewright_controlplane.controllers.job.podtemplate import build_pod
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods
-from kubewright_controlplane.controllers.selection import SELECTOR, by_selector, matching
 
 JOB_NAME = "batch.kubernetes.io/job-name"
 NAME = "kubernetes.io/job-controller"
@@ -33,7 +33,7 @@ class JobReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Job]) -> Result | None:
         job = None if ctx.gone else ctx.object
         if job is not None and job.spec.managed_by not in (None, NAME):

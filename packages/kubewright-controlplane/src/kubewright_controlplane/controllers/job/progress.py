@@ -15,7 +15,7 @@ import msgspec
 from kubewright.apis.batch.v1 import Job, JobCondition, JobStatus, UncountedTerminatedPods
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Result
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
 from kubewright_controlplane.controllers.job import indexes, policy, tally
 
 _INTERIM: Final = {True: "SuccessCriteriaMet", False: "FailureTarget"}

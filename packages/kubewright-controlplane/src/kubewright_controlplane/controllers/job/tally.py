@@ -16,7 +16,7 @@ from typing import Final
 
 from kubewright.apis.batch.v1 import Job
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
 from kubewright_controlplane.controllers.job import indexes, policy
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"

@@ -13,12 +13,12 @@ from kubewright.apis.apps.v1 import ControllerRevision, StatefulSet, StatefulSet
 from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Result, controller
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.history import REVISION_HASH, History, Past, Snapshot, template_of
 from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
-from kubewright_controlplane.controllers.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.statefulset import identity, retention
 from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, Step, is_available, partition_of
 
@@ -31,7 +31,7 @@ class StatefulSetReconciler:
         self._history = History(live)
         self._clock = clock
 
-    @while_namespace_lasts
+    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[StatefulSet]) -> Result | None:
         stateful_set = ctx.object
         past = await self._history.of(ctx, _snapshot(stateful_set))

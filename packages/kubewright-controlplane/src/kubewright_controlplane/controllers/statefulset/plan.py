@@ -15,7 +15,7 @@ from datetime import datetime
 
 from kubewright.apis.apps.v1 import StatefulSet
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.controllers import pods
+from kubewright_controlplane.common import pods
 from kubewright_controlplane.controllers.history import REVISION_HASH
 from kubewright_controlplane.controllers.intstr import scaled
 from kubewright_controlplane.controllers.statefulset import identity

@@ -10,9 +10,9 @@ from typing import Final
 
 from kubewright.apis.core.v1 import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.controllers.selection import compiled
+from kubewright_controlplane.common.selection import compiled
+from kubewright_controlplane.common.volumes import BIND_COMPLETED
 
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"

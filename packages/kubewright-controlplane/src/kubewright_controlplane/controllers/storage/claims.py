@@ -18,8 +18,8 @@ from kubewright.client._patch import MergePatch
 from kubewright.client._references import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import NotFound
+from kubewright_controlplane.common.volumes import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER
 from kubewright_controlplane.controllers.storage import binding
-from kubewright_controlplane.kubelet.volumes import SELECTED_NODE, WAIT
 
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _CLASS: Final = "class"
@@ -31,7 +31,7 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
         await _bind_to_named(ctx)
         return
     storage_class = await _class_of(ctx)
-    waits = storage_class is not None and storage_class.volume_binding_mode == WAIT
+    waits = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     if waits and SELECTED_NODE not in claim.metadata.annotations and not await _kept_for(ctx):
         note = "waiting for first consumer to be created before binding"
         await _hold_up(ctx, "WaitForFirstConsumer", note)
@@ -80,7 +80,7 @@ async def _bind(ctx: Context[PersistentVolumeClaim], volume: PersistentVolume) -
         }
         volume = await ctx.patch(volume, MergePatch(change))
     if not binding.is_bound(claim):
-        annotations = {binding.BIND_COMPLETED: "yes"}
+        annotations = {BIND_COMPLETED: "yes"}
         if not claim.spec.volume_name:
             annotations[binding.BOUND_BY_CONTROLLER] = "yes"
         change = {

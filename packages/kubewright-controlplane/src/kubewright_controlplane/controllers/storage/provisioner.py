@@ -28,14 +28,14 @@ from kubewright.client._references import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.controllers.ending import while_namespace_lasts
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.controllers.storage import binding
 
 NAME: Final = "simulation.kubewright.dev"
 DEFAULT_CLASS: Final = "standard"
 
 
-@while_namespace_lasts
+@ignore_ending_namespace
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
     storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name or "none")

@@ -1,0 +1,150 @@
+"""Addresses of Pods, and the addresses and ports of the processes behind them.
+
+Each Pod has an address of its own while it exists. Processes of an unprivileged user can only use loopback addresses
+and ports from 1024 on, so the address and port of a process may differ from those of its Pod.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import IPv4Address, IPv4Network
+from typing import Final
+
+from kubewright.apis.core.v1 import Pod
+from kubewright.controllers import Request
+
+POD_NETWORK: Final = IPv4Network("10.244.0.0/16")
+LOOPBACK: Final = "127.0.0.1"
+"""The address of every process, on systems where 127.0.0.0/8 is not configured as a whole."""
+_HAS_LOOPBACK_NETWORK: Final = sys.platform == "linux"
+"""Every address in 127.0.0.0/8 belongs to this machine."""
+_LOOPBACK_PODS: Final = IPv4Network("127.64.0.0/10")
+_ROUTABLE_PODS: Final = IPv4Network("10.64.0.0/11")
+_RESERVATION_PORT: Final = 29_999
+_PORT_SHIFT: Final = 10_000
+"""Port 80 is 10080 for a user that may not open port 80."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessNetwork:
+    """The addresses of Pods that run as processes: in the API, and on this machine.
+
+    The embedded API server accepts loopback addresses as endpoints of Services, so both are the same in 127.64.0.0/10.
+    A real API server rejects them. It gets addresses in 10.64.0.0/11 that end with the same three numbers.
+    """
+
+    pods: IPv4Network | None
+    """The addresses of Pods in the API. None: all are at `LOOPBACK`."""
+    _reservation: socket.socket | None = None
+
+    @classmethod
+    def embedded(cls) -> ProcessNetwork:
+        """Reserve addresses that no other control plane on this machine uses."""
+        return cls(*_reserved_subnet(_LOOPBACK_PODS)) if _HAS_LOOPBACK_NETWORK else cls(None)
+
+    @classmethod
+    def joined(cls) -> ProcessNetwork:
+        """Reserve addresses as `embedded` does, for a node of a real control plane."""
+        return cls(*_reserved_subnet(_ROUTABLE_PODS))
+
+    def release(self) -> None:
+        """Release the addresses. The system releases them too when this process dies."""
+        if self._reservation is not None:
+            self._reservation.close()
+
+    def process_address(self, pod_address: str) -> str | None:
+        """Return the address of the process behind a Pod's address; None if no process is behind it."""
+        known = IPv4Address(pod_address)
+        if known in _LOOPBACK_PODS:
+            return pod_address
+        if self.pods is None or known not in self.pods:
+            return None
+        return f"127.{pod_address.partition('.')[2]}" if _HAS_LOOPBACK_NETWORK else LOOPBACK
+
+
+def _reserved_subnet(network: IPv4Network) -> tuple[IPv4Network, socket.socket | None]:
+    """Choose a subnet at random, and reserve it on this machine by a socket at its last loopback address."""
+    subnets = list(network.subnets(new_prefix=16))
+    while subnets and _HAS_LOOPBACK_NETWORK:
+        subnet = subnets.pop(secrets.randbelow(len(subnets)))
+        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            reservation.bind((f"127.{str(subnet[-1]).partition('.')[2]}", _RESERVATION_PORT))
+        except OSError:
+            reservation.close()
+            continue
+        return subnet, reservation
+    return secrets.choice(list(network.subnets(new_prefix=16))), None
+
+
+class PodAddresses:
+    """Assigns addresses of a network. The address that was free longest is assigned first."""
+
+    def __init__(self, network: IPv4Network = POD_NETWORK) -> None:
+        self._network = network
+        self._by_pod: dict[Request, str] = {}
+        self._used: set[str] = set()
+        self._next = 1
+        self.seeded = False
+        """The addresses of Pods that existed before are known."""
+
+    def seed(self, pods: Iterable[Pod]) -> None:
+        """Take the addresses that these Pods have reported."""
+        for pod in pods:
+            if pod.status.pod_ip and not pod.spec.host_network:
+                self._take(Request(pod.metadata.namespace, pod.metadata.name), pod.status.pod_ip)
+        self.seeded = True
+
+    def of(self, pod: Request, reported: str | None) -> str:
+        """Return the Pod's address: the one that it has reported, or a free one."""
+        known = self._by_pod.get(pod)
+        if known is not None:
+            return known
+        return self._take(pod, reported or self._free())
+
+    def release(self, pod: Request) -> None:
+        address = self._by_pod.pop(pod, None)
+        if address is not None:
+            self._used.discard(address)
+
+    def _take(self, pod: Request, address: str) -> str:
+        self._by_pod[pod] = address
+        self._used.add(address)
+        return address
+
+    def _free(self) -> str:
+        size = self._network.num_addresses - 2
+        for _ in range(size):
+            address = str(IPv4Address(int(self._network.network_address) + self._next))
+            self._next = self._next % size + 1
+            if address not in self._used:
+                return address
+        raise RuntimeError(f"all {size} addresses of the pod network {self._network} are in use")
+
+
+@cache
+def process_port(pod_port: int) -> int:
+    """Return the port that a process opens for a port of its Pod.
+
+    It is the same port if this user may open it. Otherwise the process gets another one in its environment
+    (`KUBEWRIGHT_PORT_80`), and probes, node ports and `kubectl port-forward` connect there.
+    """
+    return pod_port if _may_open(pod_port) else pod_port + _PORT_SHIFT
+
+
+def _may_open(port: int) -> bool:
+    """Return whether this user has the permission. Another program may still hold the port."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((LOOPBACK, port))
+        except PermissionError:
+            return False
+        except OSError:
+            return True
+    return True

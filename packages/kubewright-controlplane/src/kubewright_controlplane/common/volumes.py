@@ -1,0 +1,28 @@
+"""The claims that a Pod mounts, and how the scheduler and the volume controllers agree on their volumes.
+
+Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright.apis.core.v1 import Pod
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""The annotation by which the scheduler requests a volume for a claim, on the node that it names."""
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""The annotation of a claim that is bound."""
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+"""The binding mode of classes whose volumes are provisioned after a Pod is scheduled."""
+
+
+def claims_of(pod: Pod) -> list[str]:
+    """Return the names of the claims that a Pod mounts, including those of its ephemeral volumes."""
+    names: list[str] = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            names.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            names.append(f"{pod.metadata.name}-{volume.name}")
+    return names

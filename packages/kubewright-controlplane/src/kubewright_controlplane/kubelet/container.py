@@ -1,0 +1,496 @@
+"""One container over its restarts, and one run of it as a process.
+
+After an exit, a container restarts at once the first time, then after 10 seconds, twice as long each time, at most five
+minutes. A container that ran for ten minutes starts over. A container that can't be created is retried with the same
+growing pauses; its Pod keeps waiting and does not fail.
+
+Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
+https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final, Self
+
+import msgspec
+
+from kubewright._runtime.log import get_logger
+from kubewright.apis.core.v1 import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+)
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.common.network import process_port
+from kubewright_controlplane.kubelet.environment import PORT, NotReadyToStart, check, prepare, termination_message
+from kubewright_controlplane.kubelet.exec import Channels, exit_status, failure
+from kubewright_controlplane.kubelet.helpers.exec_helper import CANNOT_START
+from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.logs import ContainerLog, Lines
+from kubewright_controlplane.kubelet.probes import ProbeFailed, Prober, Target, perform
+from kubewright_controlplane.kubelet.process import Command, Output, Process
+from kubewright_controlplane.kubelet.sandbox import PodEvent, PodSandbox, grace_of
+from kubewright_controlplane.kubelet.volumes import Volumes
+
+SCHEME: Final = "process"
+"""The scheme of IDs of containers that run as processes. Simulated ones have `simulated`."""
+_FIRST_PAUSE: Final = 10.0
+_LONGEST_PAUSE: Final = 300.0
+_STEADY: Final = 600.0
+"""Seconds that a container has to run for its earlier failures to be forgotten."""
+_RETRY: Final = 5.0
+"""Seconds until a missing ConfigMap, Secret or token is read again, if no event arrives before."""
+_LOST: Final = 255
+"""The exit status of a container whose exit was not observed, as in containerd."""
+_LEAST_GRACE: Final = 2.0
+"""Seconds that a container has after its preStop hook, however long the hook took."""
+
+_log = get_logger("kubewright.kubelet")
+
+
+class NoLog(Exception):
+    """The log does not exist. The message has a placeholder for the container."""
+
+
+class ContainerRunner:
+    """Runs one container, and restarts it.
+
+    Without an `image` the container is simulated: it runs until it is stopped, or with `ends` it succeeds at once.
+    """
+
+    def __init__(
+        self,
+        spec: Container,
+        image: Image | None,
+        pod: Pod,
+        sandbox: PodSandbox,
+        volumes: Volumes,
+        *,
+        before: ContainerStatus | None,
+        ends: bool,
+        waiting: str,
+    ) -> None:
+        """`before` is the status that an earlier control plane reported, `waiting` the reason of the first state."""
+        self.spec = spec
+        self.started = False
+        self.ready = False
+        self.restarts = (before.restart_count or 0) if before is not None else 0
+        self.state = ContainerState(waiting=ContainerStateWaiting(reason=waiting))
+        self.last: ContainerStateTerminated | None = None
+        self.has_started = asyncio.Event()
+        self._image = image
+        self._pod = pod
+        self._sandbox = sandbox
+        self._volumes = volumes
+        self._ends = ends
+        self._id: str | None = None
+        self._pause = 0.0
+        self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._updated = asyncio.Event()
+        self._run: ContainerRun | None = None
+        self._logs: dict[int, ContainerLog] = {}
+        self._latest = -1
+        """The number of the latest run, from 0."""
+        if before is not None:
+            self._inherit(before)
+
+    @property
+    def current_run(self) -> ContainerRun:
+        """The current process of the container. Raises LookupError if it does not run."""
+        if self._run is None:
+            raise LookupError(self.spec.name)
+        return self._run
+
+    def status(self) -> ContainerStatus:
+        """Return what a kubelet reports of the container."""
+        image = self.spec.image or ""
+        digest = hashlib.sha256(msgspec.json.encode(self._image) if self._image else image.encode()).hexdigest()
+        return ContainerStatus(
+            name=self.spec.name,
+            image=image,
+            image_id=f"{image.partition('@')[0]}@sha256:{digest}" if self._id else "",
+            container_id=self._id,
+            ready=self.ready,
+            started=self.started,
+            restart_count=self.restarts,
+            state=self.state,
+            last_state=ContainerState(terminated=self.last) if self.last is not None else None,
+        )
+
+    def log(self, *, previous: bool) -> ContainerLog:
+        """Return the log of the latest run, or with `previous` of the run before the latest restart.
+
+        Raises NoLog; KeyError if the container is simulated.
+        """
+        if self._image is None:
+            raise KeyError(self.spec.name)
+        waiting = self.state.waiting
+        if previous:
+            if self.last is None:
+                raise NoLog("previous terminated container {} not found")
+            return self._log(self._latest if waiting is not None else self._latest - 1)
+        if self._latest < 0:
+            raise NoLog(f"container {{}} is waiting to start: {waiting.reason if waiting else 'ContainerCreating'}")
+        return self._log(self._latest)
+
+    async def run(self, restarts: Callable[[int], bool]) -> int:
+        """Run until the container is stopped, or `restarts` is false for an exit status. Returns that status."""
+        ended = self.state.terminated
+        if ended is not None:  # under an earlier control plane
+            if not restarts(ended.exit_code):
+                return ended.exit_code
+            self.last = ended
+            self.restarts += 1
+        while True:
+            at = self._sandbox.clock.monotonic()
+            code = await (self._run_once(self._image) if self._image is not None else self._simulate())
+            if self._stop.done() or not restarts(code):
+                return code
+            await self._back_off(self._sandbox.clock.monotonic() - at)
+            if self._stop.done():
+                return code
+            self.restarts += 1
+
+    def stop(self, grace: float) -> None:
+        """Ask the container to end, and kill it after `grace` seconds. A second call may shorten the grace period."""
+        if not self._stop.done():
+            self._stop.set_result(grace)
+        self._sandbox.clock.call_later(grace, self.kill)
+
+    def kill(self) -> None:
+        if self._run is not None:
+            self._run.kill()
+
+    def update(self, pod: Pod) -> None:
+        """Take a new version of the Pod. What the container waits for may exist now."""
+        self._pod = pod
+        self._updated.set()
+
+    # One run
+
+    async def _run_once(self, image: Image) -> int:
+        command = await self._prepare(image)
+        if command is None:
+            return 0
+        self._latest = self.restarts
+        log, sandbox = self._log(self._latest), self._sandbox
+        if self._latest >= 2:
+            self._log(self._latest - 2).remove()
+            del self._logs[self._latest - 2]
+        self._id = f"{SCHEME}://{secrets.token_hex(32)}"
+        at = sandbox.clock.now()
+        try:
+            run = self._run = await ContainerRun.start(self.spec, command, log, self._pod, sandbox)
+        except OSError as error:
+            log.write("stderr", str(error).encode(), whole=True)
+            return self._terminated(CANNOT_START, at, log, str(error))
+        self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+        self._warn_of_moved_ports(image)
+        sandbox.emit(PodEvent("Normal", "Started", f"Started container {self.spec.name} as process {run.pid}"))
+        sandbox.changed()
+        try:
+            code = await run.wait(self._stop, self._set_health)
+        finally:
+            run.kill()
+            self._run = None
+        return self._terminated(code, at, log)
+
+    def _set_health(self, started: bool, ready: bool) -> None:
+        self.started, self.ready = started, ready
+        if started:
+            self.has_started.set()
+        self._sandbox.changed()
+
+    def _warn_of_moved_ports(self, image: Image) -> None:
+        """Record which ports differ here, for users whose program could not open its own."""
+        for port in sorted({*image.ports, *(each.container_port for each in self.spec.ports)}):
+            there = process_port(port)
+            if there != port:
+                note = (
+                    f"This user may not open port {port}: container {self.spec.name} has to open port {there} "
+                    f"instead, the value of ${PORT}{port}. To let every user open it: "
+                    f"sysctl net.ipv4.ip_unprivileged_port_start={port}"
+                )
+                self._sandbox.warn("PortMoved", note)
+
+    async def _simulate(self) -> int:
+        """One run of a simulated container."""
+        at = self._sandbox.clock.now()
+        self._id = f"simulated://{secrets.token_hex(32)}"
+        if not self._ends:
+            self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+            self.started = self.ready = True
+            self.has_started.set()
+            self._sandbox.changed()
+            await asyncio.wait({self._stop})
+        return self._terminated(0, at, None)
+
+    def _terminated(self, code: int, at: datetime, log: ContainerLog | None, message: str = "") -> int:
+        self.started = self.ready = False
+        reason = "StartError" if message else "Completed" if code == 0 else "Error"
+        terminated = ContainerStateTerminated(
+            container_id=self._id,
+            exit_code=code,
+            reason=reason,
+            message=message or termination_message(self.spec, self._sandbox) or None,
+            started_at=at,
+            finished_at=self._sandbox.clock.now(),
+        )
+        self.state = ContainerState(terminated=terminated)
+        if log is not None:
+            log.close()
+        self._sandbox.changed()
+        return code
+
+    async def _back_off(self, ran: float) -> None:
+        """Pause before the next restart of a container that ran for `ran` seconds."""
+        if ran >= _STEADY:
+            self._pause = 0.0
+        pause = self._pause
+        self._pause = _longer(pause)
+        self.last = self.state.terminated
+        if not pause:
+            return
+        pod = self._pod.metadata
+        where = f"container={self.spec.name} pod={pod.name}_{pod.namespace}({pod.uid})"
+        self._wait_for("CrashLoopBackOff", f"back-off {pause:g}s restarting failed {where}")
+        self._sandbox.warn("BackOff", f"Back-off restarting failed container {self.spec.name}")
+        await self._sleep(pause)
+
+    # Before a run
+
+    async def _prepare(self, image: Image) -> Command | None:
+        """Return the command once it can start; None if the container is stopped before."""
+        pause = 0.0
+        while not self._stop.done():
+            self._updated.clear()
+            try:
+                return await prepare(self.spec, image, self._pod, self._sandbox, self._volumes)
+            except NotReadyToStart as error:
+                if self._wait_for(error.state, str(error)):
+                    self._sandbox.warn(error.event, str(error))
+                await self._sleep(_RETRY, self._updated.wait())
+            except Exception as error:  # noqa: BLE001 - a Pod that fails would be replaced at once, again and again
+                pause = _longer(pause)
+                if self._wait_for("CreateContainerError", str(error)):
+                    self._sandbox.warn("Failed", f"Error: {error}")
+                    _log.error("Container creation failed", container=self.spec.name, exc_info=error)
+                await self._sleep(pause)
+        return None
+
+    def _wait_for(self, reason: str, note: str) -> bool:
+        """Report that the container waits. Returns False if this is the reported state already."""
+        waiting = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=note))
+        if self.state == waiting:
+            return False
+        self.state = waiting
+        self._sandbox.changed()
+        return True
+
+    async def _sleep(self, seconds: float, *others: Coroutine[Any, Any, object]) -> None:
+        """Sleep until the time is over, the container is stopped, or one of `others` is done."""
+        tasks = [asyncio.ensure_future(each) for each in (self._sandbox.clock.sleep(seconds), *others)]
+        ends: list[asyncio.Future[Any]] = [*tasks, self._stop]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+
+    def _log(self, number: int) -> ContainerLog:
+        if number not in self._logs:
+            folder = self._sandbox.folder / "logs" / self.spec.name / str(number)
+            self._logs[number] = ContainerLog(folder, self._sandbox.clock)
+        return self._logs[number]
+
+    def _inherit(self, before: ContainerStatus) -> None:
+        """Continue from the status that an earlier control plane reported. A container that ran then has ended."""
+        self.last = before.last_state.terminated if before.last_state is not None else None
+        state = before.state or ContainerState()
+        if state.waiting is not None:
+            return
+        running = state.running
+        ended = state.terminated or ContainerStateTerminated(
+            container_id=before.container_id,
+            exit_code=_LOST,
+            reason="Unknown",
+            message="The control plane that ran the container has ended",
+            started_at=running.started_at if running is not None else None,
+            finished_at=self._sandbox.clock.now(),
+        )
+        self.state = ContainerState(terminated=ended)
+        self._id = before.container_id
+        self._latest = self.restarts
+        self._log(self._latest).close()
+
+
+class ContainerRun:
+    """One run of a container as a process, with its hooks, probes and sessions."""
+
+    def __init__(
+        self, spec: Container, command: Command, process: Process, outputs: set[Output], pod: Pod, sandbox: PodSandbox
+    ) -> None:
+        self._spec = spec
+        self._command = command
+        """Commands that are run in the container later have the same environment and folder."""
+        self._process = process
+        self._outputs = outputs
+        self._grace = grace_of(pod)
+        self._sandbox = sandbox
+        self._prober: Prober | None = None
+
+    @classmethod
+    async def start(cls, spec: Container, command: Command, log: ContainerLog, pod: Pod, sandbox: PodSandbox) -> Self:
+        """Start the process of the container, which writes to `log`. Raises OSError if that fails."""
+        check(command)
+        outputs = set[Output]()
+        lines = Lines(lambda stream, text, whole: log.write(stream, text, whole=whole))
+
+        def distribute(fd: int, data: bytes) -> None:
+            lines(fd, data)
+            for each in outputs:
+                each(fd, data)
+
+        process = await Process.start(
+            command, sandbox.reaper, distribute, stdin=bool(spec.stdin), terminal=bool(spec.tty)
+        )
+        return cls(spec, command, process, outputs, pod, sandbox)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def wait(self, stop: asyncio.Future[float], set_health: Callable[[bool, bool], None]) -> int:
+        """Run hooks and probes until the process exits. Returns its exit status.
+
+        The process is terminated when `stop` is set, to the seconds of grace, or after a failed probe or hook.
+        `set_health` is called when the container is started, and when its readiness changes.
+        """
+        sandbox = self._sandbox
+        target = Target(self._spec, sandbox.address, self._command, sandbox.reaper, sandbox.clock)
+        exited = asyncio.ensure_future(self._process.wait())
+        hooked = asyncio.ensure_future(self._post_start(target))
+
+        def changed() -> None:
+            assert self._prober is not None
+            set_health(self._prober.started, self._prober.ready)
+
+        try:
+            await _first(exited, hooked, stop)
+            if hooked.done() and hooked.result() and not exited.done():
+                self._prober = prober = Prober(target, changed, lambda note: sandbox.warn("Unhealthy", note))
+                changed()
+                await _first(exited, prober.verdict, stop)
+            if not exited.done():
+                await self._terminate(target, exited, stop)
+            return await exited
+        finally:
+            hooked.cancel()
+            if self._prober is not None:
+                self._prober.stop()
+                self._prober = None
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    # Sessions
+
+    async def execute(self, command: Sequence[str], channels: Channels) -> JSONObject | None:
+        """Run a command in the container. Returns its Status; None if the client disconnected."""
+        options, prepared = channels.options, replace(self._command, arguments=command)
+        try:
+            check(prepared)
+            process = await Process.start(
+                prepared, self._sandbox.reaper, channels.output, stdin=options.stdin, terminal=options.terminal
+            )
+        except OSError as error:
+            return failure(f"cannot exec in container {self._spec.name}: {error}")
+        # Started at once: the process is waited for even if the client disconnects.
+        ended = asyncio.ensure_future(process.wait())
+        try:
+            await channels.open()
+            code = await channels.serve(process, ended)
+        finally:
+            process.kill()
+        return None if code is None else exit_status(code)
+
+    async def attach(self, channels: Channels) -> JSONObject | None:
+        """Connect a client to the output of the process, and to its input if it has one. Returns as `execute`."""
+        process = self._process
+        self._outputs.add(channels.output)
+        try:
+            await channels.open()
+            code = await channels.serve(process, asyncio.ensure_future(process.ended()))
+        finally:
+            self._outputs.discard(channels.output)
+            if channels.options.stdin and self._spec.stdin_once:
+                process.close_input()
+        return None if code is None else exit_status(0)
+
+    # Hooks and termination
+
+    async def _post_start(self, target: Target) -> bool:
+        """Run the postStart hook, if there is one. Returns False if it failed and the container has to end."""
+        hook = self._spec.lifecycle.post_start if self._spec.lifecycle else None
+        if hook is None:
+            return True
+        try:
+            await perform(target, hook)
+        except ProbeFailed as error:
+            self._sandbox.warn("FailedPostStartHook", str(error))
+            return False
+        return True
+
+    async def _terminate(self, target: Target, exited: asyncio.Future[int], stop: asyncio.Future[float]) -> None:
+        """Run the preStop hook, send the stop signal, and kill the process after the grace period."""
+        clock = self._sandbox.clock
+        reason, grace = self._termination(stop)
+        self._sandbox.emit(PodEvent("Normal", "Killing", reason))
+        if self._prober is not None:
+            self._prober.stop()
+        deadline = clock.monotonic() + grace
+        hook = self._spec.lifecycle.pre_stop if self._spec.lifecycle else None
+        if hook is not None and grace > 0:
+            try:
+                await perform(target, hook, grace)
+            except ProbeFailed as error:
+                self._sandbox.warn("FailedPreStopHook", str(error))
+            deadline = max(deadline, clock.monotonic() + _LEAST_GRACE)
+        self._process.send(self._stop_signal())
+        late = asyncio.ensure_future(clock.sleep(deadline - clock.monotonic()))
+        await _first(exited, late)
+        late.cancel()
+        self._process.kill()
+
+    def _termination(self, stop: asyncio.Future[float]) -> tuple[str, float]:
+        """Return why the process is terminated, and its grace period in seconds."""
+        name = self._spec.name
+        if stop.done():
+            return f"Stopping container {name}", stop.result()
+        if self._prober is not None and self._prober.verdict.done():
+            reason, probe = self._prober.verdict.result()
+            grace = float(probe.termination_grace_period_seconds or self._grace)
+            return f"Container {name} {reason}, will be restarted", grace
+        return f"Stopping container {name}", self._grace
+
+    def _stop_signal(self) -> int:
+        name = (self._spec.lifecycle.stop_signal if self._spec.lifecycle else None) or "SIGTERM"
+        return getattr(signal, name, signal.SIGTERM)
+
+
+def _longer(pause: float) -> float:
+    return min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Wait until one of them is done."""
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)

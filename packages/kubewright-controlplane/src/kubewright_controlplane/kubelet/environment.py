@@ -1,0 +1,181 @@
+"""What a container starts with: its files, its environment and its command.
+
+A variable comes from the first of these that has it: the container's `env`, its `envFrom`, the address of the API
+server, the image, and this machine (PATH and the locale). `$(NAME)` in a value refers to variables that are set before
+it.
+
+Follows k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables, and
+https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kubewright.apis.core.v1 import Container, EnvVarSource, Pod
+from kubewright.client._client import Client
+from kubewright.client._config import SANDBOX
+from kubewright.manager._serving import BIND_HOST
+from kubewright_controlplane.common.network import process_port
+from kubewright_controlplane.kubelet import sources
+from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.process import Command
+from kubewright_controlplane.kubelet.sandbox import PodSandbox
+from kubewright_controlplane.kubelet.sources import SourceMissing, expand
+from kubewright_controlplane.kubelet.volumes import Volumes
+
+IMAGE: Final = "KUBEWRIGHT_IMAGE"
+"""The variable with the name of the container's image: several images may share a command."""
+PORT: Final = "KUBEWRIGHT_PORT_"
+"""The prefix of variables that map a port of the container to the port that its process has to open."""
+_INHERITED: Final = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
+"""The variables of this machine that containers get. HOME is not one: it may hold an administrator's kubeconfig."""
+_MESSAGE_BYTES: Final = 4096
+"""The length of a termination message that is kept."""
+
+
+class NotReadyToStart(Exception):
+    """The container has to wait. Holds the reasons that a kubelet reports in the status and in an event."""
+
+    def __init__(self, state: str, event: str, note: str) -> None:
+        super().__init__(note)
+        self.state = state
+        self.event = event
+
+
+async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSandbox, volumes: Volumes) -> Command:
+    """Write the files of a container, and return the command to run. Raises NotReadyToStart."""
+    root = sandbox.root(container)
+    sandbox.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        await volumes.write(pod)
+    except SourceMissing as error:
+        raise NotReadyToStart("ContainerCreating", "FailedMount", str(error)) from error
+    try:
+        environment = await _environment(container, image, pod, sandbox)
+    except SourceMissing as error:
+        raise NotReadyToStart("CreateContainerConfigError", "Failed", str(error)) from error
+    (root / "tmp").mkdir(parents=True, exist_ok=True)
+    try:
+        volumes.mount(container, root, environment)
+    except SourceMissing as error:
+        raise NotReadyToStart("ContainerCreating", "FailedMount", str(error)) from error
+    message = _message_path(container, root)
+    message.parent.mkdir(parents=True, exist_ok=True)
+    message.write_bytes(b"")
+    return _command(container, image, root, environment)
+
+
+def check(command: Command) -> None:
+    """Raise OSError if the command can't be started, as far as this is visible beforehand."""
+    name = command.arguments[0] if command.arguments else ""
+    if shutil.which(name, path=command.environment.get("PATH")) is None:
+        reason = "no such file, or it can't be executed" if os.sep in name else "executable file not found in $PATH"
+        raise OSError(f'exec: "{name}": {reason}')
+    if not Path(command.folder).is_dir():
+        raise OSError(f"chdir {command.folder}: no such directory")
+
+
+def termination_message(container: Container, sandbox: PodSandbox) -> str:
+    """Return what the container wrote to its termination message file."""
+    path = _message_path(container, sandbox.root(container))
+    return path.read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace") if path.is_file() else ""
+
+
+def _message_path(container: Container, root: Path) -> Path:
+    return root / (container.termination_message_path or "/dev/termination-log").lstrip("/")
+
+
+def _command(container: Container, image: Image, root: Path, environment: dict[str, str]) -> Command:
+    arguments = [
+        *(container.command or image.command),
+        *(container.args or (() if container.command else image.args)),
+    ]
+    folder = Path(image.working_dir) if image.working_dir else root
+    if container.working_dir:
+        folder = root / container.working_dir.lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+    return Command([expand(each, environment) for each in arguments], environment, str(folder))
+
+
+async def _environment(container: Container, image: Image, pod: Pod, sandbox: PodSandbox) -> dict[str, str]:
+    """Return the variables of a container. Raises SourceMissing."""
+    root = sandbox.root(container)
+    machine = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    given = {
+        "HOME": str(root),
+        "TMPDIR": str(root / "tmp"),
+        "HOSTNAME": pod.spec.hostname or pod.metadata.name,
+        SANDBOX: str(root),
+        BIND_HOST: sandbox.address,
+        IMAGE: container.image or "",
+    }
+    ports = {*image.ports, *(each.container_port for each in container.ports)}
+    given |= {f"{PORT}{port}": str(process_port(port)) for port in sorted(ports)}
+    values = machine | given | image.env | sandbox.api.variables()
+    values |= await _from_sources(container, pod, sandbox.client)
+    for variable in container.env:
+        if variable.value_from is None:
+            values[variable.name] = expand(variable.value or "", values)
+            continue
+        value = await _value(container, variable.value_from, pod, sandbox)
+        if value is not None:
+            values[variable.name] = value
+    return values
+
+
+async def _from_sources(container: Container, pod: Pod, client: Client) -> dict[str, str]:
+    namespace = pod.metadata.namespace or ""
+    values: dict[str, str] = {}
+    for source in container.env_from:
+        found: Mapping[str, bytes] | None = None
+        if source.config_map_ref is not None:
+            ref = source.config_map_ref
+            found = await sources.config_map(client, namespace, ref.name or "", optional=bool(ref.optional))
+        elif source.secret_ref is not None:
+            secret = source.secret_ref
+            found = await sources.secret(client, namespace, secret.name or "", optional=bool(secret.optional))
+        values |= {f"{source.prefix or ''}{key}": _text(value) for key, value in (found or {}).items()}
+    return values
+
+
+async def _value(container: Container, source: EnvVarSource, pod: Pod, sandbox: PodSandbox) -> str | None:
+    """Return the value that is referred to; None if it is optional and missing."""
+    namespace, client = pod.metadata.namespace or "", sandbox.client
+    if source.field_ref is not None:
+        try:
+            return sources.pod_field(pod, sandbox, source.field_ref.field_path)
+        except KeyError:
+            raise SourceMissing(f"unsupported fieldPath: {source.field_ref.field_path}") from None
+    if source.resource_field_ref is not None:
+        name = source.resource_field_ref.container_name
+        of = next((each for each in (*pod.spec.init_containers, *pod.spec.containers) if each.name == name), container)
+        try:
+            return sources.container_resource(of, sandbox.allocatable, source.resource_field_ref)
+        except KeyError:
+            raise SourceMissing(f"unsupported container resource: {source.resource_field_ref.resource}") from None
+    if source.config_map_key_ref is not None:
+        ref = source.config_map_key_ref
+        found = await sources.config_map(client, namespace, ref.name or "", optional=bool(ref.optional))
+        return _entry(found, ref.key, f"ConfigMap {namespace}/{ref.name}", optional=bool(ref.optional))
+    if source.secret_key_ref is not None:
+        key = source.secret_key_ref
+        found = await sources.secret(client, namespace, key.name or "", optional=bool(key.optional))
+        return _entry(found, key.key, f"Secret {namespace}/{key.name}", optional=bool(key.optional))
+    raise SourceMissing("fileKeyRef of a variable is not supported for containers that run as processes")
+
+
+def _entry(found: Mapping[str, bytes] | None, key: str, where: str, *, optional: bool) -> str | None:
+    if found is not None and key in found:
+        return _text(found[key])
+    if optional:
+        return None
+    raise SourceMissing(f"couldn't find key {key} in {where}")
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="surrogateescape")

@@ -1,0 +1,253 @@
+"""One Pod: its init containers one after the other, its other containers side by side, and their end.
+
+Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
+https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from kubewright._runtime.log import get_logger
+from kubewright.apis.core.v1 import Container, EphemeralContainer, Pod
+from kubewright_controlplane.kubelet.container import ContainerRunner
+from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.logs import ContainerLog
+from kubewright_controlplane.kubelet.sandbox import PodSandbox, grace_of
+from kubewright_controlplane.kubelet.sources import SourceMissing
+from kubewright_controlplane.kubelet.status import Outcome, Statuses
+from kubewright_controlplane.kubelet.volumes import Volumes
+
+_log = get_logger("kubewright.kubelet")
+
+
+class PodRunner:
+    """Runs one Pod from its creation until it has ended."""
+
+    def __init__(self, pod: Pod, images: Mapping[str, Image], sandbox: PodSandbox) -> None:
+        self.uid = pod.metadata.uid
+        self.deadline_exceeded = False
+        self._pod = pod
+        self._sandbox = sandbox
+        self._volumes = Volumes(sandbox)
+        self._grace: float | None = None
+        """The grace period in seconds, once the Pod was asked to end."""
+        self._initialized = False
+        self._mount_error = ""
+        """The error of the volumes that is reported already."""
+        self._failed = False
+        self._is_job = any(each.kind == "Job" and each.controller for each in pod.metadata.owner_references)
+        status = pod.status
+        known = (*status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses)
+        self._before = {each.name: each for each in known}
+        self._inits = [self._runner(each, images, waiting="PodInitializing") for each in pod.spec.init_containers]
+        waiting = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
+        self._mains = [self._runner(each, images, waiting=waiting) for each in pod.spec.containers]
+        self._ephemerals: list[ContainerRunner] = []
+        self._sidecars: list[asyncio.Task[int]] = []
+        self._task = asyncio.create_task(self._run(), name=f"pod {pod.metadata.namespace}/{pod.metadata.name}")
+        self._task.add_done_callback(self._report_end)
+        self._set_deadline(pod)
+
+    @property
+    def address(self) -> str:
+        """Where its processes open their ports."""
+        return self._sandbox.address
+
+    @property
+    def ended(self) -> bool:
+        """Whether all containers have ended for good."""
+        return self._task.done()
+
+    @property
+    def outcome(self) -> Outcome:
+        """The current outcome."""
+        if self.ended or self.deadline_exceeded:
+            failed = self._failed or self.deadline_exceeded or any(_exit_code(each) != 0 for each in self._mains)
+            return Outcome.FAILED if failed else Outcome.SUCCEEDED
+        if not self._initialized:
+            return Outcome.PENDING
+        if all(each.state.waiting and not each.last for each in self._mains):
+            return Outcome.PENDING
+        sidecars = [each for each in self._inits if _is_sidecar(each.spec)]
+        ready = all(each.ready or (each.state.terminated and not _exit_code(each)) for each in self._mains)
+        return Outcome.RUNNING if ready and all(each.ready for each in sidecars) else Outcome.NOT_READY
+
+    @property
+    def renewal(self) -> timedelta | None:
+        """The time until a token in its volumes has to be renewed; None without tokens."""
+        at = self._volumes.renewal
+        return None if at is None else max(at - self._sandbox.clock.now(), timedelta(seconds=1))
+
+    def statuses(self) -> Statuses:
+        """Return the statuses of all containers."""
+        groups = (self._inits, self._mains, self._ephemerals)
+        return Statuses(*([each.status() for each in group] for group in groups))
+
+    def container(self, name: str) -> ContainerRunner:
+        """Return a container by its name. Raises KeyError."""
+        for each in self._all:
+            if each.spec.name == name:
+                return each
+        raise KeyError(name)
+
+    def log(self, container: str, *, previous: bool) -> ContainerLog:
+        """Return the log of a container. Raises NoLog; KeyError if the container does not run as a process."""
+        return self.container(container).log(previous=previous)
+
+    async def update(self, pod: Pod) -> None:
+        """Take a new version of the Pod, or of an object that it refers to: update volumes, start new containers."""
+        self._pod = pod
+        for each in self._all:
+            each.update(pod)
+        if self.ended or self._grace is not None:
+            return
+        self._add_ephemerals(pod)
+        if not self._sandbox.folder.is_dir():
+            return  # no container has been prepared yet
+        try:
+            await self._volumes.write(pod)
+        except (SourceMissing, OSError) as error:
+            if str(error) != self._mount_error:
+                self._sandbox.warn("FailedMount", str(error))
+            self._mount_error = str(error)
+        else:
+            self._mount_error = ""
+
+    def stop(self, grace: float) -> None:
+        """End all containers, by force after `grace` seconds. A second call may shorten the grace period."""
+        if self._grace is not None and grace >= self._grace:
+            return
+        self._grace = grace
+        for each in self._all:
+            each.stop(grace)
+
+    async def end(self, grace: float) -> None:
+        """Stop the Pod, and wait until it has ended."""
+        self.stop(grace)
+        await asyncio.wait({self._task})
+
+    def remove(self) -> None:
+        """Remove its files."""
+        shutil.rmtree(self._sandbox.folder, ignore_errors=True)
+
+    async def _run(self) -> None:
+        try:
+            for each in self._inits:
+                if not await self._initialize(each):
+                    self._failed = True
+                    return
+            self._initialized = True
+            self._sandbox.changed()
+            await asyncio.gather(*(each.run(self._restarts(each.spec)) for each in self._mains))
+        finally:
+            for each in (*self._inits, *self._ephemerals):
+                each.stop(grace_of(self._pod))
+            await asyncio.gather(*self._sidecars)
+
+    @property
+    def _all(self) -> tuple[ContainerRunner, ...]:
+        return (*self._inits, *self._mains, *self._ephemerals)
+
+    def _add_ephemerals(self, pod: Pod) -> None:
+        """Start ephemeral containers that were added. They never restart."""
+        known = {each.spec.name for each in self._ephemerals}
+        for added in pod.spec.ephemeral_containers:
+            if added.name in known:
+                continue
+            runner = ContainerRunner(
+                _as_container(added),
+                self._sandbox.image(added.image or ""),
+                pod,
+                self._sandbox,
+                self._volumes,
+                before=self._before.get(added.name),
+                ends=False,
+                waiting="ContainerCreating",
+            )
+            self._ephemerals.append(runner)
+            self._sidecars.append(asyncio.create_task(runner.run(lambda code: False)))
+
+    def _report_end(self, task: asyncio.Task[None]) -> None:
+        self._sandbox.changed()
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed = True
+            _log.error("Pod failed with an internal error", pod=task.get_name(), exc_info=error)
+
+    async def _initialize(self, container: ContainerRunner) -> bool:
+        """Run an init container until it ends, or a sidecar until it has started. Returns False if the Pod fails."""
+        if self._grace is not None:
+            return False
+        if _is_sidecar(container.spec):
+            task = asyncio.create_task(container.run(lambda code: True))
+            self._sidecars.append(task)
+            started = asyncio.create_task(container.has_started.wait())
+            await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+            started.cancel()
+            return not task.done()
+        policy = self._pod.spec.restart_policy
+        code = await container.run(lambda code: code != 0 and policy != "Never")
+        container.ready = code == 0
+        return code == 0 and self._grace is None
+
+    def _restarts(self, container: Container) -> Callable[[int], bool]:
+        """Return a function that decides by the exit status whether the container restarts."""
+        policy = container.restart_policy or self._pod.spec.restart_policy or "Always"
+
+        def restarts(code: int) -> bool:
+            for rule in container.restart_policy_rules:
+                codes = rule.exit_codes
+                if codes is not None and (code in codes.values) is (codes.operator == "In"):
+                    return rule.action == "Restart"
+            return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+        return restarts
+
+    def _runner(self, spec: Container, images: Mapping[str, Image], *, waiting: str) -> ContainerRunner:
+        is_init = any(each is spec for each in self._pod.spec.init_containers)
+        return ContainerRunner(
+            spec,
+            images.get(spec.image or ""),
+            self._pod,
+            self._sandbox,
+            self._volumes,
+            before=self._before.get(spec.name),
+            ends=(is_init and not _is_sidecar(spec)) or self._is_job,
+            waiting=waiting,
+        )
+
+    def _set_deadline(self, pod: Pod) -> None:
+        seconds = pod.spec.active_deadline_seconds
+        if seconds is None:
+            return
+        since: datetime = pod.status.start_time or self._sandbox.clock.now()
+        left = since + timedelta(seconds=seconds) - self._sandbox.clock.now()
+        self._sandbox.clock.call_later(max(left.total_seconds(), 0.0), self._exceed_deadline)
+
+    def _exceed_deadline(self) -> None:
+        if not self.ended:
+            self.deadline_exceeded = True
+            self.stop(grace_of(self._pod))
+            self._sandbox.changed()
+
+
+def _as_container(ephemeral: EphemeralContainer) -> Container:
+    """Return an ephemeral container as a container. Its target is ignored: processes see each other anyway."""
+    fields = msgspec.structs.asdict(ephemeral)
+    del fields["target_container_name"]
+    return Container(**fields)
+
+
+def _is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _exit_code(container: ContainerRunner) -> int:
+    """Return the exit status, or that of a killed process if the container never ran."""
+    return container.state.terminated.exit_code if container.state.terminated is not None else 137

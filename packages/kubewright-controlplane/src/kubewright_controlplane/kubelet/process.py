@@ -1,0 +1,323 @@
+"""One process of a container, in a process group of its own, with its output and its terminal.
+
+Guarantees
+    The process and its group do not outlive the control plane, even if the control plane is killed.
+    After the first process of the group has exited, the rest of the group is killed.
+Not guaranteed
+    A process that leaves its group (`setsid`) is not found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import msgspec
+
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.kubelet.helpers import exec_helper
+from kubewright_controlplane.kubelet.helpers import reaper as reaper_program
+
+Output = Callable[[int, bytes], None]
+"""Receives the output of a file descriptor, 1 or 2. Empty output is the end."""
+
+_OUTPUT_SECONDS: Final = 1.0
+"""How long to read output after the process has exited: a process outside its group may hold its pipes open."""
+_CHUNK: Final = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run."""
+
+    arguments: Sequence[str]
+    environment: dict[str, str]
+    folder: str
+
+
+class Reaper:
+    """Reports process groups to the program `reaper`, which kills them after this process has died.
+
+    The program starts with the first group.
+    """
+
+    def __init__(self) -> None:
+        self._program: subprocess.Popen[bytes] | None = None
+        self._groups: set[int] = set()
+
+    def add(self, group: int) -> None:
+        """From now on, the group is killed when this process dies."""
+        self._groups.add(group)
+        if self._program is None or self._program.poll() is not None:
+            self._start()
+        else:
+            self._send("+", group)
+
+    def remove(self, group: int) -> None:
+        self._groups.discard(group)
+        self._send("-", group)
+
+    def close(self) -> None:
+        """End the program. It kills the groups that are left."""
+        program, self._program = self._program, None
+        if program is not None:
+            assert program.stdin is not None
+            with suppress(BrokenPipeError):
+                program.stdin.close()
+            program.wait()
+
+    def _start(self) -> None:
+        self._program = subprocess.Popen(
+            _program(reaper_program), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        for group in sorted(self._groups):
+            self._send("+", group)
+
+    def _send(self, sign: str, group: int) -> None:
+        pipe: IO[bytes] | None = self._program.stdin if self._program is not None else None
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # it was killed; the next group restarts it with all groups
+                pipe.write(f"{sign}{group}\n".encode())
+                pipe.flush()
+
+
+class Terminal:
+    """A pseudo-terminal for one process. `output` gets what the process prints; empty output is the end."""
+
+    def __init__(self, output: Callable[[bytes], None]) -> None:
+        self._master, self.slave = os.openpty()
+        os.set_blocking(self._master, False)
+        self._output = output
+        self._loop = asyncio.get_running_loop()
+        self._open = True
+
+    def handed_over(self) -> None:
+        """Start reading: the process holds the other side now."""
+        os.close(self.slave)
+        self.resume()
+
+    def pause(self) -> None:
+        """Stop reading, so that the process has to wait."""
+        self._loop.remove_reader(self._master)
+
+    def resume(self) -> None:
+        if self._open:
+            self._loop.add_reader(self._master, self._read)
+
+    async def write(self, data: bytes) -> None:
+        """Write to the process. Waits while the process does not read."""
+        while data and self._open:
+            try:
+                data = data[os.write(self._master, data) :]
+            except BlockingIOError:
+                await self._writable()
+            except OSError:  # the process has exited
+                return
+
+    def resize(self, columns: int, rows: int) -> None:
+        if self._open:
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._loop.remove_reader(self._master)
+            os.close(self._master)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._master, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:  # Linux: the last process with the other side has closed it
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._master)
+        self._output(data)
+
+    async def _writable(self) -> None:
+        ready = asyncio.Event()
+        self._loop.add_writer(self._master, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            self._loop.remove_writer(self._master)
+
+
+class Process(asyncio.SubprocessProtocol):
+    """A process that was started by `start`."""
+
+    def __init__(self, output: Output, reaper: Reaper) -> None:
+        self._output = output
+        self._reaper = reaper
+        self._open = {1, 2}
+        loop = asyncio.get_running_loop()
+        self._exited: asyncio.Future[None] = loop.create_future()
+        self._silent: asyncio.Future[None] = loop.create_future()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._terminal: Terminal | None = None
+        self._transport: asyncio.SubprocessTransport
+        self.pid = 0
+        self._over = False
+        """The whole group has been killed. Its number may belong to another group by now."""
+
+    @classmethod
+    async def start(
+        cls, command: Command, reaper: Reaper, output: Output, *, stdin: bool = False, terminal: bool = False
+    ) -> Process:
+        """Start a process. Raises OSError if that fails.
+
+        Without `stdin`, its standard input is empty. With `terminal`, its input and output are one terminal.
+        """
+        process = cls(output, reaper)
+        reads = subprocess.PIPE if stdin else subprocess.DEVNULL
+        writes = subprocess.PIPE
+        if terminal:
+            process._open = {1}
+            process._terminal = Terminal(partial(process.pipe_data_received, 1))
+            reads = writes = process._terminal.slave
+        source, sink = os.pipe()
+        try:
+            process._transport, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: process, *_program(exec_helper), str(source), stdin=reads, stdout=writes, stderr=writes,
+                start_new_session=True, env={}, cwd="/", pass_fds=(source,),
+            )  # fmt: skip
+        except BaseException:
+            os.close(sink)
+            if process._terminal is not None:
+                os.close(process._terminal.slave)
+                process._terminal.close()
+            raise
+        finally:
+            os.close(source)
+        process.pid = process._transport.get_pid()
+        reaper.add(process.pid)
+        if process._terminal is not None:
+            process._terminal.handed_over()
+        await _send_command(sink, {**asdict(command), "terminal": terminal})
+        return process
+
+    async def wait(self) -> int:
+        """Wait for the exit and for the output. Returns the exit status: 128 plus the number for a signal."""
+        await asyncio.shield(self._exited)
+        self.kill()
+        self._over = True
+        self._reaper.remove(self.pid)
+        await asyncio.wait({self._silent}, timeout=_OUTPUT_SECONDS)
+        self._transport.close()
+        if self._terminal is not None:
+            self._terminal.close()
+        code = self._transport.get_returncode() or 0
+        return 128 - code if code < 0 else code
+
+    async def ended(self) -> int:
+        """Wait for the exit, for a second caller. Output may still be unread. Returns the exit status."""
+        await asyncio.shield(self._exited)
+        return self._transport.get_returncode() or 0
+
+    async def write(self, data: bytes) -> None:
+        """Write to its standard input, if it has one. Waits while the process does not read."""
+        if self._terminal is not None:
+            await self._terminal.write(data)
+        elif (pipe := self._stdin()) is not None and not pipe.is_closing():
+            pipe.write(data)
+            await self._writable.wait()
+
+    def close_input(self) -> None:
+        """Close its standard input. Has no effect on a terminal."""
+        if self._terminal is None and (pipe := self._stdin()) is not None:
+            pipe.close()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Resize its terminal, if it has one."""
+        if self._terminal is not None:
+            self._terminal.resize(columns, rows)
+
+    def pause_output(self) -> None:
+        """Stop reading its output, so that it has to wait."""
+        for each in self._outputs():
+            each.pause_reading()
+        if self._terminal is not None:
+            self._terminal.pause()
+
+    def resume_output(self) -> None:
+        for each in self._outputs():
+            each.resume_reading()
+        if self._terminal is not None:
+            self._terminal.resume()
+
+    def send(self, number: int) -> None:
+        """Send a signal to the first process of the group, as container runtimes do."""
+        if not self._exited.done():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill the whole group."""
+        if self._over:
+            return
+        with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, for a group of zombies
+            os.killpg(self.pid, signal.SIGKILL)
+
+    # Called by the event loop
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if data:
+            self._output(fd, data)
+        else:
+            self.pipe_connection_lost(fd, None)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 0:
+            self._writable.set()
+        if fd not in self._open:
+            return
+        self._open.remove(fd)
+        self._output(fd, b"")
+        if not self._open and not self._silent.done():
+            self._silent.set_result(None)
+
+    def process_exited(self) -> None:
+        self._writable.set()
+        if not self._exited.done():
+            self._exited.set_result(None)
+
+    def _stdin(self) -> asyncio.WriteTransport | None:
+        return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+
+    def _outputs(self) -> Iterator[asyncio.ReadTransport]:
+        if self._terminal is None:
+            for fd in self._open:
+                if (pipe := self._transport.get_pipe_transport(fd)) is not None:
+                    yield cast("asyncio.ReadTransport", pipe)
+
+
+async def _send_command(sink: int, command: JSONObject) -> None:
+    """Send the command to the exec helper, which reads to the end."""
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.BaseProtocol, os.fdopen(sink, "wb"))
+    transport.write(msgspec.json.encode(command))
+    transport.close()
+
+
+def _program(module: Any) -> list[str]:
+    """Return the command line of a helper, without site packages and environment variables of Python."""
+    return [sys.executable, "-I", "-S", str(Path(module.__file__))]

@@ -1,0 +1,237 @@
+"""Pods that run as processes of this machine, and their logs and folders."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kubewright._runtime.clock import Clock, SystemClock
+from kubewright.apis.core.v1 import Node, Pod
+from kubewright.client._client import Client
+from kubewright.controllers import Channel, Context, Request, Result
+from kubewright.controllers._events import EventRecorder
+from kubewright.machinery.errors import ConfigError
+from kubewright_controlplane.common.network import LOOPBACK, PodAddresses, ProcessNetwork
+from kubewright_controlplane.common.pods import is_finished
+from kubewright_controlplane.kubelet.container import SCHEME, NoLog
+from kubewright_controlplane.kubelet.images import Image, ImageTable
+from kubewright_controlplane.kubelet.logs import ContainerLog
+from kubewright_controlplane.kubelet.node import address_of
+from kubewright_controlplane.kubelet.pod import PodRunner
+from kubewright_controlplane.kubelet.process import Reaper
+from kubewright_controlplane.kubelet.runtime import confirm_terminated
+from kubewright_controlplane.kubelet.sandbox import APIAddress, PodEvent, PodSandbox
+from kubewright_controlplane.kubelet.simulated import ANNOTATION
+from kubewright_controlplane.kubelet.status import status_with
+
+TABLE: Final = "images.json"
+_LAST_GRACE: Final = 5.0
+"""Seconds that Pods have to end when the control plane stops."""
+
+
+class ProcessPods:
+    """The Pods of a control plane that run as processes. Their logs and volumes are kept in a folder."""
+
+    def __init__(self, folder: Path, *, images: Mapping[str, Image] | None = None) -> None:
+        """`images` have a command in addition to those in the image table, which is kept in `folder`."""
+        self._folder = folder.absolute()
+        self.images = ImageTable(self._folder / TABLE, images)
+        self.changed = Channel()
+        """A source of the Pods whose status has changed."""
+        self.clock: Clock = SystemClock()
+        self.reaper = Reaper()
+        self._runners: dict[Request, PodRunner] = {}
+        self._ended: dict[Request, Path] = {}
+        """The folders of Pods that ended under an earlier control plane."""
+        self._removals: set[asyncio.Task[None]] = set()
+
+    def runner(self, pod: Pod) -> PodRunner | None:
+        """Return the runner of a Pod; None if it does not run."""
+        found = self._runners.get(_name_of(pod))
+        return found if found is not None and found.uid == pod.metadata.uid else None
+
+    def runner_of(self, name: Request) -> PodRunner | None:
+        """Return the runner of the Pod with this name."""
+        return self._runners.get(name)
+
+    def folder_of(self, pod: Pod) -> Path:
+        return self._folder / "pods" / (pod.metadata.uid or "")
+
+    def start(self, pod: Pod, images: Mapping[str, Image], sandbox: PodSandbox) -> PodRunner:
+        """Run a Pod."""
+        self._runners[_name_of(pod)] = runner = PodRunner(pod, images, sandbox)
+        return runner
+
+    def images_of(self, pod: Pod) -> Mapping[str, Image]:
+        """Return the images of a Pod that have a command; none if the Pod is simulated already, or requests it.
+
+        Raises ConfigError if the image table can't be used.
+        """
+        if ANNOTATION in pod.metadata.annotations or _is_simulated(pod):
+            return {}
+        names = {each.image or "" for each in (*pod.spec.init_containers, *pod.spec.containers)}
+        return {name: image for name in names if (image := self.images.get(name)) is not None}
+
+    def log(self, name: Request, container: str, *, previous: bool) -> ContainerLog:
+        """Return a log, also of a Pod that ended under an earlier control plane.
+
+        Raises NoLog; KeyError if no such container runs or ran as a process.
+        """
+        runner = self._runners.get(name)
+        if runner is not None:
+            return runner.log(container, previous=previous)
+        runs = sorted((self._ended[name] / "logs" / container).glob("*"), key=lambda folder: int(folder.name))
+        if not runs:
+            raise KeyError(container)
+        if previous and len(runs) < 2:
+            raise NoLog("previous terminated container {} not found")
+        log = ContainerLog(runs[-2 if previous else -1], self.clock)
+        log.close()
+        return log
+
+    def keep_log(self, pod: Pod) -> None:
+        """Keep the logs of a Pod that ended under an earlier control plane, if it ran as a process."""
+        if self.folder_of(pod).is_dir():
+            self._ended[_name_of(pod)] = self.folder_of(pod)
+
+    def forget(self, name: Request, *, keep: str | None = None) -> None:
+        """Kill the Pod of this name and remove its files, unless it has the UID `keep`."""
+        ended = self._ended.get(name)
+        if ended is not None and ended.name != keep:
+            del self._ended[name]
+            shutil.rmtree(ended, ignore_errors=True)
+        runner = self._runners.get(name)
+        if runner is None or runner.uid == keep:
+            return
+        del self._runners[name]
+        task = asyncio.create_task(_remove(runner), name=f"remove pod {name}")
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+
+    def sweep(self, uids: set[str]) -> None:
+        """Remove the files that earlier control planes left of all Pods but these."""
+        for folder in self._folder.glob("pods/*"):
+            if folder.name not in uids:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    async def close(self) -> None:
+        """End all Pods."""
+        runners, self._runners = list(self._runners.values()), {}
+        await asyncio.gather(*(each.end(_LAST_GRACE) for each in runners), *self._removals)
+        await asyncio.to_thread(self.reaper.close)
+
+
+class ProcessRuntime:
+    """A `PodRuntime` that runs Pods as processes. It accepts Pods with an image that has a command."""
+
+    def __init__(
+        self, pods: ProcessPods, client: Client, api: APIAddress, network: ProcessNetwork, clock: Clock
+    ) -> None:
+        """`client` reads the objects that Pods refer to, and may read all of them."""
+        self.changed = pods.changed
+        self._pods = pods
+        self._client = client
+        self._api = api
+        self._clock = clock
+        self._network = network
+        self._addresses = PodAddresses(network.pods) if network.pods is not None else None
+        self._swept = False
+
+    async def run(self) -> None:
+        """Wait until cancelled, then end all Pods and release their addresses."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._pods.close()
+            self._network.release()
+
+    async def accepts(self, ctx: Context[Pod]) -> bool:
+        pod = ctx.object
+        if not self._swept:
+            await self._sweep(ctx)
+        self._pods.forget(ctx.request, keep=pod.metadata.uid)
+        if self._pods.runner(pod) is not None:
+            return True
+        if is_finished(pod):
+            self._pods.keep_log(pod)
+            return False
+        try:
+            return pod.metadata.deletion_timestamp is None and bool(self._pods.images_of(pod))
+        except ConfigError as error:
+            ctx.events.warning(pod, "ImageTable", str(error), action="Run")
+            return False
+
+    async def sync(self, ctx: Context[Pod], node: Node) -> Result | None:
+        pod, host = ctx.object, address_of(node) or ""
+        address = self._address(ctx)
+        runner = self._pods.runner(pod)
+        if runner is None:
+            sandbox = self._sandbox(pod, node, address, ctx.events)
+            runner = self._pods.start(pod, self._pods.images_of(pod), sandbox)
+        await runner.update(pod)
+        if pod.metadata.deletion_timestamp is not None:
+            runner.stop(float(pod.metadata.deletion_grace_period_seconds or 0))
+        status = status_with(pod, runner.outcome, host, address, runner.statuses(), self._clock.now())
+        if runner.deadline_exceeded:
+            status.reason = "DeadlineExceeded"
+            status.message = "Pod was active on the node longer than the specified deadline"
+        ended = runner.ended  # before the status is sent: a later end is reported by another reconcile
+        await ctx.update_status(status)
+        if ended and pod.metadata.deletion_timestamp is not None:
+            await confirm_terminated(ctx)
+        return Result(requeue_after=runner.renewal) if not ended else None
+
+    def forget(self, name: Request) -> None:
+        self._pods.forget(name)
+        if self._addresses is not None:
+            self._addresses.release(name)
+
+    def _sandbox(self, pod: Pod, node: Node, address: str, events: EventRecorder) -> PodSandbox:
+        def emit(event: PodEvent) -> None:
+            record = events.warning if event.type == "Warning" else events.normal
+            record(pod, event.reason, event.note, action="Run")
+
+        return PodSandbox(
+            folder=self._pods.folder_of(pod),
+            address=self._network.process_address(address) or LOOPBACK,
+            host=address_of(node) or "",
+            allocatable=node.status.allocatable,
+            api=self._api,
+            client=self._client,
+            clock=self._pods.clock,
+            reaper=self._pods.reaper,
+            image=self._pods.images.get,
+            emit=emit,
+            changed=partial(self._pods.changed.send, _name_of(pod)),
+        )
+
+    async def _sweep(self, ctx: Context[Pod]) -> None:
+        self._swept = True
+        pods = await ctx.list(Pod, namespace="")
+        self._pods.sweep({each.metadata.uid or "" for each in pods})
+        if self._addresses is not None:
+            self._addresses.seed(pods)
+
+    def _address(self, ctx: Context[Pod]) -> str:
+        if self._addresses is None:
+            return LOOPBACK
+        return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
+
+
+async def _remove(runner: PodRunner) -> None:
+    await runner.end(0)
+    runner.remove()
+
+
+def _name_of(pod: Pod) -> Request:
+    return Request(pod.metadata.namespace, pod.metadata.name)
+
+
+def _is_simulated(pod: Pod) -> bool:
+    """Return whether the Pod was reported to run before its image had a command."""
+    ids = [each.container_id for each in pod.status.container_statuses if each.container_id]
+    return bool(ids) and not any(each.startswith(f"{SCHEME}://") for each in ids)

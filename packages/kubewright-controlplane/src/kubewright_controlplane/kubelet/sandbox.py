@@ -1,0 +1,85 @@
+"""What the containers of a Pod share: the Pod's address, its folder, and the means of the kubelet.
+
+Follows the PodSandbox of the CRI: https://kubernetes.io/docs/concepts/architecture/cri/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from kubewright._runtime.clock import Clock
+from kubewright.apis.core.v1 import Container, Pod
+from kubewright.client._client import Client
+from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.process import Reaper
+
+
+class PodEvent(NamedTuple):
+    """An event of a Pod, to be recorded in the API."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class APIAddress:
+    """Where Pods find the API server."""
+
+    host: str
+    port: int
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that a kubelet sets for the Service `kubernetes`."""
+        host, port = self.host, str(self.port)
+        url = f"tcp://{host}:{port}"
+        return {
+            "KUBERNETES_SERVICE_HOST": host,
+            "KUBERNETES_SERVICE_PORT": port,
+            "KUBERNETES_SERVICE_PORT_HTTPS": port,
+            "KUBERNETES_PORT": url,
+            "KUBERNETES_PORT_443_TCP": url,
+            "KUBERNETES_PORT_443_TCP_PROTO": "tcp",
+            "KUBERNETES_PORT_443_TCP_PORT": port,
+            "KUBERNETES_PORT_443_TCP_ADDR": host,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PodSandbox:
+    """What the containers of a Pod share. It does not change while the Pod runs."""
+
+    folder: Path
+    """An absolute path. Volumes, logs and the containers' root folders are below it."""
+    address: str
+    """Where the Pod's processes open their ports."""
+    host: str
+    """The address of the Pod's node."""
+    allocatable: Mapping[str, str]
+    """The resources of the node."""
+    api: APIAddress
+    client: Client
+    clock: Clock
+    reaper: Reaper
+    image: Callable[[str], Image | None]
+    """Returns the command of an image; None if the image is simulated."""
+    emit: Callable[[PodEvent], None]
+    """Records an event. Does not wait and does not fail."""
+    changed: Callable[[], None]
+    """Requests a report of the Pod's status."""
+
+    def warn(self, reason: str, note: str) -> None:
+        self.emit(PodEvent("Warning", reason, note))
+
+    def root(self, container: Container) -> Path:
+        """Return the folder in which a container finds its files."""
+        return self.folder / "containers" / container.name
+
+
+def grace_of(pod: Pod) -> float:
+    """Return the seconds that the containers of a Pod have to end."""
+    seconds = pod.spec.termination_grace_period_seconds
+    return 30.0 if seconds is None else float(seconds)

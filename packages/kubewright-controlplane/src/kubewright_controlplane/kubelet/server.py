@@ -1,0 +1,182 @@
+"""The kubelet's HTTP API: logs, exec, attach and port forwarding of Pods that run as processes.
+
+`KubeletAPI` answers the requests that an API server sends to a kubelet. The embedded API server calls it in this
+process, others reach it through `KubeletServer`, over HTTPS.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote
+
+from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from kubewright.client._client import Client
+from kubewright.controllers import Request as Name
+from kubewright.http.message import Handler, Peer, Request, Response
+from kubewright.http.server import Server
+from kubewright.machinery import time
+from kubewright.machinery.errors import KubewrightError
+from kubewright.manager._certificates import server_context
+from kubewright_controlplane.kubelet.container import NoLog
+from kubewright_controlplane.kubelet.exec import PROTOCOLS, Channels, ExecOptions, failure
+from kubewright_controlplane.kubelet.logs import LogOptions
+from kubewright_controlplane.kubelet.portforward import PROTOCOLS as PORT_PROTOCOLS
+from kubewright_controlplane.kubelet.portforward import PortForward
+from kubewright_controlplane.kubelet.processes import ProcessPods
+
+if TYPE_CHECKING:
+    from kubewright.http.websocket import WebSocket
+
+_NO_WEBSOCKET = "Upgrade request required: to WebSocket, which kubectl uses from 1.31 on\n"
+
+
+class KubeletAPI:
+    """Serves `GET /{containerLogs|exec|attach}/{namespace}/{pod}/{container}` and `/portForward/{namespace}/{pod}`.
+
+    Answers 404 for a Pod that does not run as a process.
+    """
+
+    def __init__(self, pods: ProcessPods) -> None:
+        self._pods = pods
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request of an API server."""
+        what, *rest = [unquote(part) for part in request.path.strip("/").split("/")]
+        if what == "portForward" and len(rest) == 2:
+            return self._forward(Name(*rest), request)
+        if len(rest) != 3:
+            return Response.plain(404, "404 page not found\n")
+        namespace, pod, container = rest
+        name, query = Name(namespace, pod), parse_qs(request.query)
+        if what == "containerLogs":
+            return self._log(name, container, {key: values[0] for key, values in query.items()})
+        if what == "attach":
+            return self._session(name, container, request, None)
+        if what == "exec" and "command" not in query:
+            return Response.plain(400, "you must specify at least 1 command for the container\n")
+        if what == "exec":
+            return self._session(name, container, request, query["command"])
+        return Response.plain(404, "404 page not found\n")
+
+    def _session(self, name: Name, container: str, request: Request, command: list[str] | None) -> Response:
+        """Open a session in a container: of a new command, or without one of its own process."""
+        pod = self._pods.runner_of(name)
+        try:
+            runner = pod.container(container) if pod is not None else None
+        except KeyError:
+            runner = None
+        if runner is None:
+            return Response.plain(404, f"container {container} of pod {name} does not run here\n")
+        if runner.state.running is None:
+            return Response.plain(500, f'unable to upgrade connection: container not found ("{container}")\n')
+        if request.upgrade != "websocket":
+            return Response.plain(400, _NO_WEBSOCKET)
+        options = ExecOptions.of(parse_qs(request.query))
+        if not (options.stdin or options.stdout or options.stderr):
+            return Response.plain(400, "you must specify at least 1 of stdin, stdout, stderr\n")
+        from kubewright.http.websocket import accept  # imported lazily: its library is slow to load
+
+        async def serve(socket: WebSocket) -> None:
+            channels = Channels(socket, options)
+            try:
+                run = runner.current_run
+                status = await (run.execute(command, channels) if command else run.attach(channels))
+            except LookupError:
+                status = failure(f'container not found ("{container}")')
+            if status is not None:
+                await channels.close(status)
+
+        return accept(request, PROTOCOLS, serve)
+
+    def _forward(self, name: Name, request: Request) -> Response:
+        """Forward connections to ports of a Pod."""
+        runner = self._pods.runner_of(name)
+        if runner is None or runner.ended:
+            return Response.plain(404, f"pod {name} does not run here\n")
+        if request.upgrade != "websocket":
+            return Response.plain(400, _NO_WEBSOCKET)
+        from kubewright.http.websocket import accept
+
+        return accept(request, PORT_PROTOCOLS, lambda socket: PortForward(socket, runner.address).serve())
+
+    def _log(self, name: Name, container: str, query: Mapping[str, str]) -> Response:
+        try:
+            log = self._pods.log(name, container, previous=query.get("previous") in ("true", "1"))
+        except KeyError:
+            return Response.plain(404, f"container {container} of pod {name} does not run here\n")
+        except NoLog as error:
+            return Response.plain(400, str(error).format(f'"{container}" in pod "{name.name}"'))
+        return Response(200, {"content-type": "text/plain"}, log.read(_log_options(query, self._pods.clock.now())))
+
+
+class KubeletServer:
+    """Serves a handler over HTTPS, for the API server of a cluster.
+
+    Guarantees
+        Only clients with a certificate of the cluster's authority are answered, and only if the API server permits
+        them to access `nodes/proxy`: `get` for logs, `create` for sessions and port forwarding.
+    Not guaranteed
+        Its own certificate is self-signed, as the one of a kubelet is by default.
+    """
+
+    def __init__(self, handler: Handler, node: str, client: Client, ca: str, host: str) -> None:
+        """`client` may create SubjectAccessReviews, `ca` is the authority. Raises ConfigError without a certificate."""
+        self._handler = handler
+        self._node = node
+        self._client = client
+        context = server_context(None, lambda: None)
+        context.load_verify_locations(cadata=ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+        self._server = Server(self._handle, host=host, ssl=context)
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def _handle(self, request: Request) -> Response:
+        peer = request.peer or Peer()
+        verb = "get" if request.path.startswith("/containerLogs/") else "create"
+        try:
+            allowed = await self._is_allowed(peer, verb)
+        except KubewrightError as error:
+            return Response.plain(500, f"the API server could not review the access: {error}\n")
+        if not allowed:
+            message = f'user "{peer.common_name}" may not {verb} nodes/proxy of node "{self._node}"'
+            return Response.plain(403, f"Forbidden: {message}\n")
+        return await self._handler(request)
+
+    async def _is_allowed(self, peer: Peer, verb: str) -> bool:
+        access = SubjectAccessReviewSpec(
+            user=peer.common_name,
+            groups=list(peer.organizations),
+            resource_attributes=ResourceAttributes(
+                resource="nodes", subresource="proxy", version="v1", name=self._node, verb=verb
+            ),
+        )
+        review = await self._client.create(SubjectAccessReview(spec=access))
+        return review.status is not None and review.status.allowed
+
+
+def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
+    """Return the options of `pods/log`, which the API server has validated."""
+    since = time.parse(query["sinceTime"]) if "sinceTime" in query else None
+    if "sinceSeconds" in query:
+        since = now - timedelta(seconds=int(query["sinceSeconds"]))
+    return LogOptions(
+        follow=query.get("follow") in ("true", "1"),
+        timestamps=query.get("timestamps") in ("true", "1"),
+        since=since,
+        tail=int(query["tailLines"]) if "tailLines" in query else None,
+        limit=int(query["limitBytes"]) if "limitBytes" in query else None,
+    )

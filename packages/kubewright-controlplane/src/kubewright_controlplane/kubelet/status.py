@@ -1,0 +1,194 @@
+"""The status of a Pod: phase, conditions, containers, addresses. What has not changed keeps its times.
+
+Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from kubewright.apis.core.v1 import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    EphemeralContainer,
+    HostIP,
+    Pod,
+    PodCondition,
+    PodIP,
+    PodStatus,
+)
+from kubewright_controlplane.common.pods import condition
+
+
+class Outcome(StrEnum):
+    """What the containers of a Pod have come to. The values are those of the annotation for simulated Pods."""
+
+    PENDING = "Pending"
+    NOT_READY = "NotReady"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+    @property
+    def phase(self) -> str:
+        return "Running" if self is Outcome.NOT_READY else self.value
+
+    @property
+    def ends(self) -> bool:
+        return self in (Outcome.SUCCEEDED, Outcome.FAILED)
+
+
+class Statuses(NamedTuple):
+    """The statuses of all containers of a Pod."""
+
+    init: list[ContainerStatus]
+    main: list[ContainerStatus]
+    ephemeral: list[ContainerStatus]
+
+
+def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime) -> PodStatus:
+    """Return the status of a simulated Pod on the node with the address `host`."""
+    before = pod.status.init_container_statuses
+    inits = [
+        status
+        for each in pod.spec.init_containers
+        for status in _statuses([each], before, _of_init(each, outcome), now)
+    ]
+    containers = _statuses(pod.spec.containers, pod.status.container_statuses, outcome, now)
+    ephemeral = _statuses(pod.spec.ephemeral_containers, pod.status.ephemeral_container_statuses, Outcome.RUNNING, now)
+    shown = address if outcome is not Outcome.PENDING else None
+    return status_with(pod, outcome, host, shown, Statuses(inits, containers, ephemeral), now)
+
+
+def status_with(
+    pod: Pod,
+    outcome: Outcome,
+    host: str,
+    address: str | None,
+    statuses: Statuses,
+    now: datetime,
+) -> PodStatus:
+    """Return the status of a Pod with these containers. An `address` of None is not assigned yet."""
+    return msgspec.structs.replace(
+        pod.status,
+        phase=outcome.phase,
+        reason=None,
+        message=None,
+        observed_generation=pod.metadata.generation,
+        start_time=pod.status.start_time or now,
+        host_ip=host,
+        host_ips=[HostIP(ip=host)],
+        pod_ip=address,
+        pod_ips=[PodIP(ip=address)] if address is not None else [],
+        conditions=_conditions(pod, outcome, now),
+        init_container_statuses=statuses.init,
+        container_statuses=statuses.main,
+        ephemeral_container_statuses=statuses.ephemeral,
+    )
+
+
+def _of_init(container: Container, outcome: Outcome) -> Outcome:
+    """Return the outcome of an init container. A sidecar runs along with the Pod, the others have succeeded before."""
+    if outcome is Outcome.PENDING:
+        return outcome
+    if container.restart_policy == "Always":
+        return Outcome.SUCCEEDED if outcome.ends else Outcome.RUNNING
+    return Outcome.SUCCEEDED
+
+
+def _conditions(pod: Pod, outcome: Outcome, now: datetime) -> list[PodCondition]:
+    gates = [gate.condition_type for gate in pod.spec.readiness_gates]
+    gated = any((found := condition(pod, gate)) is None or found.status != "True" for gate in gates)
+    up = outcome in (Outcome.RUNNING, Outcome.NOT_READY)
+    ready = outcome is Outcome.RUNNING
+    why = {Outcome.SUCCEEDED: "PodCompleted", Outcome.FAILED: "PodFailed"}.get(outcome)
+    unready = None if ready else why or "ContainersNotReady"
+    wanted: list[tuple[str, bool, str | None]] = [
+        ("PodReadyToStartContainers", up, None),
+        ("Initialized", outcome is not Outcome.PENDING, "PodCompleted" if outcome is Outcome.SUCCEEDED else None),
+        ("Ready", ready and not gated, unready or ("ReadinessGatesNotReady" if gated else None)),
+        ("ContainersReady", ready, unready),
+        ("PodScheduled", True, None),
+    ]
+    ours = {kind for kind, _, _ in wanted}
+    kept = [each for each in pod.status.conditions if each.type not in ours]
+    return [_condition(pod, kind, holds, reason, now) for kind, holds, reason in wanted] + kept
+
+
+def _condition(pod: Pod, kind: str, holds: bool, reason: str | None, now: datetime) -> PodCondition:
+    status = "True" if holds else "False"
+    before = condition(pod, kind)
+    moved = now if before is None or before.status != status else before.last_transition_time
+    return PodCondition(
+        type=kind,
+        status=status,
+        reason=reason,
+        last_transition_time=moved,
+        observed_generation=pod.metadata.generation,
+    )
+
+
+def _statuses(
+    containers: Sequence[Container | EphemeralContainer],
+    before: Sequence[ContainerStatus],
+    outcome: Outcome,
+    now: datetime,
+) -> list[ContainerStatus]:
+    known = {each.name: each for each in before}
+    return [_status_of(each.name, each.image or "", known.get(each.name), outcome, now) for each in containers]
+
+
+def _status_of(
+    name: str, image: str, before: ContainerStatus | None, outcome: Outcome, now: datetime
+) -> ContainerStatus:
+    """A container's status. One whose image changed was started anew."""
+    ready = outcome is Outcome.RUNNING
+    state = _state(outcome, now)
+    if before is not None and (before.image, before.ready) == (image, ready) and _same_kind(before.state, state):
+        return before
+    restarts = before.restart_count or 0 if before is not None else 0
+    if before is not None and before.image != image:
+        restarts += 1
+    digest = hashlib.sha256(image.encode()).hexdigest()
+    started = outcome is not Outcome.PENDING
+    identity = hashlib.sha256(f"{name}{image}{restarts}{now}".encode()).hexdigest()
+    return ContainerStatus(
+        name=name,
+        image=image,
+        image_id=f"{image.partition('@')[0]}@sha256:{digest}" if started else "",
+        container_id=f"simulated://{identity}" if started else None,
+        ready=ready,
+        started=outcome in (Outcome.RUNNING, Outcome.NOT_READY),
+        restart_count=restarts,
+        state=state,
+    )
+
+
+def _state(outcome: Outcome, now: datetime) -> ContainerState:
+    match outcome:
+        case Outcome.PENDING:
+            return ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
+        case Outcome.SUCCEEDED | Outcome.FAILED:
+            code, reason = (0, "Completed") if outcome is Outcome.SUCCEEDED else (1, "Error")
+            ended = ContainerStateTerminated(exit_code=code, reason=reason, started_at=now, finished_at=now)
+            return ContainerState(terminated=ended)
+        case _:
+            return ContainerState(running=ContainerStateRunning(started_at=now))
+
+
+def _same_kind(before: ContainerState | None, state: ContainerState) -> bool:
+    if before is None:
+        return False
+    return [each is None for each in (before.waiting, before.running, before.terminated)] == [
+        each is None for each in (state.waiting, state.running, state.terminated)
+    ]

@@ -1,0 +1,79 @@
+"""`kubewright-controlplane`, the command of the distribution that users of other clients install."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from integration.command import CONTROL_PLANE, cluster_of, environment, up
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.client import wait_for
+from kubewright.models import codec
+
+DEPLOYMENT = {
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+        },
+    },
+}
+
+
+def run(*arguments: str, folder: Path) -> tuple[int, str]:
+    """Return the exit status and the output of a command that ends by itself."""
+    done = subprocess.run(
+        [CONTROL_PLANE, *arguments],
+        cwd=folder,
+        env=environment(None),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout
+
+
+def test_help_names_the_command_that_the_user_typed(tmp_path: Path) -> None:
+    status, output = run("--help", folder=tmp_path)
+    assert status == 0
+    assert "Usage: kubewright-controlplane [OPTIONS]" in output
+    assert "kubewright-controlplane --bare" in output
+    assert "kubewright up" not in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kubeconfig", "/dev/null/kubeconfig"], "cannot write the kubeconfig to /dev/null"),
+        (["--data", "/dev/null/data"], "/dev/null/data"),
+        (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+        (["--images", "missing.yaml"], "missing.yaml"),
+        (["--disable", "scheduler"], 'there is no controller "scheduler"'),
+    ],
+)
+def test_an_error_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    status, output = run(*arguments, folder=tmp_path)
+    assert status == 1
+    assert output.startswith("Error: ")
+    assert output.count("\n") == 1
+    assert message in output
+    assert not list(tmp_path.iterdir())
+
+
+async def test_a_deployment_becomes_available_through_the_kubeconfig_file(tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere/config"
+    with up(tmp_path, "--kubeconfig", path, command=(CONTROL_PLANE,), kubeconfig=path) as started:
+        async with cluster_of(started) as cluster:
+            await cluster.client.create(codec.from_dict(Deployment, DEPLOYMENT))
+            await wait_for(
+                cluster.client, Deployment, "web", lambda it: it.status.available_replicas == 2, namespace="default"
+            )
+        assert started.end(signal.SIGTERM) == 0
+    assert not path.parent.exists()

@@ -1,0 +1,57 @@
+"""Container logs: stored, split, followed and rotated."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kubewright._runtime.clock import VirtualClock
+from kubewright_controlplane.kubelet import logs
+from kubewright_controlplane.kubelet.logs import ContainerLog, LogOptions
+
+
+async def read(log: ContainerLog, **options: object) -> bytes:
+    return b"".join([chunk async for chunk in log.read(LogOptions(**options))])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ContainerLog:
+    return ContainerLog(tmp_path / "log", VirtualClock())
+
+
+async def test_the_parts_of_a_long_line_are_one_line_again(log: ContainerLog) -> None:
+    log.write("stdout", b"before", whole=True)
+    log.write("stdout", b"a" * 10, whole=False)
+    log.write("stdout", b"b" * 10, whole=True)
+    assert await read(log) == b"before\n" + b"a" * 10 + b"b" * 10 + b"\n"
+    assert await read(log, tail=1) == b"a" * 10 + b"b" * 10 + b"\n"
+
+
+async def test_a_last_line_without_an_end_stays_without_one(log: ContainerLog) -> None:
+    log.write("stderr", b"no newline", whole=False)
+    assert await read(log) == b"no newline"
+
+
+async def test_old_segments_are_removed(log: ContainerLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "SEGMENT", 100)
+    for number in range(40):
+        log.write("stdout", b"line %02d" % number, whole=True)
+    kept = (await read(log)).splitlines()
+    assert len(list((tmp_path / "log").iterdir())) == logs.SEGMENTS
+    assert kept == [b"line %02d" % number for number in range(40)][-len(kept) :]
+    assert len(kept) < 40
+
+
+async def test_a_follower_reads_across_segments_until_the_end(
+    log: ContainerLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "SEGMENT", 100)
+    log.write("stdout", b"first", whole=True)
+    following = asyncio.create_task(read(log, follow=True))
+    for number in range(6):
+        await asyncio.sleep(0)
+        log.write("stdout", b"%d" % number, whole=True)
+    log.close()
+    assert await following == b"first\n0\n1\n2\n3\n4\n5\n"
