@@ -33,7 +33,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("scenario", ["typed", "apply", "informers", "election", "events", "manager"])
-async def test_what_go_programs_do_works(program: Path, cluster: Cluster, namespace: str, scenario: str) -> None:
+async def test_a_scenario_of_a_go_program_works(program: Path, cluster: Cluster, namespace: str, scenario: str) -> None:
     process = await asyncio.create_subprocess_exec(
         program,
         scenario,

@@ -153,13 +153,13 @@ class World:
         await gone(self.client.get, Service, "web-service", namespace=self.namespace)
 
 
-def test_the_classes_make_the_crd_that_controller_gen_makes(tmp_path: Path) -> None:
+def test_the_classes_produce_the_crd_of_controller_gen(tmp_path: Path) -> None:
     made = yaml.load((GENERATED / "my.domain_webservers.yaml").read_text())
     assert made["metadata"].pop("annotations") == {"controller-gen.kubebuilder.io/version": "v0.21.0"}
     assert custom_resource_definition(ours("coming_from_kubebuilder", tmp_path).WebServer) == made
 
 
-async def test_an_operator_of_kubebuilder_is_replaced_without_a_pod_being_restarted(
+async def test_an_operator_of_kubebuilder_is_replaced_without_restarting_a_pod(
     cluster: Cluster, namespace: str, go_operator: Path, tmp_path: Path
 ) -> None:
     page = ours("coming_from_kubebuilder", tmp_path)
@@ -192,7 +192,7 @@ async def test_an_operator_of_kubebuilder_is_replaced_without_a_pod_being_restar
             await world.delete()
 
 
-async def test_an_operator_of_kopf_is_replaced_without_a_pod_being_restarted(
+async def test_an_operator_of_kopf_is_replaced_without_restarting_a_pod(
     cluster: Cluster, namespace: str, kopf_operator: Sequence[str], tmp_path: Path
 ) -> None:
     page = ours("coming_from_kopf", tmp_path)

@@ -25,7 +25,7 @@ def queries() -> list[str]:
     return [target["expr"] for panel in panels() for target in panel["targets"]]
 
 
-async def test_every_metric_and_label_that_it_asks_for_is_there(cluster: Cluster, namespace: str) -> None:
+async def test_every_metric_and_label_of_the_dashboard_exists(cluster: Cluster, namespace: str) -> None:
     shown = await scraped(cluster, namespace)
     assert len(queries()) > 20
     for query in queries():
@@ -37,7 +37,7 @@ async def test_every_metric_and_label_that_it_asks_for_is_there(cluster: Cluster
             assert grouped - OF_PROMETHEUS <= shown[name], query
 
 
-def test_each_panel_has_a_place_and_an_identity_of_its_own() -> None:
+def test_each_panel_has_its_own_position_and_id() -> None:
     ids = [each["id"] for each in panels()]
     assert len(set(ids)) == len(ids)
     places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels()]

@@ -41,7 +41,7 @@ PRESENT = [page for page in PAGES if page.parent.name != "designs"]
 
 
 @pytest.mark.parametrize("page", PRESENT, ids=by_name)
-def test_every_command_of_ours_exists(page: Path) -> None:
+def test_every_kubewright_command_exists(page: Path) -> None:
     named = set(re.findall(r"(?:^    |`)kubewright ([a-z]+)", page.read_text(), flags=re.M))
     for command in named:
         done = subprocess.run(

@@ -23,7 +23,7 @@ def problems_of(folder: Path, page: str) -> list[str]:
     return check.problems(folder)
 
 
-def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
+def test_a_site_without_dead_links_has_no_problems(tmp_path: Path) -> None:
     assert problems_of(tmp_path, GOOD) == []
 
 
@@ -49,18 +49,18 @@ def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_site_is_found(page: str, problem: str, tmp_path: Path) -> None:
+def test_problems_of_a_site_are_found(page: str, problem: str, tmp_path: Path) -> None:
     assert problems_of(tmp_path, page) == [problem]
 
 
-def test_a_style_sheet_that_loads_a_font_from_elsewhere_is_found(tmp_path: Path) -> None:
+def test_a_style_sheet_that_loads_a_font_from_another_host_is_found(tmp_path: Path) -> None:
     (tmp_path / "site.css").write_text('@font-face { src: url("https://fonts.example.com/a.woff2") }')
     assert problems_of(tmp_path, GOOD) == [
         "site.css loads https://fonts.example.com/a.woff2: the site must work offline"
     ]
 
 
-def test_a_link_to_what_is_not_on_the_site_is_found_before_it_is_built(tmp_path: Path) -> None:
+def test_a_link_to_a_missing_page_is_found_before_the_build(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "NOTES.md").touch()
     (tmp_path / "README.md").write_text("[a](gone.py) [b](folder) [c](folder/NOTES.md)\n\n```\n[d](code)\n```\n")
@@ -130,11 +130,11 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_public_name_is_described_and_refers_to_what_is_there() -> None:
+def test_every_public_name_has_a_docstring_with_valid_references() -> None:
     assert reference.load(ROOT).problems() == []
 
 
-def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(repository: Path) -> None:
+def test_missing_docstrings_and_invalid_references_are_found(repository: Path) -> None:
     client = repository / "packages/kubewright/src/kubewright/client"
     wait = client / "_wait.py"
     text = wait.read_text()
@@ -155,7 +155,7 @@ def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(
     ]
 
 
-def test_an_entry_of_the_reference_is_what_users_import_and_no_module_of_that_name(tmp_path: Path) -> None:
+def test_reference_entries_are_the_names_that_users_import(tmp_path: Path) -> None:
     reference_pages.write(reference.load(ROOT), tmp_path)
     package = griffe.load("kubewright", search_paths=[ROOT / "packages" / "kubewright" / "src"], submodules=True)
     entries = re.findall(r"^::: kubewright\.(\S+)", "\n".join(page.read_text() for page in tmp_path.iterdir()), re.M)

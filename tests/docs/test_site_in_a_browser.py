@@ -35,7 +35,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield opened
 
 
-def test_it_is_built_without_a_warning(site: Path) -> None:
+def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert (site / "docs/api/kubewright.client.html").is_file()
 
@@ -63,12 +63,12 @@ def signature(page: Path, name: str) -> str:
         ),
     ],
 )
-def test_a_signature_says_what_the_source_leaves_to_a_type_checker(page: str, name: str, said: str, site: Path) -> None:
+def test_a_signature_shows_inferred_types(page: str, name: str, said: str, site: Path) -> None:
     module = f"kubewright.{page}"
     assert signature(site / f"docs/api/{module}.html", f"{module}.{name}") == said
 
 
-def test_a_field_that_nobody_describes_is_in_the_signature_alone(site: Path) -> None:
+def test_a_field_without_a_docstring_is_only_in_the_signature(site: Path) -> None:
     controller, manager = (site / f"docs/api/kubewright.{name}.html" for name in ("controller", "manager"))
     assert "indexers: Mapping[str, IndexFunction[T]] = {}," in signature(
         controller, "kubewright.controllers.Controller"
@@ -99,7 +99,7 @@ SHOWN = [
 
 
 @needs_chromium
-def test_a_page_fits_a_phone_and_asks_nobody_else(site: Path, page: Browser) -> None:
+def test_a_page_fits_a_phone_and_loads_nothing_from_other_hosts(site: Path, page: Browser) -> None:
     wrong: dict[str, object] = {}
     for name in SHOWN:
         page.open((site / f"{name}.html").as_uri(), width=390, height=844)

@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [["mypy", "--config-file", "mypy.ini", "."], ["pyright", "--project", ".", "--pythonpath", sys.executable]],
     ids=["mypy", "pyright"],
 )
-def test_the_checker_accepts_them_strictly(command: list[str], folder: Path) -> None:
+def test_the_type_checker_accepts_the_programs_in_strict_mode(command: list[str], folder: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -60,14 +60,16 @@ def loaded(program: Program, folder: Path) -> ModuleType:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_it_loads_and_its_kinds_make_crds(program: Program, folder: Path) -> None:
+def test_a_program_loads_and_its_kinds_have_crds(program: Program, folder: Path) -> None:
     custom_resource_definitions(kinds_of(loaded(program, folder)))
 
 
 @pytest.mark.parametrize(
     ("program", "name"), WITH_TESTS, ids=[f"{program.name}-{name}" for program, name in WITH_TESTS]
 )
-async def test_what_it_tests_holds(program: Program, name: str, folder: Path, cluster: Cluster, namespace: str) -> None:
+async def test_the_tests_of_a_program_pass(
+    program: Program, name: str, folder: Path, cluster: Cluster, namespace: str
+) -> None:
     test = getattr(loaded(program, folder), name)
     fixtures = {"cluster": cluster, "namespace": namespace}
     await test(**{each: fixtures[each] for each in inspect.signature(test).parameters})

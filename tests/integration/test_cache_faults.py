@@ -135,7 +135,7 @@ def config_map(namespace: str, name: str, value: int = 0) -> ConfigMap:
 
 @pytest.mark.parametrize("streams_lists", [True, False], ids=["lists streamed", "lists in pages"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_the_copy_ends_up_equal(
+async def test_the_copy_converges_to_the_server(
     cluster: Cluster,
     namespace: str,
     unreliable: Callable[[int, bool], tuple[Unreliable, Client]],
@@ -172,7 +172,7 @@ async def test_the_copy_ends_up_equal(
     await informer.stop()
 
 
-async def test_reads_see_own_writes_over_a_watch_that_keeps_breaking(
+async def test_reads_see_own_writes_although_the_watch_keeps_breaking(
     namespace: str, unreliable: Callable[[int, bool], tuple[Unreliable, Client]]
 ) -> None:
     transport, client = unreliable(7, True)

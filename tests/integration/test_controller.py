@@ -69,7 +69,7 @@ async def test_children_follow_their_parent_up_and_down(cluster: Cluster, namesp
     await converged(cluster, obj, 1, "blue")
 
 
-async def test_a_child_that_is_deleted_or_edited_by_hand_comes_back(
+async def test_a_child_that_is_deleted_or_edited_by_hand_is_restored(
     cluster: Cluster, namespace: str, manager: Manager
 ) -> None:
     obj = await cluster.client.create(gizmo(namespace, parts=2))
@@ -80,7 +80,7 @@ async def test_a_child_that_is_deleted_or_edited_by_hand_comes_back(
     assert {each.metadata.uid for each in after} & {first.metadata.uid} == set()
 
 
-async def test_children_go_with_their_parent(cluster: Cluster, namespace: str, manager: Manager) -> None:
+async def test_children_are_deleted_with_their_parent(cluster: Cluster, namespace: str, manager: Manager) -> None:
     obj = await cluster.client.create(gizmo(namespace, parts=2))
     parts = await converged(cluster, obj, 2)
     await cluster.client.delete(obj)
@@ -88,7 +88,7 @@ async def test_children_go_with_their_parent(cluster: Cluster, namespace: str, m
         await gone(cluster.client.get, ConfigMap, each.metadata.name, namespace=namespace)
 
 
-async def test_what_has_converged_is_looked_at_again_without_a_request(
+async def test_a_reconcile_of_a_converged_object_sends_no_request(
     cluster: Cluster, namespace: str, manager: Manager
 ) -> None:
     objects = [await cluster.client.create(gizmo(namespace, f"g{number}", parts=2)) for number in range(10)]
@@ -134,7 +134,7 @@ async def test_a_restarted_operator_finds_nothing_to_write(cluster: Cluster, nam
     assert writes == set()
 
 
-async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
+async def test_a_finalizer_is_added_before_the_work_and_removed_after_the_cleanup(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     cleaned: list[str] = []
@@ -178,7 +178,7 @@ class OpenChest(CustomResource, group="kubewright.test", version="v1", kind="Che
     spec: ChestSpec
 
 
-async def test_a_rule_that_keeps_a_finalizer_on_is_told_of_as_the_api_server_says_it(
+async def test_a_rule_that_prevents_removing_a_finalizer_is_reported_in_the_words_of_the_api_server(
     cluster: Cluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cluster.install(Chest)
@@ -217,7 +217,7 @@ async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: 
     assert sum(counts.failures.values()) == 1
 
 
-async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
+async def test_an_object_that_is_recreated_and_deleted_during_a_reconcile_causes_no_error(
     cluster: Cluster, namespace: str, manager: Manager
 ) -> None:
     for number in range(20):
@@ -238,7 +238,7 @@ async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
         await cluster.client.get(Gizmo, "g0", namespace=namespace)
 
 
-async def test_a_status_is_written_to_the_object_that_was_looked_at_and_to_no_namesake(
+async def test_a_status_is_never_written_to_a_replacement_of_the_object(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     seen: list[str] = []
@@ -281,7 +281,7 @@ class TallPot(CustomResource, group="shelf.example.com", version="v1", kind="Pot
     height: int
 
 
-async def test_an_object_of_before_a_change_of_its_kind_does_not_keep_the_operator_from_starting(
+async def test_an_object_that_no_longer_matches_its_class_does_not_prevent_startup(
     cluster: Cluster, namespace: str
 ) -> None:
     await cluster.install(Pot)

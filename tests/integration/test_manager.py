@@ -127,7 +127,7 @@ async def has_parts(cluster: Cluster, namespace: str, names: set[str]) -> None:
     assert await parts_of(cluster, namespace) == names
 
 
-async def test_it_works_until_sigterm_and_ends_with_0_and_a_released_lease(
+async def test_sigterm_ends_a_manager_with_status_0_and_a_released_lease(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -144,7 +144,7 @@ async def test_it_works_until_sigterm_and_ends_with_0_and_a_released_lease(
     assert not lease.spec.holder_identity
 
 
-async def test_its_own_rights_are_enough_for_it(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_a_manager_works_with_its_generated_permissions(cluster: Cluster, namespace: str, gizmos: None) -> None:
     manager = Manager([reconcile])
     rules = manager.rbac_rules() + manager.leader_election_rules()
     async with cluster.service_account(rules, namespace=namespace) as account:
@@ -166,7 +166,7 @@ async def test_a_reconcile_that_runs_at_sigterm_is_finished(cluster: Cluster, na
     assert await parts_of(cluster, namespace) == {"g-0", "g-1"}
 
 
-async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the_standby_takes_over_then(
+async def test_the_lease_is_released_after_the_last_reconcile_and_the_standby_takes_over(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -188,7 +188,7 @@ async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the
             await second.says("Working")
 
 
-async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_a_second_signal_ends_a_manager_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
     async with operator(cluster.kubeconfig(), namespace, "--leader-elect=false") as process:
         await cluster.client.create(gizmo(namespace, parts=60, slow=True))
         await process.says("Half done")
@@ -211,7 +211,7 @@ async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster
             await eventually(has_parts, cluster, namespace, {"g-0"})
 
 
-async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goes_on(
+async def test_a_leader_that_was_suspended_during_a_reconcile_writes_nothing_after_it_resumes(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -233,7 +233,7 @@ async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goe
             assert await versions_of(cluster, namespace) == versions
 
 
-async def test_an_operator_that_is_killed_again_and_again_still_converges(
+async def test_an_operator_that_is_killed_repeatedly_still_converges(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig()
@@ -262,27 +262,27 @@ async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
         return str(last["error"])
 
 
-async def test_a_server_that_is_not_there_is_one_line(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+async def test_an_unreachable_server_is_reported_in_one_line(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     port = free_port()
     nowhere = cluster.kubeconfig(replace(cluster.config, server=f"https://127.0.0.1:{port}"))
     assert f"127.0.0.1:{port}" in await failure(nowhere, namespace)
     assert str(tmp_path / "none") in await failure(tmp_path / "none", namespace)
 
 
-async def test_rights_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_missing_permissions_are_reported_in_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
     async with cluster.service_account([], namespace=namespace) as account:
         error = await failure(cluster.kubeconfig(account), namespace, "--leader-elect=false")
     assert error.startswith("RBAC: not allowed to get gizmos.kubewright.test in namespace")
     assert "kubewright generate" in error
 
 
-async def test_credentials_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_missing_credentials_are_reported_in_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
     nobody = replace(cluster.config, token=None, client_cert=None, client_key=None)
     error = await failure(cluster.kubeconfig(nobody), namespace, "--leader-elect=false")
     assert error.startswith("the API server takes this process for system:anonymous")
 
 
-async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str) -> None:
+async def test_an_occupied_port_is_reported_in_one_line(cluster: Cluster, namespace: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -291,7 +291,7 @@ async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str
     assert error.startswith(f"health_address '{address}'")
 
 
-async def test_wrong_flags_are_told_with_the_right_ones(cluster: Cluster, namespace: str) -> None:
+async def test_wrong_flags_are_reported_with_the_valid_ones(cluster: Cluster, namespace: str) -> None:
     program = Path(gizmo_operator.__file__)
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(program), "--leader-elect=perhaps", stderr=asyncio.subprocess.PIPE
@@ -311,7 +311,7 @@ async def scrape(port: int, token: str) -> int:
     return response.status
 
 
-async def test_with_metrics_secure_metrics_are_for_those_with_the_right(
+async def test_with_metrics_secure_only_permitted_users_read_metrics(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     port, manager = free_port(), Manager([reconcile])
@@ -332,9 +332,7 @@ async def test_with_metrics_secure_metrics_are_for_those_with_the_right(
         await eventually(may)
 
 
-async def test_an_operator_of_two_namespaces_leaves_the_third_alone(
-    cluster: Cluster, namespace: str, gizmos: None
-) -> None:
+async def test_an_operator_of_two_namespaces_ignores_the_third(cluster: Cluster, namespace: str, gizmos: None) -> None:
     async with cluster.namespace() as second, cluster.namespace() as third:
         kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
         async with operator(kubeconfig, f"{namespace},{second}") as process:
@@ -346,7 +344,7 @@ async def test_an_operator_of_two_namespaces_leaves_the_third_alone(
             assert await parts_of(cluster, third) == set()
 
 
-async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_it_is(
+async def test_a_fight_with_another_manager_is_logged_with_the_field_and_the_manager(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -373,7 +371,7 @@ async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_i
         }
 
 
-async def test_a_paused_object_is_left_alone_until_the_annotation_goes(
+async def test_a_paused_object_is_not_reconciled_until_the_annotation_is_removed(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -387,7 +385,7 @@ async def test_a_paused_object_is_left_alone_until_the_annotation_goes(
         await eventually(has_parts, cluster, namespace, {"g-0"})
 
 
-async def test_a_start_bears_with_a_server_that_has_bad_moments(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_startup_survives_temporary_errors_of_the_server(cluster: Cluster, namespace: str, gizmos: None) -> None:
     asked: set[str] = set()
     lost: set[str] = set()
 

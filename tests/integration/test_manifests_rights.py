@@ -154,7 +154,7 @@ async def exercise(there: Deployed, berths: str) -> None:
 
 
 @pytest.mark.parametrize("watched", ['"all"', '"own"', "some"])
-async def test_a_manager_needs_no_more_than_the_generated_rights(
+async def test_the_generated_permissions_are_sufficient(
     cluster: Cluster, namespace: str, tmp_path: Path, watched: str
 ) -> None:
     value = f'["{namespace}"]' if watched == "some" else watched
@@ -164,9 +164,7 @@ async def test_a_manager_needs_no_more_than_the_generated_rights(
     assert b"not allowed" not in there.said, there.said.decode()
 
 
-async def test_metrics_are_for_those_who_are_bound_to_the_reader_role(
-    cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
+async def test_only_users_with_the_reader_role_read_metrics(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     async with deployed(cluster, tmp_path, "") as there, there.running():
         await there.kubectl("create", "serviceaccount", "scraper", f"--namespace={namespace}")
         token = await there.token("scraper", namespace)

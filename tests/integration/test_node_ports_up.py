@@ -19,7 +19,7 @@ from kubewright.testing import eventually
 pytestmark = pytest.mark.xdist_group("node port 31311")
 
 
-async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_not_get(tmp_path: Path) -> None:
+async def test_a_second_control_plane_reports_the_port_that_it_does_not_get(tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -52,7 +52,7 @@ def bereft() -> list[str]:
     return by
 
 
-async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -> None:
+async def test_a_privileged_port_is_replaced_by_another_one(tmp_path: Path) -> None:
     with up(tmp_path, "--stand-ins", by=bereft()) as started:
         async with cluster_of(started) as cluster:
             web = Web(cluster, "default")
@@ -73,7 +73,7 @@ images:
 """
 
 
-async def test_images_of_a_file_run_by_its_commands(tmp_path: Path) -> None:
+async def test_images_in_a_file_run_with_its_commands(tmp_path: Path) -> None:
     file = tmp_path / "images.yaml"
     file.write_text(SITE.replace("PYTHON", sys.executable))
     with up(tmp_path, "--images", file) as started:

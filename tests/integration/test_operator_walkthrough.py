@@ -69,7 +69,7 @@ async def kubectl(cluster: Cluster, namespace: str) -> AsyncIterator[Kubectl]:
         await cluster.client.delete(service)
 
 
-async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
+async def test_the_walkthrough_reaches_all_its_states(cluster: Cluster, kubectl: Kubectl) -> None:
     assert await kubectl("apply", "-f", str(SAMPLE)) == "webserver.my.domain/webserver-sample created\n"
     await serves(kubectl, 3, "nginx:1.23.1")
     header, row = (await kubectl("get", "webservers")).splitlines()
@@ -104,7 +104,7 @@ async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
     await kubectl("wait", "--for=delete", "deployment,replicaset,pod", "-l=app=webserver", "--timeout=120s")
 
 
-async def test_a_sample_that_is_wrong_is_told_by_kubectl(kubectl: Kubectl) -> None:
+async def test_kubectl_reports_an_invalid_sample(kubectl: Kubectl) -> None:
     unknown = SAMPLE.read_text().replace("replicas:", "replicaz:")
     assert 'unknown field "spec.replicaz"' in await kubectl("apply", "-f", "-", given=unknown, fails=True)
     text = SAMPLE.read_text().replace("replicas: 3", "replicas: three")

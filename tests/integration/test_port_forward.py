@@ -74,14 +74,14 @@ async def exchange(port: int, given: bytes) -> bytes:
         writer.close()
 
 
-async def test_a_page_is_got_through_it(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_a_page_is_served_through_port_forward(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await run(cluster, namespace, "nginx:1.23.1", 80)
     async with forwarded(kubectl, 80) as port:
         for _ in range(3):
             assert b"<h1>nginx:1.23.1</h1>" in await exchange(port, b"GET / HTTP/1.0\r\n\r\n")
 
 
-async def test_much_goes_both_ways_on_many_connections_at_once(
+async def test_many_connections_transfer_large_data_both_ways(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await run(cluster, namespace, "registry.test/echo", 7000)
@@ -91,7 +91,7 @@ async def test_much_goes_both_ways_on_many_connections_at_once(
     assert said == [each + b"end" for each in given]
 
 
-async def test_a_port_that_nobody_opened_is_said_to_be_so(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_a_closed_port_is_reported(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await run(cluster, namespace, "registry.test/echo", 7000)
     process = await kubectl.start("port-forward", "pod/p", ":7001")
     assert process.stdout is not None

@@ -85,7 +85,7 @@ def everything(namespace: str, **fields: Any) -> Everything:
     return Everything(metadata=ObjectMeta(name="one", namespace=namespace), spec=spec)
 
 
-async def test_a_value_of_each_sort_comes_back_as_it_was_written(client: Client, namespace: str) -> None:
+async def test_a_value_of_each_type_is_read_as_it_was_written(client: Client, namespace: str) -> None:
     container = Container(name="web", image="nginx", ports=[ContainerPort(container_port=80, protocol="TCP")])
     written = everything(
         namespace,
@@ -115,7 +115,7 @@ def _fields(spec: EverythingSpec) -> dict[str, Any]:
     return {name: getattr(spec, name) for name in spec.__struct_fields__}
 
 
-async def test_the_server_fills_in_the_defaults_of_the_type(client: Client, namespace: str) -> None:
+async def test_the_server_sets_the_defaults_of_the_type(client: Client, namespace: str) -> None:
     sparse = OldEverything(metadata=ObjectMeta(name="one", namespace=namespace), spec=OldSpec(note="x"))
     with pytest.raises(Invalid, match=r"spec\.parts: Required value"):
         await client.create(sparse)
@@ -136,14 +136,14 @@ async def test_the_server_fills_in_the_defaults_of_the_type(client: Client, name
         ({"some_object": {"apiVersion": "v1"}}, r"spec\.someObject\.kind: Required value"),
     ],
 )
-async def test_the_server_refuses_what_the_type_does_not_allow(
+async def test_the_server_rejects_values_that_the_type_does_not_allow(
     client: Client, namespace: str, fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Invalid, match=message):
         await client.create(everything(namespace, **fields))
 
 
-async def test_an_update_by_an_older_program_keeps_what_it_does_not_know(client: Client, namespace: str) -> None:
+async def test_an_update_by_an_older_program_keeps_unknown_fields(client: Client, namespace: str) -> None:
     made = await client.create(everything(namespace, note="x", labels={"k": "v"}, memory="1Gi"))
     old = await client.get(OldEverything, "one", namespace=namespace)
     old.spec.note = "y"
@@ -187,7 +187,7 @@ class Pot(CustomResource, group="names.test", version="v1", plural="pots", short
     """Pot wants one of them too."""
 
 
-async def test_a_kind_whose_names_another_has_is_refused_with_the_name_of_that(cluster: Cluster) -> None:
+async def test_a_kind_with_the_names_of_another_kind_is_rejected_and_the_other_is_named(cluster: Cluster) -> None:
     await cluster.install(Kettle)
     try:
         with pytest.raises(ConfigError) as error:

@@ -109,7 +109,7 @@ def told(answer: Invalid) -> list[str]:
     ],
     ids=str,
 )
-async def test_a_create_is_refused_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
+async def test_a_create_is_rejected_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
     refused = document(namespace, spec)
     with pytest.raises(Invalid) as answer:
         await client.create(refused)
@@ -121,7 +121,7 @@ async def test_a_create_is_refused_with_the_same_messages(client: Client, namesp
     [{"owner": "me"}, {"size": 1}, {"owner": "me", "size": 1, "colour": "blue"}],
     ids=str,
 )
-async def test_an_update_is_refused_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
+async def test_an_update_is_rejected_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
     old = document(namespace, {"size": 2, "owner": "you"})
     made = await client.create(old)
     made["spec"].update(spec)
@@ -130,7 +130,7 @@ async def test_an_update_is_refused_with_the_same_messages(client: Client, names
     assert sorted(map(str, Judged.validate(made.content, old.content))) == told(answer.value)
 
 
-async def test_what_has_no_fault_is_accepted(client: Client, namespace: str) -> None:
+async def test_a_valid_object_is_accepted(client: Client, namespace: str) -> None:
     spec: dict[str, Any] = {"source": Source(url="http://a.example"), "memory": "1Gi", "port": "http"}
     obj = Judged(metadata=ObjectMeta(name="one", namespace=namespace), spec=JudgedSpec(parts=[Part(name="a")], **spec))
     assert Judged.validate(obj) == []
@@ -157,7 +157,7 @@ class Pair(Model):
     ],
     ids=range(9),
 )
-async def test_a_kind_is_refused_where_an_api_server_refuses_its_crd_and_for_the_same_reason(
+async def test_a_kind_is_rejected_for_the_same_reason_as_its_crd(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, annotation: Any
 ) -> None:
     fields = {"__annotations__": {"x": annotation}, "__module__": __name__}

@@ -47,7 +47,7 @@ NOT_COUNTED = ("/events", "/selfsubjectaccessreviews")
 """An Event that has happened often is written once a minute."""
 
 
-async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_in_the_end(
+async def test_all_examples_converge_after_simultaneous_faults(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     chance = random.Random(SEED)

@@ -20,7 +20,7 @@ OBJECTS = GIZMOS * 4
 """Each Gizmo has up to three ConfigMaps."""
 
 
-async def test_memory_is_flat_while_8000_objects_come_and_go() -> None:
+async def test_memory_is_constant_while_8000_objects_are_created_and_deleted() -> None:
     held: list[int] = []
     async with Environment(server=ServerOptions(history=64)) as cluster, cluster.namespace() as namespace:
         await cluster.install(Gizmo)

@@ -25,7 +25,7 @@ KILLS = 50
 SEED = 20261120
 
 
-async def test_what_an_operator_that_is_killed_50_times_leaves_converges(
+async def test_objects_converge_although_the_operator_is_killed_50_times(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     await cluster.install(WebServer)

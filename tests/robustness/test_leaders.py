@@ -126,7 +126,7 @@ async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncItera
             await candidates.end()
 
 
-async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+async def test_two_processes_never_write_at_the_same_time(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     async with election(cluster, namespace, tmp_path) as (audit, candidates):
         for misfortune in (cut_off, killed, halted, stopped, halted):
             leader = await candidates.leader(audit)

@@ -28,7 +28,7 @@ class Jumping(SystemClock):
         return super().now() + self.ahead
 
 
-async def test_a_clock_that_is_set_by_years_costs_neither_the_lease_nor_a_write(
+async def test_a_clock_that_jumps_by_years_loses_neither_the_lease_nor_a_write(
     cluster: Cluster, namespace: str
 ) -> None:
     await cluster.install(Gizmo)
@@ -56,7 +56,7 @@ async def test_a_clock_that_is_set_by_years_costs_neither_the_lease_nor_a_write(
             await gizmos.rest(gate)
 
 
-async def test_children_with_generated_names_are_made_once_though_the_watch_lags(
+async def test_children_with_generated_names_are_created_once_although_the_watch_lags(
     cluster: Cluster, namespace: str
 ) -> None:
     chance = random.Random(20261120)

@@ -99,7 +99,7 @@ def resumes(request: Request) -> bool:
     return "resourceVersion=" in request.query and "watch=true" in request.query
 
 
-async def test_a_version_that_is_too_old_to_go_on_from(cluster: Cluster, namespace: str) -> None:
+async def test_a_watch_from_an_expired_version_starts_over(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace) as (world, _, line, gate):
         line.go_down()
         await world.shake()
@@ -111,7 +111,7 @@ async def test_a_version_that_is_too_old_to_go_on_from(cluster: Cluster, namespa
         gate.answer = lambda _: None
 
 
-async def test_a_storm_of_503(cluster: Cluster, namespace: str) -> None:
+async def test_a_watch_survives_a_series_of_503_responses(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace) as (world, follower, line, gate):
         gate.answer = lambda _: failure(503, "ServiceUnavailable")
         before = gate.requests
@@ -127,7 +127,9 @@ async def test_a_storm_of_503(cluster: Cluster, namespace: str) -> None:
     ("code", "reason", "times"),
     [(500, "InternalError", 2), (504, "Timeout", 2), (403, "Forbidden", 2), (410, "Gone", 1)],
 )
-async def test_an_error_in_the_stream(cluster: Cluster, namespace: str, code: int, reason: str, times: int) -> None:
+async def test_a_watch_survives_an_error_in_the_stream(
+    cluster: Cluster, namespace: str, code: int, reason: str, times: int
+) -> None:
     async with followed(cluster, namespace) as (world, _, line, gate):
         errors = [b'{"type":"ERROR","object":%s}\n' % await failure(code, reason).read()] * times
         gate.answer = lambda request: Response(200, {}, errors.pop()) if errors and resumes(request) else None
@@ -137,7 +139,7 @@ async def test_an_error_in_the_stream(cluster: Cluster, namespace: str, code: in
         assert not errors
 
 
-async def test_a_stream_that_goes_silent(cluster: Cluster, namespace: str) -> None:
+async def test_a_silent_watch_is_replaced(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace, Impatient) as (world, follower, line, _):
 
         async def given_up() -> None:

@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("checker", COMMANDS)
-def test_the_checker_agrees(checker: str) -> None:
+def test_the_type_checker_finds_exactly_the_expected_errors(checker: str) -> None:
     command = [sys.executable, "-m", *COMMANDS[checker]]
     found = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout + found.stderr
