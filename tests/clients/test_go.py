@@ -16,7 +16,7 @@ from kubewright.testing import Cluster
 SOURCE = Path(__file__).with_name("go")
 BUILD_SECONDS = 600
 pytestmark = [
-    pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine"),
+    pytest.mark.skipif(shutil.which("go") is None, reason="Go was not found"),
     pytest.mark.timeout(BUILD_SECONDS + 300),
 ]
 

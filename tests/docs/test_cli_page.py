@@ -1,4 +1,4 @@
-"""docs/cli.md says what `--help` says, and docs/project-files.md names the files that are there."""
+"""docs/cli.md matches `--help`, and docs/project-files.md names the generated files."""
 
 from __future__ import annotations
 

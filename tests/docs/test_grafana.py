@@ -1,4 +1,4 @@
-"""The dashboard asks for what a manager measures."""
+"""The dashboard uses the metrics of a manager."""
 
 import json
 import re
@@ -13,7 +13,7 @@ DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kubewright.json"
 _METRIC = re.compile(r"\b([a-z_]+)\{(?:job|namespace)=")
 _LABELS = re.compile(r"by \(([a-z_, ]+)\)")
 OF_PROMETHEUS = {"le", "pod", "job", "namespace"}
-"""Labels that Prometheus adds when it scrapes, and a bucket's own."""
+"""Labels that Prometheus adds, and the label of buckets."""
 
 
 def panels() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""docs/manifests.md says what settings, values and folders there are, and its overlay builds."""
+"""docs/manifests.md lists all settings, values and folders, and its overlay builds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubewright_cli.manifests.chart import values
 PAGE = (ROOT / "docs/manifests.md").read_text()
 FULL = GOLDEN / "full"
 DERIVED = {"namespace": "<project>-system", "name-prefix": "<project>-", "pod-security": "restricted"}
-"""Defaults that follow from others."""
+"""Defaults that are derived from other settings."""
 
 
 def section(title: str) -> str:

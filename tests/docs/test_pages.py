@@ -1,4 +1,4 @@
-"""What the pages say is so: links resolve, commands and targets exist. Their code: `test_snippets`."""
+"""Links, commands and targets on the pages exist. `test_snippets` tests their code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from docs.snippets import PAGES, ROOT, by_name
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page, as links name them."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -37,7 +37,7 @@ def test_every_make_target_exists(page: Path) -> None:
 
 
 PRESENT = [page for page in PAGES if page.parent.name != "designs"]
-"""A design may name what is still to come."""
+"""A design may name commands that do not exist yet."""
 
 
 @pytest.mark.parametrize("page", PRESENT, ids=by_name)

@@ -1,4 +1,4 @@
-"""The site: whose links lead somewhere, which asks no other host, and on which every page is."""
+"""The site: its links work, it loads nothing from other hosts, and it has every page."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def paths(entries: list[navigation.Entry]) -> list[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = paths(navigation.entries(ROOT / "docs/README.md"))
-    inner = set(ROOT.glob("examples/*/*/**/README.md"))  # of a folder of an example, whose own page leads there
+    inner = set(ROOT.glob("examples/*/*/**/README.md"))  # linked from the README of the example
     expected = [str(page.relative_to(ROOT)) for page in pages.pages(ROOT) if page not in inner]
     expected += [f"docs/api/{name}.md" for name in reference.PACKAGES]
     assert sorted(listed) == sorted(expected)

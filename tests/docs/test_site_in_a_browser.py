@@ -1,4 +1,4 @@
-"""The site as it is read: opened as files, on a phone and at a desk, without a network."""
+"""The site in a browser: opened as files, on a phone and on a desktop, without a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this ma
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built."""
+    """Build the site."""
     folder = tmp_path_factory.mktemp("build")
     command = [sys.executable, "-m", "tools.site", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -41,7 +41,7 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
 
 
 def signature(page: Path, name: str) -> str:
-    """What a page of the reference shows first of a name."""
+    """Return what a page of the reference shows first for a name."""
     entry = page.read_text().partition(f'id="{name}"')[2]
     shown = re.search(r"<pre>.*?<code>(.*?)</code></pre>", entry, re.S)
     assert shown is not None, f"{page.name} has no {name}"
@@ -78,7 +78,7 @@ def test_a_field_without_a_docstring_is_only_in_the_signature(site: Path) -> Non
 
 
 def complaints(events: list[dict[str, Any]]) -> list[str]:
-    """What a browser had to say of a page, and what it asked of others for it."""
+    """Return the messages of the browser about a page, and its requests to other hosts."""
     found: list[str] = []
     for event in events:
         params = event.get("params", {})
@@ -95,7 +95,7 @@ SHOWN = [
     "docs/api/kubewright.client", "docs/api/kubewright.apis", "docs/api/kubewright.machinery.errors",
     "examples/webserver-operator/index",
 ]  # fmt: skip
-"""One of each sort, and those with the widest tables and lines."""
+"""One page of each type, and those with the widest tables and lines."""
 
 
 @needs_chromium
@@ -121,4 +121,4 @@ def test_search_finds_pages_without_a_server(site: Path, page: Browser) -> None:
 
 
 SEARCH = "[...document.querySelectorAll('*')].map(each => each.shadowRoot).filter(each => each)"
-"""Where a page keeps its search from its own styles."""
+"""The element that separates the search from the styles of the page."""

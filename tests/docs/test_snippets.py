@@ -1,4 +1,4 @@
-"""The programs in the pages: both type checkers accept them strictly, they load, and the tests among them hold."""
+"""The programs on the pages: type checkers accept them in strict mode, they load, and their tests pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_TESTS = [(program, name) for program in PROGRAMS for name in program.tests]
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs as files."""
+    """Write the programs to files."""
     folder = tmp_path_factory.mktemp("pages")
     for each in PROGRAMS:
         (folder / f"{each.name}.py").write_text(each.source)
@@ -54,7 +54,7 @@ def loaded(program: Program, folder: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[program.name] = module  # where the annotations of its models are looked up
+    sys.modules[program.name] = module  # annotations of its models are looked up here
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""The cache against a control plane: it keeps up, and what one wrote oneself is always in it."""
+"""The cache with a control plane: it follows changes, and reads always include own writes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,15 +18,15 @@ from kubewright.testing._waiting import eventually
 
 
 class LateGizmo(CustomResource, group="cache.test", version="v1"):
-    """LateGizmo is a kind whose CustomResourceDefinition comes after its informer."""
+    """LateGizmo is a kind whose CRD is installed after its informer starts."""
 
 
 class LatestGizmo(CustomResource, group="cache.test", version="v1"):
-    """LatestGizmo is a kind that is read before its CRD is there."""
+    """LatestGizmo is a kind that is read before its CRD is installed."""
 
 
 class Versioned(CustomResource, group="cache.test", version="v1"):
-    """Versioned is a kind of which another version comes."""
+    """Versioned is a kind that gets another version."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The chart of `kubewright generate chart`, judged by helm and by an API server."""
+"""The chart of `kubewright generate chart`, tested with helm and an API server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubewright_cli.manifests import Settings
 from kubewright_controlplane.real import find_binaries
 
 OF_A_RELEASE = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
-"""Labels whose values are Helm's."""
+"""Labels whose values Helm sets."""
 FULL = GOLDEN / "full"
 MINIMAL = GOLDEN / "minimal"
 TENANTS = GOLDEN / "namespaced"
@@ -37,7 +37,7 @@ def find_helm() -> str | None:
 
 HELM = find_helm()
 pytestmark = [
-    pytest.mark.skipif(HELM is None, reason="no helm on this machine; `make controlplane` builds it"),
+    pytest.mark.skipif(HELM is None, reason="helm was not found; `make controlplane` builds it"),
     pytest.mark.xdist_group("golden manifests"),
 ]
 
@@ -51,7 +51,7 @@ def run(*arguments: str | Path, kubeconfig: Path | None = None) -> subprocess.Co
 
 
 def template(project: Path, *sets: str, release: str = "", namespace: str = "") -> list[JSONObject]:
-    """The objects of a release, by default of the names that an installer has."""
+    """Return the objects of a release, by default with the names of the installer."""
     settings = Settings.read(project / "pyproject.toml")
     if not release:
         release, sets = settings.name, (f"fullnameOverride={settings.name_prefix.rstrip('-')}", *sets)
@@ -85,7 +85,7 @@ def container(documents: Sequence[JSONObject]) -> JSONObject:
 
 
 def without_release(value: object) -> object:
-    """A document without what only a chart says."""
+    """Return a document without the fields that only a chart has."""
     if isinstance(value, dict):
         dropped = (*OF_A_RELEASE, "helm.sh/resource-policy")
         rest = {key: without_release(each) for key, each in value.items() if key not in dropped}

@@ -1,4 +1,4 @@
-"""The command line as a process: what it does, and how it says what is wrong."""
+"""The command line as a process: its results and its error messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CRD = "webservers.my.domain"
 
 
 def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> str:
-    """The one line that says why it failed; what says that it takes long is left out."""
+    """Return the one line with the reason of a failure, without progress messages."""
     status, said = run(*arguments, folder=folder, kubeconfig=kubeconfig)
     said = "".join(line for line in said.splitlines(keepends=True) if not line.endswith(" ...\n"))
     assert status == 1, said
@@ -37,7 +37,7 @@ def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None 
 
 
 async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple[int, str]:
-    """The same while this event loop goes on."""
+    """Run a command in a thread, while the event loop keeps running."""
     return await asyncio.to_thread(run, *arguments, folder=EXAMPLE, kubeconfig=kubeconfig)
 
 
@@ -45,7 +45,7 @@ async def failure_aside(*arguments: object, kubeconfig: Path) -> str:
     return await asyncio.to_thread(failure, *arguments, kubeconfig=kubeconfig)
 
 
-# ---- a control plane of one's own
+# ---- kubewright up
 
 
 async def write_down(started: Up, *names: str) -> None:
@@ -139,7 +139,7 @@ def test_a_data_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in failure("up", "--data", tmp_path / "file" / "data", folder=tmp_path)
 
 
-# ---- a project
+# ---- projects
 
 
 def project(folder: Path, manager: str | None, program: str = "") -> Path:
@@ -199,7 +199,7 @@ class Thing(CustomResource, group="thing.test", version="v1"):
 
 
 def project_of_kinds(folder: Path) -> Path:
-    """A project that runs without a Manager."""
+    """Create a project without a Manager."""
     (folder / "pyproject.toml").write_text('[project]\nname = "thing"\n[tool.kubewright]\nkinds = "thing"\n')
     (folder / "thing.py").write_text(KINDS)
     return folder
@@ -324,7 +324,7 @@ manager = Manager([reconcile])
 """
 
 
-# ---- a cluster
+# ---- clusters
 
 
 async def test_invalid_kubeconfigs_are_reported(cluster: Cluster, tmp_path: Path) -> None:

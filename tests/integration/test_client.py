@@ -1,4 +1,4 @@
-"""The client against a control plane: each verb does what its name says."""
+"""The client with a control plane: every verb."""
 
 from contextlib import aclosing
 from typing import Annotated
@@ -39,7 +39,7 @@ from kubewright.testing._waiting import eventually
 
 class GadgetSpec(Model):
     size: Annotated[int, Minimum(0)] = 1
-    colour: str | None = None
+    color: str | None = None
 
 
 class GadgetStatus(Model):
@@ -47,7 +47,7 @@ class GadgetStatus(Model):
 
 
 class Gadget(CustomResource, group="client.test", version="v1"):
-    """Gadget is a kind to try the client on."""
+    """Gadget is a kind for tests of the client."""
 
     spec: GadgetSpec = field(default_factory=GadgetSpec)
     status: GadgetStatus = field(default_factory=GadgetStatus)
@@ -273,16 +273,16 @@ async def test_an_update_by_an_older_class_loses_no_fields(client: Client, names
         size: int = 1
 
     class GadgetOfOld(CustomResource, group="client.test", version="v1", kind="Gadget"):
-        """A Gadget, to a program that was built before Gadgets had colours."""
+        """Gadget as an older program knows it, without `color`."""
 
         spec: GadgetSpecOfOld = field(default_factory=GadgetSpecOfOld)
 
     metadata = ObjectMeta(name="g", namespace=namespace)
-    await client.create(Gadget(metadata=metadata, spec=GadgetSpec(colour="red")))
+    await client.create(Gadget(metadata=metadata, spec=GadgetSpec(color="red")))
     old = await client.get(GadgetOfOld, "g", namespace=namespace)
     old.spec.size = 5
     await client.update(old)
-    assert (await client.get(Gadget, "g", namespace=namespace)).spec == GadgetSpec(size=5, colour="red")
+    assert (await client.get(Gadget, "g", namespace=namespace)).spec == GadgetSpec(size=5, color="red")
 
 
 async def test_a_client_is_closed_at_the_end_of_its_block(cluster: Cluster, namespace: str) -> None:
@@ -370,7 +370,7 @@ async def test_applied_fields_are_extracted_changed_and_applied_again(client: Cl
     read = await client.patch(mine, StrategicPatch({"metadata": {"labels": {"other": "x"}}, **sidecar}))
     part = extract(read, "one")
     for port in mine.spec.template.spec.containers[0].ports:
-        port.protocol = "TCP"  # it is one of the keys of the list
+        port.protocol = "TCP"  # a key of the list
     assert codec.to_dict(part) == codec.to_dict(mine)
     part.spec.min_ready_seconds = 7
     applied = await client.apply(part, field_manager="one")
@@ -383,12 +383,12 @@ async def test_applied_fields_are_extracted_changed_and_applied_again(client: Cl
 @pytest.mark.usefixtures("gadgets")
 async def test_applied_fields_of_a_status_are_extracted(client: Client, namespace: str) -> None:
     metadata = ObjectMeta(name="g", namespace=namespace)
-    await client.apply(Gadget(metadata=metadata, spec=GadgetSpec(size=3, colour="red")))
+    await client.apply(Gadget(metadata=metadata, spec=GadgetSpec(size=3, color="red")))
     status = Gadget(metadata=metadata, status=GadgetStatus(size=3))
     read = await client.apply(status, subresource="status")
     part = extract(read, client.field_manager, subresource="status")
-    assert (part.spec.colour, part.status.size) == (None, 3)
-    assert extract(read, client.field_manager).spec.colour == "red"
+    assert (part.spec.color, part.status.size) == (None, 3)
+    assert extract(read, client.field_manager).spec.color == "red"
     nothing = extract(read, "nobody")
     assert (nothing.metadata, nothing.spec) == (metadata, GadgetSpec())
 

@@ -1,4 +1,4 @@
-"""Events as a control plane takes them: one object for what recurs."""
+"""Events on a control plane: recurring events are one object."""
 
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.events.v1 import Event

@@ -1,4 +1,4 @@
-"""The examples' READMEs are true: their commands, run in a copy of the folder, say what they show.
+"""The READMEs of the examples: their commands, run in a copy of the folder, print the output on the page.
 
 `make transcripts` writes down what they say. CONTRIBUTING.md says how such a page is written.
 """

@@ -1,4 +1,4 @@
-"""Entering a Pod that runs as processes: `kubectl exec`, `attach`, and containers added to debug it."""
+"""Pods that run as processes: `kubectl exec`, `attach`, and debug containers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane.kubelet.processes.images import Image
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
 
 PYTHON = (sys.executable, "-S", "-u", "-c")
 
@@ -26,8 +26,8 @@ def kubectl(cluster: Cluster, namespace: str) -> Kubectl:
 
 
 async def test_a_command_runs_in_the_environment_of_the_program(programs: Programs, kubectl: Kubectl) -> None:
-    await programs.run(SLEEP, env=[{"name": "COLOUR", "value": "green"}])
-    said = await kubectl("exec", "p", "--", *PYTHON, "import os; print(os.environ['COLOUR'], os.environ['HOSTNAME'])")
+    await programs.run(SLEEP, env=[{"name": "COLOR", "value": "green"}])
+    said = await kubectl("exec", "p", "--", *PYTHON, "import os; print(os.environ['COLOR'], os.environ['HOSTNAME'])")
     assert said == "green p\n"
 
 
@@ -133,6 +133,6 @@ async def test_exec_into_an_added_debug_container_works(programs: Programs, kube
 
         await eventually(runs)
         assert await kubectl("exec", "p", "-c", "ephemeral-busybox", "--", *PYTHON, "print('inside')") == "inside\n"
-        await runs()  # its terminal has no end
+        await runs()  # its terminal never closes
     finally:
         programs.table.remove("busybox")

@@ -1,4 +1,4 @@
-"""`kubewright image`: what is built can be pushed to a registry, and built upon."""
+"""`kubewright image`: built images can be pushed to a registry and used as base images."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No index, no logins of whoever runs the tests, and a cache of one's own."""
+    """Use no package index, no logins of the user, and a separate cache."""
     for name in ("PIP_NO_INDEX", "UV_NO_INDEX"):
         monkeypatch.setenv(name, "1")
     for name in ("HOME", "XDG_CACHE_HOME"):
@@ -48,7 +48,7 @@ def image(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]
 
 
 def built(project: Path, *arguments: object) -> str:
-    """The digest of the image that was built."""
+    """Build an image. Returns its digest."""
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels",
                  "--output", "json", *arguments)  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -134,7 +134,7 @@ async def test_a_pushed_image_can_be_a_base_image(project: Path, tmp_path: Path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["base"].startswith(f"{base}@sha256:")
         again = await find_base(base, (AMD64,), print)
-        assert len(list(again.layout.closure(again.image))) == 5  # the base's layer, two of ours, config, manifest
+        assert len(list(again.layout.closure(again.image))) == 5  # the base's layer, two more, config, manifest
 
 
 @needs_registry
@@ -175,13 +175,13 @@ async def test_a_registry_that_requires_a_token_gets_it(project: Path, tmp_path:
         log_in(server)
         done = await in_thread(project, "push", "--image", name)
         assert done.returncode == 0, done.stderr
-        assert issuer.scopes == ["repository:team/web-operator:pull,push"]  # one is enough for all
+        assert issuer.scopes == ["repository:team/web-operator:pull,push"]  # one token is enough for all requests
         await pulled(name, tmp_path / "pulled")
         assert issuer.scopes[1:] == ["repository:team/web-operator:pull"]
 
 
 async def in_thread(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, while a server of this process answers it."""
+    """Run the command in a thread, while a server in this process answers it."""
     return await asyncio.to_thread(image, project, *arguments)
 
 

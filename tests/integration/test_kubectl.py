@@ -1,4 +1,4 @@
-"""kubectl, as people use it, against the control plane. Runs with any kubectl: the built one, or the user's own."""
+"""Everyday use of kubectl with the control plane, with the built kubectl or the installed one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright.testing import Cluster, eventually
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
 
 
 @pytest.fixture

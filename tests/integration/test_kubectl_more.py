@@ -1,4 +1,4 @@
-"""What people do with kubectl beyond the first day; and what a control plane without processes says to some of it."""
+"""Advanced use of kubectl, and commands that a control plane without processes rejects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from integration.command import up
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright.testing import Cluster, eventually
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
 
 CONFIG_MAPS = """
 apiVersion: v1
@@ -195,7 +195,7 @@ async def test_commands_that_need_a_process_are_rejected_with_a_reason(
     kubectl: Kubectl, target: str, command: tuple[str, ...], what: str
 ) -> None:
     if target != "embedded":
-        pytest.skip("real nodes have an answer of their own")
+        pytest.skip("real nodes answer differently")
     await kubectl("run", "p", "--image=nginx")
     await kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=120s")
     said = await kubectl(*command, fails=True)

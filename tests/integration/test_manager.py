@@ -1,4 +1,4 @@
-"""A manager as a process of its own: how it begins, how it ends, and what it says when it can't go on."""
+"""A manager in its own process: startup, shutdown, leader election, and errors that end it."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ async def gizmos(cluster: Cluster) -> None:
 
 
 class Process:
-    """An operator that runs, and what it has said."""
+    """A running operator and its log."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -54,13 +54,13 @@ class Process:
         self._process.send_signal(number)
 
     async def ended(self) -> int:
-        """The exit status, once there is one."""
+        """Wait for the exit. Returns the status."""
         status = await self._process.wait()
         await self._reading
         return status
 
     async def says(self, message: str) -> dict[str, object]:
-        """The first line with that message."""
+        """Wait for a line with a message. Returns the first one."""
 
         async def find() -> dict[str, object]:
             found = [line for line in self.lines if line["msg"] == message]
@@ -77,7 +77,7 @@ class Process:
 
 @asynccontextmanager
 async def operator(kubeconfig: Path, namespace: str, *arguments: str) -> AsyncIterator[Process]:
-    """The gizmo operator as a process, killed at the end of the block if it is there still."""
+    """Run the gizmo operator as a process for the duration of the block."""
     program = Path(gizmo_operator.__file__)
     command: Sequence[str] = (sys.executable, str(program), f"--namespace={namespace}", *ARGUMENTS, *arguments)
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
@@ -103,18 +103,18 @@ async def parts_of(cluster: Cluster, namespace: str) -> set[str]:
 
 
 async def versions_of(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """The parts by name, with colour and resource version, once all of them are blue."""
+    """Wait until all parts are blue. Returns their colors and resource versions by name."""
 
     async def check() -> dict[str, str]:
-        found = [each for each in await cluster.client.list(ConfigMap, namespace=namespace) if "colour" in each.data]
-        assert [each.data["colour"] for each in found] == ["blue", "blue"]
+        found = [each for each in await cluster.client.list(ConfigMap, namespace=namespace) if "color" in each.data]
+        assert [each.data["color"] for each in found] == ["blue", "blue"]
         return {each.metadata.name: each.metadata.resource_version for each in found}
 
     return await eventually(check)
 
 
 async def next_holder(cluster: Cluster, lease: Lease) -> Lease:
-    """The Lease as it is when its holder first changes, though that should be past."""
+    """Return the Lease at the first change of its holder, also if that is in the past."""
     since, namespace = lease.metadata.resource_version, lease.metadata.namespace
     async with aclosing(cluster.client.watch(Lease, namespace=namespace, resource_version=since)) as events:
         async for event in events:
@@ -181,7 +181,7 @@ async def test_the_lease_is_released_after_the_last_reconcile_and_the_standby_ta
             released = await next_holder(cluster, lease)
             assert not released.spec.holder_identity, "it was given back, and did not have to run out"
             found = await cluster.client.list(ConfigMap, namespace=namespace)
-            versions = [version_of(each) for each in found if "colour" in each.data]
+            versions = [version_of(each) for each in found if "color" in each.data]
             assert len(versions) == 3
             assert max(versions) < version_of(released)
             assert await first.ended() == 0
@@ -222,7 +222,7 @@ async def test_a_leader_that_was_suspended_during_a_reconcile_writes_nothing_aft
         first.signal(signal.SIGSTOP)
         async with operator(kubeconfig, namespace) as second:
             await second.says("Working")
-            patch = MergePatch({"spec": {"colour": "blue", "slow": False}})
+            patch = MergePatch({"spec": {"color": "blue", "slow": False}})
             await cluster.client.patch(obj, patch)
             await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
             versions = await versions_of(cluster, namespace)
@@ -253,7 +253,7 @@ async def test_an_operator_that_is_killed_repeatedly_still_converges(
 
 
 async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
-    """The one line with which an operator that can't start ends."""
+    """Return the one line that an operator prints if it cannot start."""
     async with operator(kubeconfig, namespace, *arguments) as process:
         assert await process.ended() == 1
         *before, last = process.lines
@@ -353,8 +353,8 @@ async def test_a_fight_with_another_manager_is_logged_with_the_field_and_the_man
 
         async def undo() -> None:
             part = await cluster.client.get(ConfigMap, "g-0", namespace=namespace)
-            assert part.data == {"colour": "red"}
-            change = MergePatch({"data": {"colour": "blue"}})
+            assert part.data == {"color": "red"}
+            change = MergePatch({"data": {"color": "blue"}})
             await cluster.client.patch(part, change, field_manager="meddler")
 
         for _ in range(10):
@@ -364,7 +364,7 @@ async def test_a_fight_with_another_manager_is_logged_with_the_field_and_the_man
         assert told == {
             "level": "warning",
             "object": f"ConfigMap {namespace}/g-0",
-            "field": "data.colour",
+            "field": "data.color",
             "found": '"blue"',
             "written": '"red"',
             "managers": "meddler",

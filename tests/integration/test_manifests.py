@@ -1,4 +1,4 @@
-"""What `kubewright generate` writes, judged by others: kustomize, helm, and an API server with strict validation."""
+"""The manifests of `kubewright generate`, tested with kustomize and an API server with strict validation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_kustomize_builds_every_folder_on_its_own(project: Path) -> None:
         assert kustomize(each.parent)
 
 
-# ---- an API server
+# ---- API server
 
 
 @needs_kubectl

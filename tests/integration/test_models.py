@@ -1,4 +1,4 @@
-"""Modules made from the CRDs of a cluster: its objects are read and written by them, and it takes their CRDs."""
+"""Modules generated from the CRDs of a cluster: they read and write its objects, and it accepts their CRDs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load(path: Path) -> ModuleType:
 
 
 async def installed(cluster: Cluster) -> list[str]:
-    """The names of the golden CRDs, which are served now."""
+    """Install the golden CRDs. Returns their names."""
     names: list[str] = []
     for document in yaml.load_all((GOLDEN / "crds.yaml").read_text()):
         crd = await cluster.client.apply(codec.from_dict(CustomResourceDefinition, document))

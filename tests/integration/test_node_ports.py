@@ -1,4 +1,4 @@
-"""Node ports that lead to Pods which run: what a user of `kubewright up` opens in a browser."""
+"""Node ports of running Pods, as users of `kubewright up` open them in a browser."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.xdist_group("node port 31311")
 @pytest_asyncio.fixture
 async def web(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Web]:
     if target == "kubeconfig":
-        pytest.skip("somebody's cluster runs images")
+        pytest.skip("this cluster runs real images")
     async with cluster.images(STAND_INS):
         web = Web(cluster, namespace)
-        await eventually(closed, web.port)  # the Service of the test before may still be going
+        await eventually(closed, web.port)  # the Service of an earlier test may still be terminating
         yield web
 
 

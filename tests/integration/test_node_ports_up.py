@@ -1,4 +1,4 @@
-"""Node ports of control planes that `kubewright up` started: beside each other, and without the rights of root."""
+"""Node ports of `kubewright up`: two control planes on one machine, and privileged ports."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ async def test_a_second_control_plane_reports_the_port_that_it_does_not_get(tmp_
 
 
 def bereft() -> list[str]:
-    """What runs a program that may not open port 80. Skips where there is nothing that does."""
+    """Return a command that runs a program without permission to open port 80. Skips if there is none."""
     if os.geteuid() != 0:
         by: list[str] = []
     elif shutil.which("setpriv"):
         by = ["setpriv", "--bounding-set=-net_bind_service", "--inh-caps=-net_bind_service"]
     else:
-        pytest.skip("root, and no setpriv to give up the right")
+        pytest.skip("the tests run as root and setpriv was not found")
     trial = "import socket; socket.socket().bind(('127.0.0.1', 80))"
     tried = subprocess.run([*by, sys.executable, "-c", trial], capture_output=True, text=True, check=False)
     if "PermissionError" not in tried.stderr:
-        pytest.skip("everybody may open port 80 here")
+        pytest.skip("every user may open port 80 on this machine")
     return by
 
 

@@ -1,4 +1,4 @@
-"""Pods that run as processes, on whichever control plane: their logs, and people in them."""
+"""Pods that run as processes, on every control plane: logs, exec and debug containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl, at_terminal, beside_processes
+from integration.kubectl import KUBECTL, Kubectl, at_terminal, kubectl_with_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.http.client import HTTPClient
@@ -24,7 +24,7 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    async with beside_processes(cluster, namespace, target, STAND_INS) as kubectl:
+    async with kubectl_with_processes(cluster, namespace, target, STAND_INS) as kubectl:
         yield kubectl
 
 

@@ -1,4 +1,4 @@
-"""Pods that run as processes of this machine, as their users see them."""
+"""Pods that run as processes of this machine, as users see them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubewright.models import PolicyRule, codec, role
 from kubewright.testing import gone
 from kubewright_controlplane.kubelet.processes.images import Image
 
-# ---- what a container is given
+# ---- environment, volumes and API access of a container
 
 
 async def test_an_image_that_is_not_in_the_table_is_simulated(programs: Programs) -> None:
@@ -188,7 +188,7 @@ async def test_a_program_in_a_pod_has_only_the_permissions_of_its_service_accoun
     assert f"system:serviceaccount:{programs.namespace}:default" in said
 
 
-# ---- how it ends, and begins again
+# ---- exits and restarts
 
 
 async def test_a_killed_process_is_restarted(programs: Programs) -> None:
@@ -460,7 +460,7 @@ async def test_permission_to_get_pods_does_not_include_their_logs(programs: Prog
             await transport.close()
 
 
-# ---- who may start processes
+# ---- permission to start processes
 
 
 async def test_a_table_that_others_may_write_is_not_used(programs: Programs) -> None:

@@ -1,4 +1,4 @@
-"""Processes of a control plane that `kubewright up` started: they end with it, and begin again with its data."""
+"""Processes of `kubewright up`: they end with the control plane and restart with its data."""
 
 from __future__ import annotations
 

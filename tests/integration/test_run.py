@@ -1,4 +1,4 @@
-"""`kubewright run` with a control plane of its own, and with code that changes."""
+"""`kubewright run` with its own control plane, and with changing code."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def create(client: Client, spec: JSONObject) -> Unstructured:
 
 
 async def reason(client: Client) -> str:
-    """Why the WebServer is Ready."""
+    """Return the reason of the WebServer's Ready condition."""
     found = await client.get(WebServer, "web", namespace="default")
     conditions = found.content.get("status", {}).get("conditions", [])
     assert [(each["type"], each["status"]) for each in conditions] == [("Ready", "True")]

@@ -1,4 +1,4 @@
-"""What hangs below objects: scale, eviction, binding, tokens, ephemeral containers, logs."""
+"""Subresources: scale, eviction, binding, tokens, ephemeral containers, logs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_an_eviction_respects_the_disruption_budget(client: Client, namesp
         spec=PodDisruptionBudgetSpec(min_available="100%", selector=LabelSelector(match_labels={"app": "p"})),
     )
     await client.create(budget)
-    # As the disruption controller puts it; without, the server would have us come again when it has.
+    # The status that the disruption controller writes. Without it, the server answers 429.
     counts = {"disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": 1, "expectedPods": 1}
     nothing_may_go = {"observedGeneration": 1, **counts}
     await client.patch(budget, MergePatch({"status": nothing_may_go}), subresource="status")
@@ -148,7 +148,7 @@ async def test_the_log_of_several_containers_needs_a_container_name(client: Clie
 
 async def test_the_log_of_a_simulated_pod_is_its_annotation(client: Client, namespace: str, target: str) -> None:
     if target != "embedded":
-        pytest.skip("no kubelet runs beside this control plane")
+        pytest.skip("this control plane has no kubelet")
     annotations = {"simulation.kubewright.dev/log": "one\ntwo\n"}
     await client.create(pod(namespace, "c", annotations=annotations))
 

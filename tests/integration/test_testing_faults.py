@@ -1,4 +1,4 @@
-"""The faults of `kubewright.testing`: an operator meets them as it would meet a failing API server."""
+"""The faults of `kubewright.testing`: an operator experiences them like a failing API server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COPIED = "copied-from"
 
 @controller(ConfigMap, owns=[], writes=[ConfigMap])
 async def copy_twice(ctx: Context[ConfigMap]) -> None:
-    """Makes of each ConfigMap that is marked two copies."""
+    """Create two copies of each marked ConfigMap."""
     original = ctx.object
     if (original.data or {}).get("copies") is None:
         return
@@ -30,7 +30,7 @@ async def copy_twice(ctx: Context[ConfigMap]) -> None:
 
 
 class Copies:
-    """Originals, and what has become of them."""
+    """Marked ConfigMaps and their copies."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -85,7 +85,7 @@ async def test_no_request_of_a_killed_operator_reaches_the_server(copies: Copies
 
 
 async def test_a_failed_last_write_still_ends_the_run(copies: Copies) -> None:
-    """Given up, as Events under way are at a stop, or failed: it may have reached the server."""
+    """The write is canceled, as pending Events are on shutdown, or fails. It may have reached the server."""
     faults = Faults(copies.cluster.config)
     faults.dies_after = 1
     sent = asyncio.Event()
@@ -188,7 +188,7 @@ async def test_an_operator_survives_many_faults(copies: Copies) -> None:
     async with running(copies.operator(faults)):
         faults.storm(random.Random(20261122), share=0.5)
         client = Client(faults)
-        for number in range(400):  # so many that each way to fail is among them, whoever else draws lots
+        for number in range(400):  # enough that every type of fault occurs
             if number < 40:
                 await copies.original(f"original-{number}")
             try:

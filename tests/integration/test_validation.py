@@ -1,4 +1,4 @@
-"""What `CustomResource.validate` finds is what an API server answers, word for word."""
+"""`CustomResource.validate` returns the errors of an API server, word for word."""
 
 import sys
 from typing import Annotated, Any
@@ -48,7 +48,7 @@ class Source(Model, markers=[ExactlyOneOf("url", "file")]):
 class JudgedSpec(Model):
     parts: Annotated[list[Part], ListType("map"), ListMapKey("name"), MinItems(1), MaxItems(3)]
     source: Source | None = None
-    colour: Annotated[str | None, Enum("red", "green")] = None
+    color: Annotated[str | None, Enum("red", "green")] = None
     tags: Annotated[list[str], ListType("set")] = field(default_factory=list)
     labels: Annotated[dict[str, str], MaxProperties(1)] = field(default_factory=dict)
     memory: Quantity | None = None
@@ -58,13 +58,13 @@ class JudgedSpec(Model):
 
 
 class Judged(CustomResource, group="validation.test", version="v1"):
-    """Judged has constraints of each sort."""
+    """Judged has constraints of each type."""
 
     spec: JudgedSpec
 
 
 Document = Unstructured.of(Judged.__api__)
-"""A Judged that may say anything."""
+"""A Judged without constraints."""
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def document(namespace: str, spec: JSONObject) -> Unstructured:
 
 
 def told(answer: Invalid) -> list[str]:
-    """The causes, sorted: a real API server tells faults of one object's fields in the order of chance."""
+    """Return the causes, sorted: a real API server lists the faults of an object in random order."""
     return sorted(f"{cause.field}: {cause.message}" for cause in answer.causes)
 
 
@@ -99,13 +99,13 @@ def told(answer: Invalid) -> list[str]:
         {"source": {}},
         {"source": {"url": "http://a", "file": "b"}},
         {"source": {"url": "::"}},
-        {"colour": "blue"},
+        {"color": "blue"},
         {"tags": ["x", "x"]},
         {"labels": {"a": "b", "c": "d"}},
         {"memory": "1Zi"},
         {"port": True},
         {"owner": 3, "size": "many"},
-        {"colour": "blue", "parts": [{"name": "A", "min": -1}], "tags": ["x", "x"]},
+        {"color": "blue", "parts": [{"name": "A", "min": -1}], "tags": ["x", "x"]},
     ],
     ids=str,
 )
@@ -118,7 +118,7 @@ async def test_a_create_is_rejected_with_the_same_messages(client: Client, names
 
 @pytest.mark.parametrize(
     "spec",
-    [{"owner": "me"}, {"size": 1}, {"owner": "me", "size": 1, "colour": "blue"}],
+    [{"owner": "me"}, {"size": 1}, {"owner": "me", "size": 1, "color": "blue"}],
     ids=str,
 )
 async def test_an_update_is_rejected_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
@@ -163,11 +163,11 @@ async def test_a_kind_is_rejected_for_the_same_reason_as_its_crd(
     fields = {"__annotations__": {"x": annotation}, "__module__": __name__}
     kind = type(CustomResource)("Faulty", (CustomResource,), fields, group="faulty.test", version="v1")
     with monkeypatch.context() as without_re2:
-        without_re2.setitem(sys.modules, "re2", None)  # nothing is judged then
+        without_re2.setitem(sys.modules, "re2", None)  # then rules are not checked
         crd = codec.from_dict(CustomResourceDefinition, custom_resource_definition(kind))
     with pytest.raises(Invalid) as answer:
         await cluster.client.create(crd, dry_run=True)
     with pytest.raises(ModelError) as refusal:
         custom_resource_definition(kind)
-    reasons = [cause.message.partition(" within ")[0] for cause in answer.value.causes]  # after it comes the place
+    reasons = [cause.message.partition(" within ")[0] for cause in answer.value.causes]  # the position follows
     assert [reason for reason in reasons if reason not in str(refusal.value)] == []

@@ -1,4 +1,4 @@
-"""What can be asked for with a write: to try it alone, on conditions, and what becomes of what hangs on it."""
+"""Options of writes: dry run, preconditions, propagation, field validation, warnings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""All example operators at once, in one namespace, while everything goes wrong that can.
+"""All example operators at once, in one namespace, with all faults at the same time.
 
-Each is a process of its own, as its own ServiceAccount with its own rights, and is started again when it ends, as a
-kubelet would.
+Each operator is a process with its own ServiceAccount and permissions. A process that exits is restarted, as by a
+kubelet.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(18
 
 OBJECTS = 100
 DELETED = 10
-"""Objects of each kind beyond these, which are deleted while things go wrong."""
+"""Further objects of each kind, which are deleted during the faults."""
 CHANGES = 100
 DAMAGES = 20
-"""Of five children each."""
+"""The number of objects, each with five children."""
 KILLS = 8
 SHARE = 0.1
-"""Of all requests fail so many, half of them after they have been carried out."""
-PATIENCE = 240.0
+"""The ratio of requests that fail, half of them after the server carried them out."""
+CONVERGED_WITHIN = 240.0
 SILENCE = 11.0
-"""Seconds in which an operator would write what it still had to write: WebServer's looks every ten."""
+"""Seconds in which an operator would finish its writes. The WebServer operator polls every ten seconds."""
 SEED = 20261122
 
 NOT_COUNTED = ("/events", "/selfsubjectaccessreviews")
-"""An Event that has happened often is written once a minute."""
+"""A recurring Event is written once a minute."""
 
 
 async def test_all_examples_converge_after_simultaneous_faults(
@@ -60,8 +60,8 @@ async def test_all_examples_converge_after_simultaneous_faults(
                 tasks.create_task(crowd.comes_and_suffers())
                 tasks.create_task(kill_at_random(operators, line, chance))
             writes = calm(gate, line)
-            await until_right(cluster.client, namespace)
-            await until_quiet(writes)
+            await wait_converged(cluster.client, namespace)
+            await wait_idle(writes)
             is_right(await World.of(cluster.client, namespace))
             for each in operators:
                 assert "Traceback" not in each.log, each.log
@@ -70,7 +70,7 @@ async def test_all_examples_converge_after_simultaneous_faults(
 
 
 class Crowd:
-    """The objects of all examples, and what people do to them and to what belongs to them."""
+    """The objects of all examples, and changes to them and their dependents."""
 
     def __init__(self, client: Client, namespace: str, chance: random.Random) -> None:
         self._client = client
@@ -87,7 +87,7 @@ class Crowd:
             await step()
 
     async def goes(self) -> None:
-        """Node ports are the whole cluster's."""
+        """Node ports must be unique in the cluster."""
         for example in EXAMPLES:
             for kind in example.kinds:
                 await self._client.delete_all_of(kind, namespace=self._namespace)
@@ -108,7 +108,7 @@ class Crowd:
         await self._client.patch(kind, change, name=name_of(kind, number), namespace=self._namespace)
 
     async def _delete(self) -> None:
-        """One of each kind."""
+        """Create one object of each kind."""
         number = OBJECTS + self._deleted
         self._deleted += 1
         for example in EXAMPLES:
@@ -120,7 +120,7 @@ class Crowd:
         kind = self._chance.choice([Deployment, Service, ConfigMap, PersistentVolumeClaim, Pod])
         children = [each for each in await self._client.list(kind, namespace=self._namespace) if is_child(each)]
         for child in self._chance.sample(children, min(5, len(children))):
-            with suppress(NotFound):  # it went by itself
+            with suppress(NotFound):  # it is already deleted
                 if kind in EDITS and self._chance.random() < 0.5:
                     await self._client.patch(child, EDITS[kind])
                 else:
@@ -148,7 +148,7 @@ def name_of(kind: type[Object], number: int) -> str:
 
 
 class Supervised:
-    """The process of an operator, started again whenever it ends."""
+    """The process of an operator, restarted whenever it exits."""
 
     def __init__(self, example: Example, kubeconfig: Path, log: Path) -> None:
         self._example = example
@@ -195,7 +195,7 @@ async def at_work(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterat
 
 
 def storm(gate: Gate, chance: random.Random) -> None:
-    """Requests fail or are answered by nobody, watches are late."""
+    """Make requests fail or hang, and delay watches."""
     answers = [
         failing(500, "InternalError"),
         failing(503, "ServiceUnavailable"),
@@ -205,7 +205,7 @@ def storm(gate: Gate, chance: random.Random) -> None:
     ]
 
     def fails(request: Request) -> bool:
-        """Not its question at the start whether a kind is served: no server says of that that it is 410."""
+        """Exclude the check at startup whether a kind is served: servers do not answer it with 410."""
         return "limit=1" not in request.query and chance.random() < SHARE / 2
 
     gate.answer = lambda request: chance.choice(answers)(request) if fails(request) else None
@@ -222,7 +222,7 @@ async def kill_at_random(operators: list[Supervised], line: Line, chance: random
 
 
 def calm(gate: Gate, line: Line) -> list[str]:
-    """Nothing goes wrong any more. Gives what is written from now on."""
+    """End all faults. Returns the list that records later writes."""
     writes: list[str] = []
 
     def count(request: Request) -> Response | None:
@@ -235,9 +235,9 @@ def calm(gate: Gate, line: Line) -> list[str]:
     return writes
 
 
-async def until_right(client: Client, namespace: str) -> None:
-    """Wait until everything is exactly as the specs say, and nothing is left of what went."""
-    deadline = time.monotonic() + PATIENCE
+async def wait_converged(client: Client, namespace: str) -> None:
+    """Wait until all objects match the specs, and all dependents of deleted objects are deleted."""
+    deadline = time.monotonic() + CONVERGED_WITHIN
     while True:
         try:
             is_right(await World.of(client, namespace))
@@ -249,9 +249,9 @@ async def until_right(client: Client, namespace: str) -> None:
             return
 
 
-async def until_quiet(writes: list[str]) -> None:
-    """Wait until nobody writes any more."""
-    deadline = time.monotonic() + PATIENCE
+async def wait_idle(writes: list[str]) -> None:
+    """Wait until no process writes."""
+    deadline = time.monotonic() + CONVERGED_WITHIN
     while True:
         writes.clear()
         await asyncio.sleep(SILENCE)

@@ -1,4 +1,4 @@
-"""What an operator may do, and how it says who it is, changes while it works."""
+"""The permissions and credentials of an operator change while it runs."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_a_changed_certificate_authority_is_trusted_after_its_file_changed
 
 
 async def binding_of(client: Client, namespace: str) -> ClusterRoleBinding:
-    """What gives the operator's service account its rights."""
+    """Return the binding with the permissions of the operator's service account."""
     bindings = [each for each in await client.list(ClusterRoleBinding) if each.subjects]
     (found,) = [each for each in bindings if each.subjects[0].namespace == namespace]
     return found

@@ -1,4 +1,4 @@
-"""An API server that fails for a while is borne: no storm while it lasts, nothing missed after it."""
+"""An API server fails for a while: the operator does not flood it, and misses no event."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def silent(line: Line, gate: Gate) -> AsyncIterator[None]:
         # Two kinds are watched; each may try at once, and then after half a second, a second, two.
         (unavailable, 2 * 10),
         (broken, 2 * 10),
-        # A watch is told to wait a second each time.
+        # Retry-After makes a watch wait for a second each time.
         (too_busy, 2 * 10),
         # A reconcile is tried again after 5 ms, then twice as long each time: ten times in two seconds.
         (read_only, OBJECTS * 2 * 10),

@@ -1,4 +1,4 @@
-"""An API server that goes away under an operator and comes again."""
+"""The API server of an operator is killed and restarted."""
 
 from __future__ import annotations
 

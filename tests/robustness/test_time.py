@@ -1,4 +1,4 @@
-"""Clocks that are set, and watches that lag."""
+"""Clocks that jump, and watches that lag."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robustness.gizmos import OBJECTS, Gizmos, operated
 
 
 class Jumping(SystemClock):
-    """A clock that somebody sets."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()

@@ -1,4 +1,4 @@
-"""Types are behaviour: both checkers accept the files beside this one, and find every error that those expect."""
+"""Types are behavior: type checkers accept the files in this folder, and report exactly the expected errors."""
 
 from __future__ import annotations
 

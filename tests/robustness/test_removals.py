@@ -1,4 +1,4 @@
-"""What goes away under an operator, and sometimes comes again: its kind, a namespace that it works in."""
+"""The kind or the namespace of an operator is deleted while it runs, and sometimes recreated."""
 
 from __future__ import annotations
 
