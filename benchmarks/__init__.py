@@ -1,17 +1,22 @@
-"""What Kubewright costs, beside its peers: `make bench`, or `python -m benchmarks --help`.
+"""Benchmarks of Kubewright and comparable toolkits: `make bench`, or `python -m benchmarks --help`.
 
-sections     what can be measured, by name
-operators    the same operator in each tool kit, on a real control plane    fleet      its objects
-growth       the same with ten times the objects                            requests   what it sends
-cache        the Pods of a large cluster in each tool kit's cache           pods       these Pods
-apiservers   the embedded API server beside a real one
-imports      the time that the SDK takes to import
-reconciles   the SDK above HTTP alone (a program of its own)
-transport    the HTTP layer alone (a program of its own)
-peers        the programs that are measured, in each tool kit               report     medians and tables
-bars         what the design promises, as a check                           process    what a process costs
-hands        work that several share
+sections     the parts of a run, by name
+operators    the same operator in each toolkit, on a real control plane
+growth       the same operator with ten times the objects
+cache        the Pods of a large cluster in each toolkit's cache
+apiservers   the embedded API server and a real one
+imports      CPU time of the SDK's imports
+reconciles   the SDK without the network (a separate program)
+transport    the HTTP layer alone (a separate program)
+peers        the measured programs in each toolkit
+bars         the targets of the design, and whether they are met
+fleet        the Widgets of an operator
+pods         the Pods of a cache
+requests     the requests of an operator, from the audit log
+process      CPU and memory of processes
+workers      concurrent work
+report       medians and tables
 
-What is compared is measured in one run, in turns, several times; what is printed is medians and their ratios. Absolute
-figures are those of the machine they were measured on.
+Everything that is compared is measured in one run, in alternating order, several times. The output is medians and their
+ratios. Absolute figures depend on the machine.
 """

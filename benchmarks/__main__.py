@@ -1,7 +1,7 @@
-"""`python -m benchmarks`: measure, print a table and the bars, keep the figures in `benchmarks/results/latest.json`.
+"""`python -m benchmarks`: measure, print tables and targets, and write the figures to `benchmarks/results/latest.json`.
 
-Needs the real control plane (`make controlplane`), and Go and Rust for the peers that are written in them. What is
-missing is said, and what can be measured without it is. Exit status: 1 when something could not be measured.
+Needs the real control plane (`make controlplane`), and Go and Rust for the peers that are written in them. The program
+reports missing tools and measures the rest. The exit status is 1 if something could not be measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FULL: Final = Sizes(objects=1000, pods=10_000, many=100_000, requests=1000, rep
 
 
 async def _measure(sections: Sequence[str], peers: Sequence[Peer], sizes: Sizes) -> tuple[dict[str, Medians], bool]:
-    """What was measured, by section, and whether that is all; what is not there was said, and why."""
+    """Return the figures by section, and whether they are complete. Failures have been printed."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -52,18 +52,18 @@ async def _measure(sections: Sequence[str], peers: Sequence[Peer], sizes: Sizes)
             results[name] = part.medians
             complete = False
         except (KubewrightError, NotMeasured, TimeoutError) as error:
-            say(f"{name} could not be measured: {error or 'it took too long'}")
+            say(f"{name} could not be measured: {error or 'timed out'}")
             complete = False
     return results, complete
 
 
 def _tables(results: Mapping[str, Medians], sizes: Sizes) -> str:
-    """One table for all that has the same yardstick."""
+    """Return a table for each yardstick."""
     tables: list[str] = []
     for yardstick in dict.fromkeys(SECTIONS[name].yardstick for name in results):
         names = [name for name in results if SECTIONS[name].yardstick == yardstick]
         figures = [figure for name in names for figure in SECTIONS[name].figures(sizes)]
-        title = f"medians (and their ratios to {yardstick})"
+        title = f"medians (ratios to {yardstick})"
         tables.append(report.table(title, figures, _merged(results[name] for name in names), yardstick=yardstick))
     return "\n\n".join(tables)
 
@@ -87,35 +87,37 @@ def _keep(results: Mapping[str, Medians], verdicts: Sequence[Verdict], peers: Se
         "bars": [asdict(each) for each in verdicts],
     }
     RESULTS.write_text(json.dumps(document, indent=2) + "\n")
-    say(f"Kept in {RESULTS}")
+    say(f"Results written to {RESULTS}")
 
 
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not a number to measure with; give 1 or more")
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
     return number
 
 
-def _some(text: str) -> int:
+def _sample_size(text: str) -> int:
     if (number := _count(text)) < 100:
-        raise argparse.ArgumentTypeError(f"{number} say too little; give 100 or more")
+        raise argparse.ArgumentTypeError(f"must be at least 100 for a meaningful result, got {number}")
     return number
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="What Kubewright costs, beside its peers. Everything takes a quarter of an hour.",
+        description="Measure Kubewright and comparable toolkits. A complete run takes 15 minutes.",
     )
-    parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure this alone (may be repeated)")
-    parser.add_argument("--peer", action="append", choices=NAMES, help="of these tool kits alone (may be repeated)")
-    parser.add_argument("--quick", action="store_true", help="small numbers, once: in two minutes, and rough")
-    parser.add_argument("--objects", type=_some, help=f"that an operator gets ({_FULL.objects})")
-    parser.add_argument("--pods", type=_some, help=f"in a cache ({_FULL.pods})")
-    parser.add_argument("--many", type=_some, help=f"Pods in a cache that holds many ({_FULL.many})")
-    parser.add_argument("--requests", type=_some, help=f"of each sort that a server gets ({_FULL.requests})")
-    parser.add_argument("--repetitions", type=_count, help=f"of everything, in turns ({_FULL.repetitions})")
+    parser.add_argument("--only", action="append", choices=list(SECTIONS), help="measure only this part (repeatable)")
+    parser.add_argument("--peer", action="append", choices=NAMES, help="measure only this toolkit (repeatable)")
+    parser.add_argument(
+        "--quick", action="store_true", help="small numbers, one repetition: two minutes, rough results"
+    )
+    parser.add_argument("--objects", type=_sample_size, help=f"Widgets per operator ({_FULL.objects})")
+    parser.add_argument("--pods", type=_sample_size, help=f"Pods in a cache ({_FULL.pods})")
+    parser.add_argument("--many", type=_sample_size, help=f"Pods in a large cache ({_FULL.many})")
+    parser.add_argument("--requests", type=_sample_size, help=f"requests of each type ({_FULL.requests})")
+    parser.add_argument("--repetitions", type=_count, help=f"repetitions of everything ({_FULL.repetitions})")
     return parser
 
 
@@ -123,7 +125,7 @@ def main() -> int:
     parser = _parser()
     arguments = parser.parse_args()
     if sys.platform != "linux":
-        parser.error("the CPU of processes is read as Linux tells it; run this on Linux")
+        parser.error("CPU time is read from Linux interfaces; run the benchmarks on Linux")
     given = {name: value for name in asdict(_FULL) if (value := getattr(arguments, name)) is not None}
     sizes = replace(_QUICK if arguments.quick else _FULL, **given)
     sections = arguments.only or list(SECTIONS)
@@ -133,7 +135,7 @@ def main() -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             results, complete = runner.run(_measure(sections, peers, sizes))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        say("Stopped; nothing is kept of this run")
+        say("Stopped; no results were written")
         return 1
     if not any(results.values()):
         return 1

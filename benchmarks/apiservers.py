@@ -1,7 +1,7 @@
-"""The embedded API server beside a real one: kube-apiserver and its etcd, counted together.
+"""The embedded API server and a real one: kube-apiserver and its etcd, measured together.
 
-Both run as processes of their own without controllers, and get the same requests in turns, over TLS, as an
-administrator sends them: Deployments that are created, read, changed by both sorts of patch, and listed.
+Both run as separate processes without controllers. They receive the same requests of an administrator in alternating
+order, over TLS: Deployments are created, read, changed with a merge patch and with an apply, and listed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final
 import msgspec
 
 from benchmarks.bars import EMBEDDED, REAL
-from benchmarks.hands import share
 from benchmarks.process import Usage, running
 from benchmarks.report import Figure, Medians, Run, in_turns, say
+from benchmarks.workers import run_concurrently
 from kubewright.client._config import Config
 from kubewright.client._rest import JSON, Query, RESTClient
 from kubewright.client._transport import HTTPTransport
@@ -31,7 +31,7 @@ LISTED: Final = 3000
 _LISTS: Final = 20
 _AT_ONCE: Final = 4
 _REST: Final = 0.2
-"""Seconds for a server to finish what a request leaves behind."""
+"""Seconds for a server to finish the background work of requests."""
 _READY_WITHIN: Final = 30.0
 _LOOK: Final = 0.02
 
@@ -52,7 +52,7 @@ FIGURES: Final = (
 
 @dataclass(frozen=True)
 class Server:
-    """A server that is up."""
+    """A running server."""
 
     name: str
     rest: RESTClient
@@ -60,7 +60,7 @@ class Server:
 
 
 async def measure(requests: int, repetitions: int) -> Medians:
-    """The medians by figure and server."""
+    """Return medians by figure and server."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server, etcd and kube-apiserver ...")
@@ -78,7 +78,7 @@ async def _embedded(folder: Path) -> AsyncGenerator[Server]:
     command = (sys.executable, "-c", _KUBEWRIGHT, "up", "--bare", "--kubeconfig", str(kubeconfig))
     async with running(command, folder / "embedded.log") as usage:
         async with asyncio.timeout(_READY_WITHIN):
-            while not kubeconfig.exists():  # noqa: ASYNC110 - it is another process that writes it
+            while not kubeconfig.exists():  # noqa: ASYNC110 - another process writes the file
                 await asyncio.sleep(_LOOK)
         async with _client(Config.from_kubeconfig(kubeconfig)) as rest:
             yield Server(EMBEDDED, rest, usage)
@@ -111,7 +111,7 @@ class Call:
 
 
 async def _run(server: Server, requests: int) -> Run:
-    """One repetition; leaves nothing on the server."""
+    """Run one repetition, and delete all objects."""
     names = [f"web-{number}" for number in range(LISTED)]
     some = [names[number % LISTED] for number in range(requests)]
     try:
@@ -122,7 +122,7 @@ async def _run(server: Server, requests: int) -> Run:
 
 
 def _cases(names: Sequence[str], some: Sequence[str]) -> dict[str, list[Call]]:
-    """The requests behind each figure, in the order in which they are sent."""
+    """Return the requests of each figure, in the order in which they are sent."""
     scaled = msgspec.json.encode({"spec": {"replicas": 3}})
     force = {"fieldManager": "kubewright-bench", "force": "true"}
     return {
@@ -138,9 +138,9 @@ def _cases(names: Sequence[str], some: Sequence[str]) -> dict[str, list[Call]]:
 
 
 async def _cost(server: Server, calls: Sequence[Call]) -> float:
-    """Microseconds of the server's CPU for each of `calls`."""
+    """Return the server's CPU time per call, in microseconds."""
     before = server.usage.cpu
-    await share((_send(server, call) for call in calls), _AT_ONCE)
+    await run_concurrently((_send(server, call) for call in calls), _AT_ONCE)
     await asyncio.sleep(_REST)
     return (server.usage.cpu - before) / len(calls) * 1e6
 

@@ -1,4 +1,4 @@
-"""The bars that Kubewright is held against: what the design promises, as a check of what was measured."""
+"""The targets of the design, and whether the measured figures meet them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from benchmarks.report import Figure, Medians, lined
 
 @dataclass(frozen=True)
 class Bar:
-    """That a figure of ours is at most so much, or at most so much of another's."""
+    """An upper limit for a figure of Kubewright, absolute or relative to the same figure of a peer."""
 
     figure: str
     at_most: float
     of: str = ""
-    """Whose figure `at_most` is a part of; nobody's when it is the limit itself."""
+    """The peer to whose figure `at_most` is a ratio. If empty, `at_most` is absolute."""
     ours: str = KUBEWRIGHT
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A bar held against what was measured."""
+    """A bar compared with the measured figure."""
 
     bar: str
     measured: float
@@ -55,7 +55,7 @@ BARS: Final = (
 
 
 def judge(bars: Iterable[Bar], figures: Iterable[Figure], medians: Medians) -> list[Verdict]:
-    """The verdict on each bar whose figures were measured."""
+    """Return a verdict for each bar whose figures were measured."""
     titles = {figure.name: figure.title for figure in figures}
     found: list[Verdict] = []
     for bar in bars:

@@ -1,7 +1,7 @@
-"""Whether an object costs more where there are ten times the objects, in each tool kit.
+"""Growth of the cost per object with ten times the objects, in each toolkit.
 
-One operator gets its objects and updates of as many; then nine times as many more, and updates of as many as before.
-What is compared is the cost of one object.
+An operator receives objects and an update of each, then nine times as many more objects, and updates of as many as
+before. Compared is the cost per object.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Change: TypeAlias = Callable[[Sequence[str]], Awaitable[None]]
 TIMES: Final = 10
 
 FIGURES: Final = (
-    Figure("growth_created", f"growth of the CPU an object created, {TIMES} times the objects", 2),
-    Figure("growth_updated", f"growth of the CPU an object updated, {TIMES} times the objects", 2),
-    Figure("growth_kb_object", "memory that one more object takes, kB", 1),
+    Figure("growth_created", f"growth of CPU per created object, {TIMES} times the objects", 2),
+    Figure("growth_updated", f"growth of CPU per updated object, {TIMES} times the objects", 2),
+    Figure("growth_kb_object", "memory per additional object, kB", 1),
 )
 
 
 async def measure(peers: Sequence[Peer], objects: int) -> Medians:
-    """The figures by peer, each with an API server of its own: removing so many objects takes longer than a start."""
+    """Return the figures by peer. Each peer gets a new API server, because deleting the objects would take longer."""
 
     async def run(peer: Peer) -> Run:
         return await _run(peer, objects)
@@ -38,9 +38,9 @@ async def measure(peers: Sequence[Peer], objects: int) -> Medians:
 async def _run(peer: Peer, objects: int) -> Run:
     few = [f"few-{number}" for number in range(objects)]
     more = [f"more-{number}" for number in range(objects * (TIMES - 1))]
-    async with bench() as there, Fleet(there.cluster.client) as widgets, there.running(peer) as operator:
+    async with bench() as server, Fleet(server.cluster.client) as widgets, server.running(peer) as operator:
         await widgets.create(["first"])
-        await widgets.converged()  # so that it has started
+        await widgets.converged()  # the operator has started
         created = await _cost(operator, widgets, widgets.create, few)
         updated = await _cost(operator, widgets, widgets.update, few)
         before = operator.rss
@@ -56,7 +56,7 @@ async def _run(peer: Peer, objects: int) -> Run:
 
 
 async def _cost(operator: Program, widgets: Fleet, change: Change, names: Sequence[str]) -> float:
-    """Seconds of CPU for each of the objects that are changed."""
+    """Return the CPU seconds per changed object."""
     await operator.settle()
     before = operator.cpu
     await change(names)

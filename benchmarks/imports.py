@@ -1,8 +1,8 @@
-"""What imports cost before an operator does anything, and the modules that it goes to.
+"""CPU time of an operator's imports, and the slowest modules.
 
-In a fresh interpreter, with bytecode at hand as after an installation; what Python itself costs at its start is left
-out. It is CPU time, and the smallest of all repetitions: what is imported is the same each time, so that one has the
-least of other work in it.
+Measured in a fresh interpreter with compiled bytecode, as after an installation, without the startup of Python itself.
+The result is the minimum of all repetitions: the imports are the same each time, so the minimum contains the least
+interference.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PROGRAMS: Final[Mapping[str, str]] = {
         "from kubewright.apis.core.v1 import Service"
     ),
 }
-_TELL_CPU: Final = "\nimport time; print(time.process_time())"
+_PRINT_CPU: Final = "\nimport time; print(time.process_time())"
 _LINE: Final = re.compile(r"import time:\s+(?P<own>\d+) \|\s+\d+ \| \s*(?P<module>\S+)")
 _SHOWN: Final = 5
 
 
 async def measure(repetitions: int) -> Medians:
-    """Milliseconds by figure; tells which modules the slowest are."""
+    """Return milliseconds by figure, and print the slowest modules."""
     ours: dict[str, dict[str, float]] = {}
     for figure, program in _PROGRAMS.items():
         with TemporaryDirectory(prefix="kubewright-bench-") as folder:
@@ -52,12 +52,12 @@ async def measure(repetitions: int) -> Medians:
 
 
 async def _cpu(program: str, environment: Mapping[str, str]) -> float:
-    """Milliseconds of CPU of an interpreter that runs `program`."""
-    return float((await _output(["-c", program + _TELL_CPU], environment))[0]) * 1e3
+    """Return the CPU milliseconds of an interpreter that runs `program`."""
+    return float((await _output(["-c", program + _PRINT_CPU], environment))[0]) * 1e3
 
 
 async def _modules(program: str, environment: Mapping[str, str]) -> dict[str, float]:
-    """Milliseconds that each module took by itself; those that Python itself imports are left out."""
+    """Return the milliseconds of each module without its own imports, except for modules that Python itself imports."""
     loaded = {text: await _timed(text, environment) for text in ("pass", program)}
     return {module: ms for module, ms in loaded[program].items() if module not in loaded["pass"]}
 
@@ -66,13 +66,13 @@ async def _timed(program: str, environment: Mapping[str, str]) -> dict[str, floa
     return import_times((await _output(["-X", "importtime", "-c", program], environment))[1])
 
 
-def import_times(told: str) -> dict[str, float]:
-    """Milliseconds by module, from what `-X importtime` tells."""
-    return {found["module"]: int(found["own"]) / 1e3 for found in _LINE.finditer(told)}
+def import_times(report: str) -> dict[str, float]:
+    """Return milliseconds by module, from the output of `-X importtime`."""
+    return {found["module"]: int(found["own"]) / 1e3 for found in _LINE.finditer(report)}
 
 
 async def _output(arguments: list[str], environment: Mapping[str, str]) -> tuple[str, str]:
-    """What an interpreter writes to its standard output and error."""
+    """Return the standard output and standard error of an interpreter."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=environment
     )

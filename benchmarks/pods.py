@@ -1,9 +1,9 @@
-"""Pods on a real API server, 4 KB of JSON each, as many as asked for; and what a cache must know of them.
+"""Pods on a real API server, 4 KB of JSON each, and what a cache must know about them.
 
-They are as on a cluster: of many workloads, each with its own image, labels and settings, and of each workload a number
-of replicas, each with its own name, uid, node, address and container. The first of a workload is created through the
-API server, so that it is admitted, defaulted, owned and encoded as any other. The others are copies of its bytes in
-etcd, with an identity of their own: a hundred thousand take seconds, not minutes.
+The Pods resemble those of a cluster. They belong to many workloads, each with its own image, labels and settings. Each
+workload has several replicas, each with its own name, uid, node, address and container. The first Pod of a workload is
+created through the API server, so it is admitted, defaulted, owned and encoded like any other. The others are copies of
+its bytes in etcd, with their own identity: 100,000 Pods take seconds, not minutes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from uuid import UUID
 
 import msgspec
 
-from benchmarks.hands import share
 from benchmarks.report import NotMeasured
+from benchmarks.workers import run_concurrently
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
@@ -36,14 +36,14 @@ NOTE: Final = "bench.kubewright.dev/note"
 _COLLECTION: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _KEYS: Final = f"/registry/pods/{NAMESPACE}/"
 _REPLICAS: Final = 20
-"""Pods of a workload; their copies are one transaction of etcd, which takes 128."""
+"""Pods per workload. Their copies are one transaction of etcd, which accepts 128 operations."""
 _AT_ONCE: Final = 8
 _CHANGED: Final = 20
-_PATIENCE: Final = 120.0
+_SERVED_WITHIN: Final = 120.0
 _LOOK: Final = 0.1
 
 Known: TypeAlias = Mapping[str, Sequence[str]]
-"""Of each Pod its resource version and its note."""
+"""The resource version and the note of each Pod."""
 
 
 class Pods:
@@ -59,16 +59,16 @@ class Pods:
         return len(self._names)
 
     async def create(self, count: int) -> int:
-        """Make `count` Pods; gives the bytes of one as JSON. Raises NotMeasured when they do not appear."""
+        """Create `count` Pods. Returns the size of one in bytes of JSON. Raises NotMeasured if they do not appear."""
         sizes: list[int] = []
         workloads = (range(first, min(first + _REPLICAS, count)) for first in range(0, count, _REPLICAS))
-        await share((self._workload(numbers, sizes) for numbers in workloads), _AT_ONCE)
+        await run_concurrently((self._workload(numbers, sizes) for numbers in workloads), _AT_ONCE)
         self._names = [name_of(number) for number in range(count)]
         await self._served()
         return sum(sizes) // len(sizes)
 
     async def _workload(self, numbers: range, sizes: list[int]) -> None:
-        """The Pods of one workload; notes the bytes of its first as JSON."""
+        """Create the Pods of one workload, and add the size of its first as JSON to `sizes`."""
         first = Identity.of(numbers[0])
         wanted = _pod(first)
         created = msgspec.json.decode(await self._write("POST", _COLLECTION, wanted), type=JSONObject)
@@ -80,7 +80,7 @@ class Pods:
         others = [Identity.of(number) for number in numbers[1:]]
         await self._put({each.name: copied(stored, known, each) for each in others})
 
-    async def disturb(self) -> None:
+    async def change_some(self) -> None:
         """Update some Pods and delete some others, at random."""
         for name in random.sample(self._names, _CHANGED):
             patch = MergePatch({"metadata": {"annotations": {NOTE: f"{name} was changed"}}})
@@ -90,7 +90,7 @@ class Pods:
             self._names.remove(name)
 
     async def sample(self, size: int) -> Known:
-        """What there is to know of some Pods, drawn at random."""
+        """Return what a cache must know about some random Pods."""
         drawn = [
             await self._client.get(Pod, name, namespace=NAMESPACE)
             for name in random.sample(self._names, min(size, self.count))
@@ -108,18 +108,18 @@ class Pods:
         await self._store("txn", {"success": puts})
 
     async def _store(self, call: str, document: JSONObject) -> JSONObject:
-        """Call etcd by its JSON gateway."""
+        """Call etcd through its JSON gateway."""
         response = await self._etcd.send(Request("POST", f"/v3/kv/{call}", {}, msgspec.json.encode(document)))
         answer = await response.read()
         if response.status != 200:
-            raise NotMeasured(f"etcd refused {call}: {answer.decode(errors='replace')}")
+            raise NotMeasured(f"etcd rejected {call}: {answer.decode(errors='replace')}")
         return msgspec.json.decode(answer, type=JSONObject)
 
     async def _served(self) -> None:
-        """Until the API server tells of as many Pods as there are."""
+        """Wait until the API server returns all Pods."""
         one: Query = {"limit": "1"}
         found = 0
-        for _ in range(int(_PATIENCE / _LOOK)):
+        for _ in range(int(_SERVED_WITHIN / _LOOK)):
             page = msgspec.json.decode(await self._client.rest.request("GET", _COLLECTION, one), type=JSONObject)
             found = len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
             if found == self.count:
@@ -139,9 +139,9 @@ async def pods(control_plane: RealControlPlane, client: Client) -> AsyncGenerato
 
 @dataclass(frozen=True)
 class Identity:
-    """What sets a Pod apart from the others of its workload.
+    """What distinguishes a Pod from the others of its workload.
 
-    Each part has the same length in all Pods, so that one can stand in the place of another in encoded bytes.
+    Each part has the same length in all Pods, so one can replace another in encoded bytes.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Identity:
 
     @classmethod
     def of(cls, number: int) -> Identity:
-        """That of a Pod, the same each time."""
+        """Return the identity of a Pod, the same each time."""
         chance = random.Random(number)
         octets = [str(chance.randrange(100, 256)) for _ in range(3)]
         return cls(
@@ -169,7 +169,7 @@ def name_of(number: int) -> str:
 
 
 def copied(stored: bytes, one: Identity, other: Identity) -> bytes:
-    """The bytes of another Pod: those of `one`, as the other."""
+    """Return the bytes of `one` with the identity of `other`."""
     for old, new in zip(astuple(one), astuple(other), strict=True):
         stored = stored.replace(old.encode(), new.encode())
     return stored
@@ -179,9 +179,9 @@ def _base64(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def _pod(who: Identity) -> JSONObject:
-    """The first Pod of a workload, with the status that its node would give it."""
-    chance = random.Random(who.name)
+def _pod(identity: Identity) -> JSONObject:
+    """The first Pod of a workload, with the status that its node would report."""
+    chance = random.Random(identity.name)
 
     def word() -> str:
         return f"{chance.getrandbits(40):010x}"
@@ -202,15 +202,19 @@ def _pod(who: Identity) -> JSONObject:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": who.name, "labels": labels, "annotations": {NOTE: f"{who.name} as it was created"}},
+        "metadata": {
+            "name": identity.name,
+            "labels": labels,
+            "annotations": {NOTE: f"{identity.name} as it was created"},
+        },
         "spec": {
             "containers": [container],
             "volumes": [{"name": "config", "configMap": {"name": app}}],
-            "nodeName": who.node,
+            "nodeName": identity.node,
         },
         "status": {
             "phase": "Running",
-            "podIP": who.ip,
+            "podIP": identity.ip,
             "startTime": since,
             "conditions": [{"type": kind, "status": "True", "lastTransitionTime": since} for kind in conditions],
             "containerStatuses": [
@@ -218,7 +222,7 @@ def _pod(who: Identity) -> JSONObject:
                     "name": app,
                     "image": f"{image}:{version}",
                     "imageID": f"{image}@sha256:{chance.getrandbits(256):064x}",
-                    "containerID": f"containerd://{who.container}",
+                    "containerID": f"containerd://{identity.container}",
                     "ready": True,
                     "started": True,
                     "restartCount": chance.randrange(10),

@@ -1,4 +1,4 @@
-"""What a process costs, as the kernel counts it (Linux)."""
+"""CPU and memory of processes, as the kernel counts them (Linux)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from benchmarks.report import NotMeasured
 
 _STOPPED_WITHIN: Final = 15.0
 _QUIET: Final = 0.002
-"""Seconds of CPU in one `_LOOK` below which a process counts as idle; Go's and Python's timers cost a little."""
+"""CPU seconds per `_LOOK` below which a process counts as idle. Timers of Go and Python use a little."""
 _LOOK: Final = 0.1
 _LOOKS: Final = 3
-"""How often in a row it must look idle."""
-_PATIENCE: Final = 30.0
+"""The number of consecutive measurements in which it must be idle."""
+_SETTLED_WITHIN: Final = 30.0
 
 
 class Usage:
-    """What processes have used."""
+    """CPU and memory of some processes."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._pids = tuple(pids)
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU, user and system, of all threads, in nanosecond steps."""
+        """CPU seconds of all threads, user and system, in nanosecond steps."""
         return sum(time.clock_gettime(_cpu_clock(pid)) for pid in self._pids)
 
     @property
@@ -42,12 +42,12 @@ class Usage:
 
     @property
     def peak_rss(self) -> int:
-        """The most resident memory that there has been, in bytes."""
+        """Peak resident memory in bytes."""
         return sum(_memory(pid, "VmHWM") for pid in self._pids)
 
     async def settle(self) -> None:
-        """Wait until the processes have nothing left to do: garbage collected, late events handled."""
-        deadline = time.monotonic() + _PATIENCE
+        """Wait until the processes are idle: late events are handled, garbage is collected."""
+        deadline = time.monotonic() + _SETTLED_WITHIN
         before, quiet = self.cpu, 0
         while time.monotonic() < deadline and quiet < _LOOKS:
             await asyncio.sleep(_LOOK)
@@ -57,25 +57,25 @@ class Usage:
 
 
 class Program(Usage):
-    """A process that runs."""
+    """A running process."""
 
     def __init__(self, process: Process) -> None:
         super().__init__([process.pid])
         self._process = process
 
     async def ask(self, line: str) -> bytes:
-        """What the process answers on its standard output to a line on its standard input."""
+        """Write a line to the process' standard input, and return the line that it writes to its standard output."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(line.encode() + b"\n")
         answer = await self._process.stdout.readline()
         if not answer:
-            await asyncio.Event().wait()  # it ends, of which `running` is about to hear and tell
+            await asyncio.Event().wait()  # the process ends; `running` cancels this task and raises
         return answer
 
 
 def compiled_into(folder: Path) -> dict[str, str]:
-    """The environment of a Python program whose bytecode is kept, in `folder`, as that of an installed one is."""
+    """Return the environment of a Python program that keeps its bytecode in `folder`, as an installed one does."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
 
@@ -84,9 +84,10 @@ def compiled_into(folder: Path) -> dict[str, str]:
 async def running(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, *, answers: bool = False
 ) -> AsyncGenerator[Program]:
-    """`command` as a process for as long as the block lasts; its output goes to `log`, with `answers` its errors alone.
+    """Run `command` as a process for the duration of the block.
 
-    Raises ProcessFailed, at once, when the process ends before the block does.
+    Its output goes to `log`; with `answers`, only its standard error does. Raises ProcessFailed as soon as the process
+    ends, if that is before the end of the block.
     """
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
@@ -130,11 +131,11 @@ async def _stop(process: Process) -> None:
 
 
 class ProcessFailed(NotMeasured):
-    """A process that is measured ended by itself."""
+    """A measured process ended unexpectedly."""
 
     def __init__(self, command: Sequence[str], code: int | None, log: Path) -> None:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        super().__init__(f"{' '.join(command)} ended with code {code}; the end of its output:\n{end}")
+        super().__init__(f"{' '.join(command)} exited with status {code}; the end of its output:\n{end}")
 
 
 def _cpu_clock(pid: int) -> int:
@@ -144,4 +145,4 @@ def _cpu_clock(pid: int) -> int:
 
 def _memory(pid: int, field: str) -> int:
     found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) * 1024 if found else 0  # a process that has just ended has none
+    return int(found[1]) * 1024 if found else 0  # a process that has just ended has no memory

@@ -1,9 +1,9 @@
-"""CPU time that the SDK costs an object above HTTP: the Widget operator against canned answers, in one process.
+"""CPU time of the SDK per object, without the network: the Widget operator with canned responses, in one process.
 
-Nothing sleeps and nothing else runs in between: it tells of the SDK's own work alone, with caches warm. It needs no API
-server and takes seconds: for comparing two versions of the SDK, again and again. With a real API server an object costs
-a multiple of it (`PROFILE.md`). Run with `python -m benchmarks.reconciles`; the figure is the smallest of several
-rounds, in microseconds, without what the answers cost.
+Nothing sleeps and no other process runs in between, so the result is the SDK's own work, with warm CPU caches. The
+program needs no API server and takes seconds: use it to compare two versions of the SDK. With a real API server, an
+object costs several times as much (`PROFILE.md`). Run it with `python -m benchmarks.reconciles`. The result is the
+minimum of several rounds, in microseconds, without the cost of the responses.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kubewright.models import Object
 _OBJECTS: Final = 1000
 _ROUNDS: Final = 7
 _TURNS: Final = 40
-"""Turns of the event loop in which all that follows an object has been done."""
+"""Iterations of the event loop that are enough to finish all work of an object."""
 _KINDS: Final[dict[str, type[Object]]] = {"configmaps": ConfigMap, "widgets": Widget}
 _MANAGER: Final = "widget.bench.kubewright.dev"
 _SINCE: Final = "2026-01-02T03:04:05Z"
@@ -44,11 +44,11 @@ _HEADERS: Final = {"content-type": "application/json", "audit-id": "f0c1a3c8-0c3
 
 
 class Answers:
-    """What an API server would answer to the operator. Its bound `handle` is a `Handler`."""
+    """The responses of an API server to the operator. Its bound method `handle` is a `Handler`."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
-        """Seconds that the answers took."""
+        """CPU seconds that the responses took."""
         self._version = 100
         self._widgets: dict[str, JSONObject] = {}
         self._config_maps: dict[str, JSONObject] = {}
@@ -62,7 +62,7 @@ class Answers:
             self.cpu += time.process_time() - began
 
     def create(self, name: str) -> None:
-        """A user creates a Widget."""
+        """Create a Widget, as a user would."""
         fields: JSONObject = {"f:spec": {".": {}, "f:message": {}, "f:size": {}}}
         self._widgets[name] = {
             "apiVersion": "bench.kubewright.dev/v1",
@@ -70,10 +70,10 @@ class Answers:
             "metadata": self._metadata(name, "Update", "kubectl", fields) | {"generation": 1},
             "spec": {"message": "hello", "size": 3},
         }
-        self._tell("widgets", "ADDED", self._widgets[name])
+        self._send("widgets", "ADDED", self._widgets[name])
 
     def update(self, name: str) -> None:
-        """A user changes a Widget."""
+        """Change a Widget, as a user would."""
         widget = self._widgets[name]
         widget["spec"] = {"message": f"hello again, {name}", "size": 3}
         widget["metadata"]["generation"] += 1
@@ -97,11 +97,11 @@ class Answers:
         return Response(200, _HEADERS, self._write_status(parts[-2], operations))
 
     def _watch(self, resource: str) -> Pipe:
-        """A watch of nothing yet; it begins with the end of the first list."""
+        """Return an empty watch, which begins with the end of the first list."""
         pipe = self._watches[resource] = Pipe()
         kind = _KINDS[resource].__api__
         end = {"resourceVersion": "100", "annotations": {"k8s.io/initial-events-end": "true"}}
-        self._tell(resource, "BOOKMARK", {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": end})
+        self._send(resource, "BOOKMARK", {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": end})
         return pipe
 
     def _apply(self, name: str, stated: JSONObject) -> bytes:
@@ -114,7 +114,7 @@ class Answers:
         metadata = self._metadata(name, "Apply", _MANAGER, fields) | {"ownerReferences": owners}
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": stated["data"]}
         self._config_maps[name] = config_map
-        return self._tell("configmaps", "ADDED", config_map)
+        return self._send("configmaps", "ADDED", config_map)
 
     def _write_status(self, name: str, operations: JSONArray) -> bytes:
         widget = self._widgets[name] = json_patch(self._widgets[name], operations)
@@ -122,24 +122,24 @@ class Answers:
 
     def _metadata(self, name: str, operation: str, manager: str, fields: JSONObject) -> JSONObject:
         self._version += 1
-        said = {"manager": manager, "operation": operation, "time": _SINCE}
+        owner = {"manager": manager, "operation": operation, "time": _SINCE}
         return {
             "name": name,
             "namespace": "default",
             "uid": f"11111111-2222-3333-4444-{self._version:012}",
             "resourceVersion": str(self._version),
             "creationTimestamp": _SINCE,
-            "managedFields": [{**said, "fieldsType": "FieldsV1", "fieldsV1": fields}],
+            "managedFields": [{**owner, "fieldsType": "FieldsV1", "fieldsV1": fields}],
         }
 
     def _write(self, resource: str, event: str, document: JSONObject) -> bytes:
-        """Give a document that was changed its new version; gives its bytes."""
+        """Set the new version of a changed document, and return its bytes."""
         self._version += 1
         document["metadata"]["resourceVersion"] = str(self._version)
-        return self._tell(resource, event, document)
+        return self._send(resource, event, document)
 
-    def _tell(self, resource: str, event: str, document: JSONObject) -> bytes:
-        """Tell the watch of an object; gives its bytes."""
+    def _send(self, resource: str, event: str, document: JSONObject) -> bytes:
+        """Send an object to the watch, and return its bytes."""
         data = msgspec.json.encode(document)
         self._watches[resource].write(b'{"type":"%s","object":%s}\n' % (event.encode(), data))
         return data
@@ -147,7 +147,7 @@ class Answers:
 
 @asynccontextmanager
 async def operator(answers: Answers) -> AsyncGenerator[None]:
-    """The Widget operator at work on them."""
+    """Run the Widget operator for the duration of the block."""
     client = Client(HandlerTransport(answers.handle), user_agent=_MANAGER, field_manager=_MANAGER)
     cache = Cache(client, scopes={ConfigMap: Scope(keep_managed_fields=True)})
     counts = Metrics(_MANAGER).controller(reconcile.name, reconcile.workers)
@@ -166,7 +166,7 @@ async def operator(answers: Answers) -> AsyncGenerator[None]:
 
 
 async def measure(objects: int, together: int) -> dict[str, float]:
-    """Microseconds of CPU an object, by what is done to it; `together` of them at a time."""
+    """Return the CPU microseconds per object, by type of change. `together` objects change at a time."""
     answers = Answers()
     async with operator(answers):
         gc.collect()
@@ -179,7 +179,7 @@ async def measure(objects: int, together: int) -> dict[str, float]:
 
 
 async def _cost(answers: Answers, change: Callable[[str], None], objects: int, together: int) -> float:
-    """Microseconds of CPU that the operator takes for each object that is changed so."""
+    """Return the CPU microseconds of the operator per changed object."""
     began, before = time.process_time(), answers.cpu
     for number in range(objects):
         change(f"widget-{number}")
@@ -192,7 +192,7 @@ async def _cost(answers: Answers, change: Callable[[str], None], objects: int, t
         await _turns()
     idle = time.process_time() - idle
     if not answers.converged:
-        raise RuntimeError(f"the operator was not done with an object in {_TURNS} turns of the event loop")
+        raise RuntimeError(f"an object did not converge within {_TURNS} iterations of the event loop")
     return (spent - idle) / objects * 1e6
 
 
@@ -212,7 +212,7 @@ def main() -> None:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 rounds.append(runner.run(measure(arguments.objects, together)))
         for step in rounds[0]:
-            print(f"us of CPU an object {step}, {together:2} at a time: {min(each[step] for each in rounds):.0f}")
+            print(f"us of CPU per {step} object, {together:2} at a time: {min(each[step] for each in rounds):.0f}")
 
 
 if __name__ == "__main__":

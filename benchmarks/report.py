@@ -1,4 +1,4 @@
-"""How figures are gathered and told: progress on standard error, tables on standard output."""
+"""Collecting and printing figures: progress on standard error, tables on standard output."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from kubewright.machinery.errors import KubewrightError
 
 Run: TypeAlias = Mapping[str, float]
-"""Of one repetition: by figure."""
+"""The values of one repetition, by figure."""
 Medians: TypeAlias = Mapping[str, Mapping[str, float]]
-"""By figure, then by who was measured."""
+"""By figure, then by the name of what was measured."""
 
 
 class NotMeasured(Exception):
-    """Something could not be measured; says why."""
+    """Something could not be measured. The message is the reason."""
 
 
 class PartlyMeasured(NotMeasured):
-    """Some could not be measured, others were."""
+    """Some subjects could not be measured, others were."""
 
     def __init__(self, missing: Iterable[str], medians: Medians) -> None:
         super().__init__(f"{', '.join(missing)} could not be measured")
@@ -48,16 +48,16 @@ _ABSENT: Final = "-"
 
 
 def say(text: str) -> None:
-    """Tell what is going on."""
+    """Print progress."""
     print(text, file=sys.stderr, flush=True)
 
 
 async def in_turns(
     measured: Sequence[N], repetitions: int, run: Callable[[N], Awaitable[Run]], figures: Sequence[Figure]
 ) -> Medians:
-    """Run each of `measured`, several times: forth, back, forth. Gives the medians.
+    """Run each of `measured` several times, in alternating order: forward, backward, forward. Return the medians.
 
-    Who fails once is left out from there on; it is said why, and in the end PartlyMeasured is raised.
+    A subject that fails is printed with the reason and not run again. At the end, PartlyMeasured is raised for it.
     """
     runs: dict[str, list[Run]] = {each.name: [] for each in measured}
     failed: set[str] = set()
@@ -69,41 +69,41 @@ async def in_turns(
                 done = await run(each)
             except (NotMeasured, KubewrightError, TimeoutError) as error:
                 failed.add(each.name)
-                say(f"  [{repetition}/{repetitions}] {each.name} failed: {error or 'it took too long'}")
+                say(f"  [{repetition}/{repetitions}] {each.name} failed: {error or 'timed out'}")
             else:
                 runs[each.name].append(done)
-                say(f"  [{repetition}/{repetitions}] {each.name}: {told(figures, done)}")
-    medians = medians_of({who: of_one for who, of_one in runs.items() if who not in failed})
+                say(f"  [{repetition}/{repetitions}] {each.name}: {summary(figures, done)}")
+    medians = medians_of({name: of_one for name, of_one in runs.items() if name not in failed})
     if failed:
         raise PartlyMeasured(sorted(failed), medians)
     return medians
 
 
 def medians_of(runs: Mapping[str, Sequence[Run]]) -> Medians:
-    """By figure and by who was measured, of runs by who was measured."""
+    """Return medians by figure and name, from runs by name."""
     names = dict.fromkeys(figure for of_one in runs.values() for run in of_one for figure in run)
-    return {figure: {who: median(run[figure] for run in of_one) for who, of_one in runs.items()} for figure in names}
+    return {figure: {name: median(run[figure] for run in of_one) for name, of_one in runs.items()} for figure in names}
 
 
-def told(figures: Iterable[Figure], run: Run) -> str:
-    """A run in one line."""
+def summary(figures: Iterable[Figure], run: Run) -> str:
+    """Return a run as one line."""
     return ", ".join(f"{each.name} {run[each.name]:.{each.digits}f}" for each in figures if each.name in run)
 
 
 def table(title: str, figures: Sequence[Figure], medians: Medians, *, yardstick: str) -> str:
-    """A line for each figure: the medians, and in brackets their ratios to those of the yardstick."""
+    """Return a line for each figure: medians, and their ratios to the yardstick in parentheses."""
     shown = [each for each in figures if each.name in medians]
-    names = list(dict.fromkeys(who for each in shown for who in medians[each.name]))
+    names = list(dict.fromkeys(name for each in shown for name in medians[each.name]))
     rows = [[title, *names]]
     for figure in shown:
         values = medians[figure.name]
         base = values.get(yardstick, 0.0)
-        rows.append([figure.title, *(_cell(figure, values.get(who), base, who == yardstick) for who in names)])
+        rows.append([figure.title, *(_cell(figure, values.get(name), base, name == yardstick) for name in names)])
     return lined(rows)
 
 
 def lined(rows: Sequence[Sequence[str]]) -> str:
-    """A table: a head, a rule, and the other rows; the first column to the left, the others to the right."""
+    """Return a header, a rule and the other rows. The first column is left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(_justified(row, widths)).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])

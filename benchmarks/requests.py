@@ -1,4 +1,4 @@
-"""What an operator asks of the API server, as the API server itself tells it in its audit log."""
+"""The requests of an operator, from the audit log of the API server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 OPERATOR: Final = "operator"
-"""The user whose requests are told; all other users' are not."""
+"""The user whose requests are counted. Requests of other users are not logged."""
 
 _WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _REVIEWS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
@@ -27,20 +27,20 @@ class Requests(Counter[str]):
 
     @property
     def writes(self) -> int:
-        """Those that would change something."""
+        """The number of write requests."""
         return sum(count for verb, count in self.items() if verb in _WRITES)
 
     @property
     def sent(self) -> int:
-        """All but watches: a stream is counted where what it brings is."""
+        """The number of requests without watches."""
         return self.total() - self["watch"]
 
 
 class AuditLog:
-    """The audit log of one API server, which is started with `arguments`."""
+    """The audit log of one API server. Start the server with `arguments`."""
 
     def __init__(self, folder: Path) -> None:
-        """Files are written to `folder`, which the caller removes."""
+        """Write files to `folder`, which the caller removes."""
         self._log = folder / "audit.log"
         self._log.touch()
         self._read = 0
@@ -53,11 +53,11 @@ class AuditLog:
         )
 
     def take(self) -> Requests:
-        """The requests since the last call."""
+        """Return the requests since the last call."""
         with self._log.open("rb") as log:
             log.seek(self._read)
-            told = log.read()
-        whole = told[: told.rfind(b"\n") + 1]
+            written = log.read()
+        whole = written[: written.rfind(b"\n") + 1]
         self._read += len(whole)
         return counted(whole.splitlines())
 
@@ -73,11 +73,11 @@ class _Event(msgspec.Struct, rename="camel"):
 
     @property
     def kind(self) -> str:
-        """The verb; a review, which asks what one may do, is created but changes nothing."""
+        """The verb, or "review": a review of permissions is created, but changes nothing."""
         return "review" if self.object_ref.api_group in _REVIEWS else self.verb
 
 
 def counted(lines: Iterable[bytes]) -> Requests:
-    """The requests that lines of an audit log tell of: watches when they begin, all others when they are answered."""
+    """Count the requests in lines of an audit log: watches when they begin, all others when they are answered."""
     events = [msgspec.json.decode(line, type=_Event) for line in lines]
     return Requests(each.kind for each in events if (each.stage == "ResponseStarted") == (each.verb == "watch"))

@@ -1,4 +1,4 @@
-"""What can be measured, each by its name: `python -m benchmarks --only <name>`."""
+"""The parts of a run, by name: `python -m benchmarks --only <name>`."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from benchmarks.report import Figure, Medians
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything."""
+    """The sizes of a run."""
 
     objects: int
-    """That an operator gets."""
+    """Widgets per operator."""
     pods: int
-    """In the cache of all tool kits."""
+    """Pods in the cache of every toolkit."""
     many: int
-    """In the cache of those that can hold so many."""
+    """Pods in the caches of toolkits that support so many."""
     requests: int
-    """Of each sort that a server gets."""
+    """Requests of each type per server."""
     repetitions: int
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the measurements."""
+    """A part of a run."""
 
     title: str
     measure: Callable[[Sequence[Peer], Sizes], Awaitable[Medians]]
     figures: Callable[[Sizes], Sequence[Figure]]
     yardstick: str = CONTROLLER_RUNTIME
     without: frozenset[str] = frozenset()
-    """Tool kits that are not measured here."""
+    """Toolkits that this part does not measure."""
 
 
 SECTIONS: Final[dict[str, Section]] = {
     "operators": Section(
-        "The same operator in each tool kit, on a real control plane",
+        "The same operator in each toolkit, on a real control plane",
         lambda peers, sizes: operators.measure(peers, sizes.objects, sizes.repetitions),
         lambda _: operators.FIGURES,
     ),
@@ -57,20 +57,20 @@ SECTIONS: Final[dict[str, Section]] = {
         lambda sizes: cache.figures("pods", sizes.pods),
     ),
     "scale": Section(
-        "Many Pods in a cache (not in Kopf, for which they take minutes)",
+        "Many Pods in a cache (without Kopf, which would need minutes)",
         lambda peers, sizes: cache.measure("many", peers, sizes.many, 1),
         lambda sizes: cache.figures("many", sizes.many),
         without=frozenset({KOPF}),
     ),
     "apiservers": Section(
-        "The embedded API server beside a real one",
+        "The embedded API server and a real one",
         lambda _, sizes: apiservers.measure(sizes.requests, sizes.repetitions),
         lambda _: apiservers.FIGURES,
         yardstick=REAL,
         without=frozenset(NAMES),
     ),
     "imports": Section(
-        "What an operator imports before it does anything",
+        "Imports of an operator",
         lambda _, sizes: imports.measure(sizes.repetitions),
         lambda _: imports.FIGURES,
         without=frozenset(NAMES),

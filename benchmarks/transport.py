@@ -1,8 +1,8 @@
-"""CPU time that the HTTP layer costs: a request on the client's and on the server's side, over TLS, and a watch event.
+"""CPU time of the HTTP layer: a request on the client's and on the server's side, over TLS, and a watch event.
 
-Server and client are two processes; each is measured by its own CPU time. `nothing else` is the floor: the same bytes
-over the same sockets and TLS, with neither parser nor pool nor handler. Run with `python benchmarks/transport.py`;
-`--loop asyncio` measures without uvloop. Figures are the smallest of several rounds, in microseconds.
+Server and client are two processes, and each is measured by its own CPU time. `sockets and TLS alone` is the floor: the
+same bytes over the same sockets and TLS, without parser, pool or handler. Run it with `python benchmarks/transport.py`;
+`--loop asyncio` measures without uvloop. Figures are the minimum of several rounds, in microseconds.
 """
 
 from __future__ import annotations
@@ -40,34 +40,34 @@ async def answer(request: Request) -> Response:
 
 
 async def events() -> AsyncIterator[bytes]:
-    """Each event in a chunk of its own, as a server writes them that does not gather them."""
+    """Yield each event in its own chunk, like a server that does not batch events."""
     for _ in range(EVENTS):
         yield EVENT
 
 
 class Echo(asyncio.Protocol):
-    """Answers whatever comes with the same bytes: on the server's side a response, on the client's a wake-up."""
+    """Answers all data with the same bytes: a response of the server. On the client's side it only wakes up."""
 
-    def __init__(self, said: bytes = b"") -> None:
-        self.said = said
-        self.heard: asyncio.Future[None] | None = None
+    def __init__(self, reply: bytes = b"") -> None:
+        self.reply = reply
+        self.received: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: Any = transport
 
     def data_received(self, data: bytes) -> None:
-        if self.said:
-            self.transport.write(self.said)
-        elif self.heard is not None:
-            self.heard.set_result(None)
+        if self.reply:
+            self.transport.write(self.reply)
+        elif self.received is not None:
+            self.received.set_result(None)
 
 
-async def nothing_else(client: Echo) -> None:
-    asked = b"q" * 180
+async def echo_only(client: Echo) -> None:
+    request = b"q" * 180
     for _ in range(REQUESTS):
-        client.heard = asyncio.get_running_loop().create_future()
-        client.transport.write(asked)
-        await client.heard
+        client.received = asyncio.get_running_loop().create_future()
+        client.transport.write(request)
+        await client.received
 
 
 async def serve(context: ssl.SSLContext, ports: Connection) -> None:
@@ -109,25 +109,25 @@ async def measure(port: int, echo_port: int, trust: trustme.CA) -> None:
     trust.configure_trust(context)  # pyright: ignore[reportUnknownMemberType] - its context may be pyOpenSSL's
     client = HTTPClient(f"https://127.0.0.1:{port}", ssl=context)
 
-    async def servers_cpu() -> float:
+    async def server_cpu() -> float:
         return float(await (await client.send(Request("GET", "/cpu"))).read())
 
     loop = asyncio.get_running_loop()
     _, echo = await loop.create_connection(Echo, "127.0.0.1", echo_port, ssl=context)
     cases: list[tuple[str, Callable[[], Awaitable[None]], int]] = [
-        ("nothing else", lambda: nothing_else(echo), REQUESTS),
+        ("sockets and TLS alone", lambda: echo_only(echo), REQUESTS),
         ("GET, one at a time", lambda: get(client), REQUESTS),
         ("GET, 16 at a time", lambda: get_concurrently(client), REQUESTS),
         ("POST, one at a time", lambda: post(client), REQUESTS),
-        ("watch, an event", lambda: watch(client), EVENTS),
+        ("watch, per event", lambda: watch(client), EVENTS),
     ]
     best: dict[str, tuple[float, float]] = {}
     for _ in range(ROUNDS):
         for name, case, count in cases:
-            begin, begin_there = time.process_time(), await servers_cpu()
+            begin, begin_there = time.process_time(), await server_cpu()
             await case()
             ours = (time.process_time() - begin) / count * 1e6
-            theirs = (await servers_cpu() - begin_there) / count * 1e6
+            theirs = (await server_cpu() - begin_there) / count * 1e6
             best[name] = min(ours, best.get(name, (ours, 0))[0]), min(theirs, best.get(name, (0, theirs))[1])
     print(f"{'us of CPU':24}{'client':>8}{'server':>8}")
     for name, (ours, theirs) in best.items():

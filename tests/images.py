@@ -1,4 +1,4 @@
-"""Images to build upon, wheels and projects, made by hand: no index and no registry is asked."""
+"""Base images, wheels and projects for tests, without a package index or a registry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(greeting.TEXT, importlib.metadata.version("web-operator"), importlib.metad
 
 
 def write_wheel(folder: Path, name: str, version: str, source: str) -> None:
-    """A wheel of one module, for every platform."""
+    """Write a wheel of one module, for every platform."""
     folder.mkdir(parents=True, exist_ok=True)
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
@@ -48,7 +48,7 @@ def write_wheel(folder: Path, name: str, version: str, source: str) -> None:
 
 
 def write_project(folder: Path, pyproject: str = PYPROJECT, main: str = MAIN) -> Path:
-    """A project that prints a greeting, whose requirements `wheels` beside it has."""
+    """Write a project that prints a greeting, and its requirements as wheels in the folder `wheels` next to it."""
     package = folder / "src" / "web_operator"
     package.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(pyproject)
@@ -59,7 +59,7 @@ def write_project(folder: Path, pyproject: str = PYPROJECT, main: str = MAIN) ->
 
 
 def write_base(folder: Path, platforms: Sequence[Platform] = (AMD64,), *, python: str = PYTHON) -> Layout:
-    """A layout with an image that says to have a Python, and has a file."""
+    """Write a layout with an image that declares a Python version and contains a file."""
     layout = Layout(folder)
     images = [_write_image(layout, platform, python) for platform in platforms]
     if len(images) == 1:
@@ -87,6 +87,6 @@ def _write_image(layout: Layout, platform: Platform, python: str) -> Descriptor:
 
 
 def read(layout: Layout, image: Descriptor) -> JSONObject:
-    """The document that a descriptor points to."""
+    """Return the document of a descriptor."""
     document: JSONObject = json.loads(layout.read(image))
     return document

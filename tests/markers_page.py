@@ -1,4 +1,4 @@
-"""The tables of docs/markers.md, row by row: what tests of markers are made from."""
+"""The tables of docs/markers.md, row by row, for the tests of markers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "markers.md"
 
 
 class Row(NamedTuple):
-    """A row: the marker of controller-gen, our code for it, and what the CRD has, as YAML; `note`: text after it."""
+    """A row: the marker of controller-gen, Kubewright's code, and the result in the CRD as YAML, with a note."""
 
     marker: str
     code: str
@@ -56,7 +56,7 @@ NAMES: dict[str, Any] = {
 
 
 def rows(heading: str) -> list[Row]:
-    """The rows of the table under `heading`."""
+    """Return the rows of the table under `heading`."""
     section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
     return [_row(re.split(r"(?<!\\)\|", line.strip("|"))) for line in lines]
@@ -73,18 +73,18 @@ def _first_code(cell: str) -> str:
 
 
 def kind_with_field(row: Row) -> type[CustomResource]:
-    """A kind with the field `x` of a row of the table of fields."""
+    """Return a kind with the field `x` of a row of the table of fields."""
     return _made(f"class Thing(CustomResource, group='example.com', version='v1'):\n    {row.code}")
 
 
 def kind_with_model(row: Row) -> type[CustomResource]:
-    """A kind with a field `x` of a model that has the class arguments of a row of the table of models."""
+    """Return a kind with a field `x` of a model with the class arguments of a row of the table of models."""
     model = f"class Thingy(Model, {row.code}):\n    a: int | None = None\n    b: int | None = None"
     return _made(f"{model}\nclass Thing(CustomResource, group='example.com', version='v1'):\n    x: Thingy")
 
 
 def kind_with_arguments(row: Row) -> type[CustomResource]:
-    """A kind with the class arguments of a row of the table of kinds."""
+    """Return a kind with the class arguments of a row of the table of kinds."""
     head = f"class Thing(CustomResource, group='example.com', version='v1', {row.code}):"
     return _made(f"{head}\n    spec: Spec\n    status: Status = field(default_factory=Status)")
 

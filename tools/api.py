@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def lines(api: reference.Reference) -> Iterator[str]:
-    """The public names, module by module."""
+    """Yield the public names, module by module."""
     for module, things in api.pages.items():
         if module == "kubewright.apis":
             continue
@@ -53,7 +53,7 @@ def lines(api: reference.Reference) -> Iterator[str]:
 
 
 def _home(api: reference.Reference, thing: griffe.Object) -> str:
-    """The package that describes a name of the root."""
+    """Return the package that documents a name of the root."""
     return api.path(thing).rpartition(".")[0]
 
 
@@ -79,7 +79,7 @@ def _described(name: str, thing: griffe.Object) -> Iterator[str]:
 
 
 def _parameters(function: griffe.Function) -> str:
-    """The parameters as in the source, without `self`."""
+    """Return the parameters as in the source, without `self`."""
     out: list[str] = []
     keyword_only = False
     for each in function.parameters:

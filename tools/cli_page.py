@@ -1,4 +1,4 @@
-"""The reference in `docs/cli.md`: what `--help` says of each command, below the heading `## Commands`.
+"""Writes the reference in `docs/cli.md`: the `--help` of each command, below the heading `## Commands`.
 
 cli_page.py [--check]
 """
@@ -21,7 +21,7 @@ HEADING: Final = "## Commands\n"
 
 
 def page(introduction: str) -> str:
-    """The page, with the reference after its introduction."""
+    """Return the page: the introduction, then the reference."""
     context = click.Context(cli, info_name="kubewright")
     sections = [_section(each) for each in _commands(context) if each.parent is not None]
     return f"{introduction}{HEADING}\n" + "\n".join(sections)
@@ -66,12 +66,12 @@ def main() -> int:
     written = PAGE.read_text()
     introduction, heading, _ = written.partition(HEADING)
     if not heading:
-        sys.exit(f"{PAGE} has no line {HEADING}")
+        sys.exit(f"{PAGE} has no line {HEADING!r}")
     made = page(introduction)
     if made == written:
         return 0
     if "--check" in sys.argv:
-        print("docs/cli.md is not what --help says")
+        print("docs/cli.md differs from --help; run `make generate`")
         return 1
     PAGE.write_text(made)
     return 0

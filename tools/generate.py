@@ -1,4 +1,4 @@
-"""Everything that is generated, written (`make generate`) or checked for being what it would be (`--check`).
+"""Writes all generated files (`make generate`), or checks that they are up to date (`--check`).
 
 built-in kinds          packages/kubewright/src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
@@ -6,10 +6,10 @@ the examples' clients   examples/*/client, by `kubewright generate client`
 golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`, `chart`
 golden modules          tests/golden/models, by `kubewright generate models`
 golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
-transcripts             tests/golden/transcripts, by the commands in them
-public API              tests/golden/api.txt, from the packages' exports
-reference               docs/cli.md, from what --help says
-lock                    requirements-dev.lock: checked, and written by `make lock` alone
+transcripts             tests/golden/transcripts, by their commands
+public API              tests/golden/api.txt, from the exports of the packages
+reference               docs/cli.md, from --help
+lock                    requirements-dev.lock: only checked; `make lock` writes it
 pictures                docs/pictures, from tools/pictures and the benchmarks' latest results
 """
 

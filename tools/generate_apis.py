@@ -1,18 +1,19 @@
-"""Write `packages/kubewright/src/kubewright/apis`: the built-in kinds as typed classes, one module a group version.
+"""Write `packages/kubewright/src/kubewright/apis`: the built-in kinds as typed classes, one module per group version.
 
     python tools/generate_apis.py [--check]
 
 The facts come from `kubewright_controlplane.apiserver.catalog` (OpenAPI documents and discovery of a real
-kube-apiserver). With `--check` nothing is written, and modules that are not what would be written are named.
+kube-apiserver). `--check` writes nothing, and prints how the modules differ from what it would write.
 
-Rules of the translation, where the documents leave a choice:
-- Lists and maps are empty by default; optional scalars and structs, and all times (Go writes a zero one as null), None.
-- `metadata`, `spec` and `status` are never None where Go holds them by value (`default: {}` in the document) and an
-  empty one is possible.
-- Counts in a status are optional, so that there is an empty status.
-- What an object consists of is typed; what may be anything (RawExtension, JSON) is plain data.
+Rules where the documents leave a choice:
+- Lists and maps are empty by default. Optional scalars and structs are None by default, and so are all times, because
+  Go writes a zero time as null.
+- `metadata`, `spec` and `status` are never None if Go stores them by value (`default: {}` in the document) and an empty
+  one is valid.
+- Counts in a status are optional, so that an empty status is valid.
+- Structures are typed. Fields that accept anything (RawExtension, JSON) are plain data.
 - A name that is a keyword, or would hide a name that annotations need, ends with an underscore.
-- What server-side apply has to know of a list is in its annotation, for CRDs that embed these structs.
+- The list markers of server-side apply are in annotations, for CRDs that embed these structs.
 """
 
 from __future__ import annotations
@@ -43,14 +44,16 @@ PLAIN: Final = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "IntOrString",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "RawExtension",
 }
-"""Types of `models.meta` that are no structs."""
+"""Types of `models._meta` that are not structs."""
 RESERVED: Final = {"int", "str", "bool", "float", "bytes", "list", "dict", "field", "object", "property"}
 EMPTY: Final = "an empty struct"
+HAND_WRITTEN: Final = "meta"
+"""The package in the folder that is not generated."""
 
 
 @dataclass
 class Module:
-    """A module to be written: a group version, its schemas by class name, and the names that it uses of others."""
+    """A module to write: a group version, its schemas by class name, and the names that it imports."""
 
     gv: GroupVersion
     schemas: dict[str, dict[str, Any]]
@@ -58,7 +61,7 @@ class Module:
     groups: set[tuple[str, str]] = field(default_factory=set)
 
     def use(self, module: str, name: str) -> str:
-        """Note that `name` of `module` is needed; gives it back."""
+        """Import `name` from `module`. Returns the name."""
         self.uses.setdefault(module, set()).add(name)
         return name
 
@@ -83,7 +86,7 @@ class Generator:
             self._schemas |= document["components"]["schemas"]
 
     def modules(self) -> Iterator[tuple[GroupVersion, str]]:
-        """Each group version, and the text of its module."""
+        """Yield each group version, and the text of its module."""
         for gv in catalog.group_versions():
             prefix = re.compile(rf"(?:.*\.)?{package_of(gv)}\.{gv.version}\.(\w+)")
             found = {match[1]: schema for name, schema in self._schemas.items() if (match := prefix.fullmatch(name))}
@@ -132,14 +135,14 @@ class Generator:
             markers.append(f'{module.use("markers", "ListType")}("{list_type}")')
         if keys := schema.get("x-kubernetes-list-map-keys"):
             markers.append(f"{module.use('markers', 'ListMapKey')}({', '.join(map(json.dumps, keys))})")
-        if not required and schema.get("default", {}) != {}:  # that of a required field is Go's zero value
+        if not required and schema.get("default", {}) != {}:  # the default of a required field is Go's zero value
             markers.append(f"{module.use('markers', 'Default')}({schema['default']!r})")
         if required and (schema.get("type") == "array" or "additionalProperties" in schema):
             markers.append(f"{module.use('markers', 'Required')}()")
         return markers
 
     def _default(self, wire: str, schema: dict[str, Any], required: bool) -> str | None:
-        """The default of a field as source text; None for a field that must be given."""
+        """Return the default of a field as source text, or None for a required field."""
         if schema.get("type") == "array":
             return "[]"
         if "additionalProperties" in schema:
@@ -152,7 +155,7 @@ class Generator:
         return None
 
     def _has_empty(self, target: str) -> bool:
-        """Whether a struct can be made from nothing."""
+        """Whether a struct has no required fields."""
         schema = self._schemas[target]
         required = must_be_given(target, schema)
         properties = schema.get("properties", {})
@@ -199,7 +202,7 @@ class Generator:
 
 
 def api_resource(module: Module, gvk: GroupVersionKind) -> str:
-    """The text of a kind's APIResource. One that is served as a subresource only has no plural."""
+    """Return the source of a kind's APIResource. A kind that is served only as a subresource has no plural."""
     args = [gvk.group, gvk.version, gvk.kind]
     facts = next((each for each in catalog.resources(gvk.group_version) if each.kind == gvk), None)
     if facts is None:
@@ -219,7 +222,7 @@ def api_resource(module: Module, gvk: GroupVersionKind) -> str:
 
 
 def docstring(description: str) -> list[str]:
-    """The first sentence of a description, as lines of source."""
+    """Return the first sentence of a description, as lines of source."""
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])|\n\s*\n", description.strip(), maxsplit=1)[0]
     text = " ".join(sentence.split()).replace("\\", "\\\\").replace('"""', "'''")
     if not text:
@@ -235,12 +238,12 @@ def reference(schema: dict[str, Any]) -> str | None:
 
 
 def by_value(wire: str, schema: dict[str, Any]) -> bool:
-    """Whether it is one of the fields that are never None: Go holds its struct by value."""
+    """Whether a field is never None, because Go stores its struct by value."""
     return schema.get("default") == {} and wire in ("metadata", "spec", "status")
 
 
 def must_be_given(name: str, schema: dict[str, Any]) -> set[str]:
-    """The fields of a struct that are required. Counts in a status are not: who makes an object has none yet."""
+    """Return the required fields of a struct. Counts in a status are optional, because a new object has none."""
     required = set(schema.get("required", ()))
     if not name.endswith("Status"):
         return required
@@ -269,7 +272,7 @@ def python_name(wire: str) -> str:
 
 
 def wire_name(name: str) -> str:
-    """The name that msgspec's `rename="camel"` gives to a Python name."""
+    """Return the name that msgspec's `rename="camel"` makes of a Python name."""
     first, *others = name.rstrip("_").split("_")
     return first + "".join(each.title() for each in others)
 
@@ -280,19 +283,21 @@ def write(folder: Path) -> None:
         package = folder / package_of(gv)
         package.mkdir(parents=True, exist_ok=True)
         group = f"`{gv.group}`" if gv.group else "the core group"
-        (package / "__init__.py").write_text(f'"""The kinds of {group}, one module a version."""\n')
+        (package / "__init__.py").write_text(f'"""The kinds of {group}, one module per version."""\n')
         (package / f"{gv.version}.py").write_text(text)
     ruff = Path(sys.executable).with_name("ruff")
     subprocess.run([ruff, "format", "--quiet", "--isolated", "--line-length=120", folder], check=True)
 
 
 def differences() -> list[str]:
-    """The modules that are not what would be written, as lines of a diff."""
+    """Return the differences between the modules and what would be written, as lines of a diff."""
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         made = Path(name)
         write(made)
         for path in sorted({each.relative_to(root) for root in (made, TARGET) for each in root.rglob("*/*.py")}):
+            if path.parts[0] == HAND_WRITTEN:
+                continue
             old, new = (
                 (root / path).read_text().splitlines() if (root / path).exists() else [] for root in (TARGET, made)
             )

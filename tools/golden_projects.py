@@ -2,7 +2,7 @@
 
     golden_projects.py [--check]
 
-`--check` writes nothing, and fails when a file is not what the commands write.
+`--check` writes nothing, and fails if a file differs from what the commands write.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROJECTS: Final = {
 
 
 def make(name: str, folder: Path) -> None:
-    """Give the commands of a project in `folder`, which is empty."""
+    """Run the commands of a project in `folder`, which is empty."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
     for command in PROJECTS[name]:
         subprocess.run([KUBEWRIGHT, *command.split()], cwd=folder, check=True, capture_output=True, env=environment)
@@ -49,7 +49,7 @@ def make(name: str, folder: Path) -> None:
 
 
 def differences(left: Path, right: Path) -> list[str]:
-    """The files that are in one of two folders alone, or differ."""
+    """Return the files that differ, or exist in only one of two folders."""
     files = {path.relative_to(folder) for folder in (left, right) for path in folder.rglob("*") if path.is_file()}
     kept = {path for path in files if not any(part.endswith(("_cache", "__pycache__")) for part in path.parts)}
     _, differ, missing = filecmp.cmpfiles(left, right, sorted(map(str, kept)), shallow=False)

@@ -1,12 +1,13 @@
 """Writes `requirements-dev.lock`: the exact versions that CI installs.
 
-It has all that the repository's pyproject files name (dependencies, extras, groups, build requirements), resolved by uv
-for every supported Python and system at once. `make setup CONSTRAINTS=requirements-dev.lock` installs these versions.
+The lock covers all requirements in the repository's pyproject files: dependencies, extras, groups and build
+requirements. uv resolves them for every supported Python and system at once. `make setup
+CONSTRAINTS=requirements-dev.lock` installs these versions.
 
 lock.py [--upgrade | --check]
 
-Without an option, versions in the lock stay as long as they fit. `--check` fails when the lock lacks a requirement; it
-asks no index.
+Without an option, versions in the lock stay as long as they fit. `--check` fails if the lock lacks a requirement. It
+does not access a package index.
 """
 
 from __future__ import annotations

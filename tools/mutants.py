@@ -41,14 +41,12 @@ class Area:
 
 
 AREAS: Final = {
-    "cache": Area("packages/kubewright/packages/kubewright/src/kubewright/cache", "tests/unit/cache"),
-    "controllers": Area("packages/kubewright/packages/kubewright/src/kubewright/controllers", "tests/unit/controller"),
-    "client": Area("packages/kubewright/packages/kubewright/src/kubewright/client", "tests/unit/client"),
-    "schema": Area(
-        "packages/kubewright-controlplane/packages/kubewright/src/kubewright_controlplane/schema", "tests/unit/schema"
-    ),
+    "cache": Area("packages/kubewright/src/kubewright/cache", "tests/unit/cache"),
+    "controllers": Area("packages/kubewright/src/kubewright/controllers", "tests/unit/controller"),
+    "client": Area("packages/kubewright/src/kubewright/client", "tests/unit/client"),
+    "schema": Area("packages/kubewright-controlplane/src/kubewright_controlplane/schema", "tests/unit/schema"),
     "registry": Area(
-        "packages/kubewright-controlplane/packages/kubewright/src/kubewright_controlplane/apiserver/registry",
+        "packages/kubewright-controlplane/src/kubewright_controlplane/apiserver/registry",
         "tests/unit/apiserver",
     ),
 }
@@ -96,7 +94,7 @@ class Mutant:
         return source[: self.start] + self.replacement.encode() + source[self.end :]
 
 
-# ---- which changes there are -------------------------------------------------------------------------------------
+# ---- changes -------------------------------------------------------------------------------------
 
 
 def mutants_of(source: bytes, path: Path) -> list[Mutant]:
@@ -318,7 +316,7 @@ def _shuffled(root: Path, area: Area, seed: str) -> list[Mutant]:
     return found
 
 
-# ---- whether the tests notice ------------------------------------------------------------------------------------
+# ---- tests ------------------------------------------------------------------------------------
 
 
 class Outcome(Enum):
@@ -328,11 +326,11 @@ class Outcome(Enum):
 
 
 class MutantsError(Exception):
-    """Mutants cannot be tried; the message says what to do."""
+    """Mutants cannot be tested. The message says what to do."""
 
 
 class Copy:
-    """A copy of the repository, in which one mutant at a time is tried."""
+    """A copy of the repository, in which one mutant at a time is tested."""
 
     def __init__(self, root: Path, copy: Path) -> None:
         shutil.copytree(root, copy, ignore=_IGNORED, dirs_exist_ok=True, symlinks=True)
@@ -364,7 +362,7 @@ class Copy:
 
     @staticmethod
     def _write(file: Path, source: bytes) -> None:
-        """Write a module and remove its bytecode, which Python would take for current within the same second."""
+        """Write a module and remove its bytecode, which Python would accept as current within the same second."""
         file.write_bytes(source)
         for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
             compiled.unlink()
@@ -433,9 +431,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="mutants.py", description="Change the code, and see whether the tests notice."
     )
-    parser.add_argument("--count", type=int, default=24, help="how many mutants are tried (24)")
-    parser.add_argument("--seed", type=int, default=0, help="which ones: another number, another sample (0)")
-    parser.add_argument("--area", action="append", choices=list(AREAS), help="of this part alone (may be repeated)")
+    parser.add_argument("--count", type=int, default=24, help="the number of mutants (24)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the random sample (0)")
+    parser.add_argument("--area", action="append", choices=list(AREAS), help="change only this part (repeatable)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds after which tests count as hanging (120)")
     parser.add_argument("--list", action="store_true", help="print the sample and run no test")
     options = parser.parse_args(arguments)

@@ -1,10 +1,10 @@
-"""The same two programs in each tool kit, written as its users write them, with its defaults.
+"""The same two programs in each toolkit, written as its users write them, with its defaults.
 
-widgets   an operator: a Widget owns a ConfigMap with what its spec says, and its status tells of it
-pods      holds every Pod of the cluster. For each line on its standard input, names of Pods in the namespace `default`,
-          it writes one line of JSON: `{"count": 10000, "pods": {name: [resourceVersion, note]}}`, from its cache alone
+widgets   an operator: a Widget owns a ConfigMap with the values of its spec, and reports it in its status
+pods      caches all Pods of the cluster. It reads lines of Pod names in the namespace `default` from standard input. It
+          answers each with a line of JSON from its cache: `{"count": 10000, "pods": {name: [resourceVersion, note]}}`
 
-Both find the API server by `KUBECONFIG`. Each tool kit's version stands in one file, the one that its own tools read:
+Both find the API server through `KUBECONFIG`. The version of each toolkit is in one file, which its own tools read:
 `controller-runtime/go.mod`, `kube-rs/Cargo.toml`, `kopf/requirements.txt`.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 KUBEWRIGHT: Final = "kubewright"
 CONTROLLER_RUNTIME: Final = "controller-runtime"
 CONTROLLER_RUNTIME_16: Final = "controller-runtime-16"
-"""With as many workers as Kubewright has; its own default is one."""
+"""controller-runtime with as many workers as Kubewright has. Its own default is one."""
 KUBE_RS: Final = "kube-rs"
 KOPF: Final = "kopf"
 
@@ -25,7 +25,7 @@ Command: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Peer:
-    """A tool kit whose programs can be started."""
+    """A toolkit whose programs can be started."""
 
     name: str
     version: str

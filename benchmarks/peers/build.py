@@ -1,7 +1,7 @@
-"""Builds the programs of all tool kits into a cache: `~/.cache/kubewright/benchmarks`, or in `$XDG_CACHE_HOME`.
+"""Builds the programs of all toolkits into a cache: `~/.cache/kubewright/benchmarks`, or in `$XDG_CACHE_HOME`.
 
-What is built lies in a folder named after the hash of its sources, so that it is built once, and of several checkouts
-each finds its own. A build that is cut short leaves nothing behind that looks whole.
+The folder of a build is named after the hash of its sources. A build is done once, and each checkout finds its own. An
+interrupted build leaves nothing that looks complete.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _PINS: Final = {
 
 
 class PeerMissing(Exception):
-    """A peer can't be built here; says what it needs."""
+    """A peer cannot be built here. The message says what it needs."""
 
 
 def build(names: Collection[str]) -> list[Peer]:
-    """The tool kits of these names, built if they are not yet; those that can't be are left out, and it is said why."""
+    """Build the toolkits of these names if necessary. Prints and omits those that cannot be built."""
     found: list[Peer] = []
     for name, builder in _BUILDERS.items():
         if name in names:
             try:
                 found.append(builder())
             except PeerMissing as missing:
-                say(f"{name} is left out: {missing}")
+                say(f"{name} omitted: {missing}")
     return found
 
 
 def pinned(name: str) -> str:
-    """The version of a peer, from the file that its own tools read."""
+    """Return the version of a peer, from the file that its own tools read."""
     file, pattern = _PINS[name]
     match = re.search(pattern, (HERE / name / file).read_text())
     if match is None:
@@ -150,7 +150,7 @@ def _as_installed() -> dict[str, str]:
 
 
 def _built(name: str, sources: Path, build_into: Callable[[Path], None]) -> Path:
-    """The folder of what `build_into` makes of `sources`, a file or a folder."""
+    """Return the folder with what `build_into` makes of `sources`, a file or a folder."""
     target = cache() / f"{name}-{fingerprint(sources)}"
     if not target.is_dir():
         say(f"Building the programs of {name} {pinned(name)} ...")
@@ -159,13 +159,13 @@ def _built(name: str, sources: Path, build_into: Callable[[Path], None]) -> Path
             work = Path(scratch) / name
             work.mkdir()
             build_into(work)
-            if not target.is_dir():  # another build may have been faster
+            if not target.is_dir():  # another process may have built it
                 work.rename(target)
     return target
 
 
 def fingerprint(sources: Path) -> str:
-    """Changes when a file in `sources` does, or it itself, or what it is built for."""
+    """Return a hash of a file, or of all files in a folder, and of the platform."""
     digest = hashlib.sha256(repr((platform.system(), platform.machine(), platform.python_version())).encode())
     for file in sorted(sources.rglob("*")) if sources.is_dir() else (sources,):
         if file.is_file() and "__pycache__" not in file.parts:
@@ -175,7 +175,7 @@ def fingerprint(sources: Path) -> str:
 
 def _need(program: str, what: str) -> None:
     if shutil.which(program) is None:
-        raise PeerMissing(f"building it needs {what}, and there is no `{program}` on the PATH")
+        raise PeerMissing(f"it needs {what}; no `{program}` was found on the PATH")
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

@@ -18,7 +18,7 @@ from once import GO_BUILD, alone, made_once
 SOURCE = Path(__file__).with_name("go")
 BUILD_SECONDS = 600
 pytestmark = [
-    pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine"),
+    pytest.mark.skipif(shutil.which("go") is None, reason="Go was not found"),
     pytest.mark.timeout(2 * BUILD_SECONDS + 300),
 ]
 
@@ -37,7 +37,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("scenario", ["typed", "apply", "informers", "election", "events", "manager"])
-async def test_what_go_programs_do_works(program: Path, cluster: Cluster, namespace: str, scenario: str) -> None:
+async def test_a_scenario_of_a_go_program_works(program: Path, cluster: Cluster, namespace: str, scenario: str) -> None:
     process = await asyncio.create_subprocess_exec(
         program,
         scenario,

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its DevTools protocol over a pipe."""
+"""A headless Chromium, controlled with its DevTools protocol over a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 CHROMIUM: Final = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 
 _FLAGS: Final = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
@@ -35,7 +35,7 @@ class Browser:
         self._calls = 0
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
-        """What the page told of since it was opened."""
+        """The events of the page since it was opened."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
@@ -54,23 +54,23 @@ class Browser:
         return answer["result"]
 
     def open(self, url: str, *, width: int, height: int) -> None:
-        """Show a page, in a window of that size, until it has loaded."""
+        """Show a page in a window of this size, and wait until it has loaded."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
         self.events.clear()
         self.call("Page.navigate", url=url)
         self.until(lambda: any(each.get("method") == "Page.loadEventFired" for each in self.events))
 
     def evaluate(self, script: str) -> Any:
-        """The value of a JavaScript expression in the page."""
+        """Return the value of a JavaScript expression in the page."""
         return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
     def until(self, reached: Callable[[], object]) -> None:
         """Wait for a state of the page."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not reached():
             assert time.monotonic() < deadline, "the page does not get there"
             time.sleep(0.02)
-            self.evaluate("0")  # what it has told of meanwhile comes before the answer
+            self.evaluate("0")  # earlier events arrive before the answer
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._pending:
@@ -83,7 +83,7 @@ class Browser:
 
 @contextmanager
 def browser(profile: Path) -> Iterator[Browser]:
-    """A browser for as long as the block lasts, with a profile in that folder."""
+    """Run a browser for the duration of the block, with its profile in a folder."""
     read_commands, commands = os.pipe()
     answers, write_answers = os.pipe()
     process = subprocess.Popen(
@@ -97,5 +97,5 @@ def browser(profile: Path) -> Iterator[Browser]:
     try:
         yield Browser(commands, answers)
     finally:
-        os.close(commands)  # which ends it
+        os.close(commands)  # this ends the browser
         process.wait(300)

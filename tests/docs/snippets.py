@@ -1,7 +1,7 @@
-"""The programs that the pages show.
+"""The programs on the pages.
 
-The Python blocks of a page of `docs` are one module, in their order: what one defines the next ones use. Elsewhere, in
-the README, each block is a program by itself.
+The Python blocks of a page in `docs` are one module: later blocks use the names of earlier ones. On other pages, such
+as the README, each block is a separate program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def by_name(page: Path) -> str:
 
 
 class Program(NamedTuple):
-    """A module that a page shows."""
+    """A module on a page."""
 
     name: str
     page: Path
@@ -33,13 +33,13 @@ class Program(NamedTuple):
 
     @property
     def tests(self) -> list[str]:
-        """The names of the tests in it."""
+        """The names of its tests."""
         body = ast.parse(self.source).body
         return [each.name for each in body if isinstance(each, ast.AsyncFunctionDef) and each.name.startswith("test_")]
 
 
 def programs() -> list[Program]:
-    """The programs of all pages."""
+    """Return the programs of all pages."""
     return [each for page in PAGES for each in _programs(page)]
 
 
@@ -48,7 +48,7 @@ def _programs(page: Path) -> list[Program]:
     found = list(re.finditer(r"^```python\n(.*?)^```", text, flags=re.S | re.M))
     name = re.sub(r"\W+", "_", str(page.relative_to(ROOT).with_suffix(""))).lower()
     if page.is_relative_to(ROOT / "docs"):
-        # A line of the module is the line of the page that it is from: what checkers say is found there.
+        # Line numbers of the module are those of the page, so messages of checkers point to the page.
         lines = [""] * (text.count("\n") + 1)
         for block in found:
             start = text.count("\n", 0, block.start(1))

@@ -1,4 +1,4 @@
-"""docs/cli.md says what `--help` says, and docs/project-files.md names the files that are there."""
+"""docs/cli.md matches `--help`, and docs/project-files.md names the generated files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from docs.snippets import ROOT
 MINIMAL = ROOT / "tests/golden/projects/minimal"
 
 
-def test_the_reference_is_what_help_says() -> None:
+def test_the_reference_is_up_to_date_with_help() -> None:
     command = [sys.executable, ROOT / "tools/cli_page.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}; run `make generate`"
 
 
-def test_the_files_that_are_named_as_ours_are_there_and_no_others() -> None:
+def test_the_page_names_exactly_the_generated_files() -> None:
     text = (ROOT / "docs/project-files.md").read_text().partition("## Left out")[0]
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     named = {path for row in rows for path in re.findall("`([^`]+)`", row)}
@@ -30,6 +30,6 @@ def test_the_files_that_are_named_as_ours_are_there_and_no_others() -> None:
     assert unnamed == set()
 
 
-def test_the_program_is_as_short_as_the_page_says() -> None:
+def test_the_program_has_the_stated_length() -> None:
     lines = (MINIMAL / "src/webserver_operator/main.py").read_text().splitlines()
     assert f"{len(lines)} lines" in (ROOT / "docs/project-files.md").read_text()

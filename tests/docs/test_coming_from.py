@@ -1,4 +1,4 @@
-"""The operators in Go and with Kopf that the pages show are built and run, and one of ours takes over from each."""
+"""The Go and Kopf operators on the pages are built and run, and a Kubewright operator replaces each."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(2 
 
 
 def shown(page: str, language: str) -> dict[str, str]:
-    """The files of another tool kit that a page shows, by their titles."""
+    """Return the files of another toolkit on a page, by title."""
     text = (ROOT / "docs" / page).read_text()
     return dict(re.findall(rf'^```{language} title="([^"]+)"\n(.*?)^```', text, flags=re.S | re.M))
 
 
 def ours(page: str, folder: Path) -> ModuleType:
-    """The program that a page shows, of ours."""
+    """Return the Kubewright program on a page."""
     program: Program = next(each for each in programs() if each.name == f"docs_{page}")
     (folder / f"{program.name}.py").write_text(program.source)
     return loaded(program, folder)
@@ -52,7 +52,7 @@ def ours(page: str, folder: Path) -> ModuleType:
 def go_operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The operator of the page, built. Skips where there is no Go, or its modules cannot be had."""
     if shutil.which("go") is None:
-        pytest.skip("no Go on this machine")
+        pytest.skip("Go was not found")
     folder = tmp_path_factory.mktemp("kubebuilder")
     for title, text in shown("coming-from-kubebuilder.md", "go").items():
         path = folder / title
@@ -87,7 +87,7 @@ def kopf_operator(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
 
 @asynccontextmanager
 async def started(*command: str | Path, **environment: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """A program, for as long as the block lasts at most."""
+    """Run a program for the duration of the block."""
     process = await asyncio.create_subprocess_exec(
         *command, env={**os.environ, **environment}, stdout=sys.stderr, stderr=sys.stderr
     )
@@ -100,13 +100,13 @@ async def started(*command: str | Path, **environment: str) -> AsyncGenerator[as
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    assert process.returncode is None, "the operator ended by itself"
+    assert process.returncode is None, "the operator exited unexpectedly"
     process.terminate()
     await process.wait()
 
 
 class World:
-    """One WebServer, and what belongs to it."""
+    """A WebServer and its dependents."""
 
     def __init__(self, cluster: Cluster, namespace: str, page: ModuleType) -> None:
         self.client = cluster.client
@@ -145,7 +145,7 @@ class World:
         return {(each.manager, each.operation) for each in entries if each.manager != "kube-controller-manager"}
 
     async def no_pod_was_restarted(self, before: set[str]) -> None:
-        """Those that ran before are there, and there was never another template."""
+        """Assert that the old Pods still run, and that the template never changed."""
         assert before <= await self.pods()
         assert len(await self.client.list(ReplicaSet, namespace=self.namespace)) == 1
 
@@ -155,13 +155,13 @@ class World:
         await gone(self.client.get, Service, "web-service", namespace=self.namespace)
 
 
-def test_the_classes_make_the_crd_that_controller_gen_makes(tmp_path: Path) -> None:
+def test_the_classes_produce_the_crd_of_controller_gen(tmp_path: Path) -> None:
     made = yaml.load((GENERATED / "my.domain_webservers.yaml").read_text())
     assert made["metadata"].pop("annotations") == {"controller-gen.kubebuilder.io/version": "v0.21.0"}
     assert custom_resource_definition(ours("coming_from_kubebuilder", tmp_path).WebServer) == made
 
 
-async def test_an_operator_of_kubebuilder_is_replaced_without_a_pod_being_restarted(
+async def test_an_operator_of_kubebuilder_is_replaced_without_restarting_a_pod(
     cluster: Cluster, namespace: str, go_operator: Path, tmp_path: Path
 ) -> None:
     page = ours("coming_from_kubebuilder", tmp_path)
@@ -180,7 +180,7 @@ async def test_an_operator_of_kubebuilder_is_replaced_without_a_pod_being_restar
         )
         async with running(new):
             await world.scale(3)
-            await eventually(world.serves, 3)  # by the old one, which leads
+            await eventually(world.serves, 3)  # the old operator leads
             assert await holder(cluster, namespace) == lease.spec.holder_identity
             assert await world.owners_of_fields() == {("manager", "Update")}
             await stop(old)
@@ -194,7 +194,7 @@ async def test_an_operator_of_kubebuilder_is_replaced_without_a_pod_being_restar
             await world.delete()
 
 
-async def test_an_operator_of_kopf_is_replaced_without_a_pod_being_restarted(
+async def test_an_operator_of_kopf_is_replaced_without_restarting_a_pod(
     cluster: Cluster, namespace: str, kopf_operator: Sequence[str], tmp_path: Path
 ) -> None:
     page = ours("coming_from_kopf", tmp_path)

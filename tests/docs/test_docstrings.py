@@ -1,4 +1,4 @@
-"""Docstrings, as the site shows them."""
+"""Docstrings as the site shows them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def link(name: str) -> str:
         ("Not <b>, *, _a_ or [c].", r"Not \<b>, \*, \_a\_ or \[c\]."),
         ("See https://kubernetes.io/a_b/.", "See <https://kubernetes.io/a_b/>."),
         (
-            "Guarantees\n    One thing.\n    Another, which goes on\n    here.",
-            "**Guarantees**\n\n- One thing.\n- Another, which goes on here.",
+            "Guarantees\n    One thing.\n    Another, continued\n    here.",
+            "**Guarantees**\n\n- One thing.\n- Another, continued here.",
         ),
         (
             "Takes:\n`a`: the first\none.\n`b`: the second.\nRaises Client.",

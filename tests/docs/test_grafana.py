@@ -1,4 +1,4 @@
-"""The dashboard asks for what a manager measures."""
+"""The dashboard uses the metrics of a manager."""
 
 import json
 import re
@@ -13,7 +13,7 @@ DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kubewright.json"
 _METRIC = re.compile(r"\b([a-z_]+)\{(?:job|namespace)=")
 _LABELS = re.compile(r"by \(([a-z_, ]+)\)")
 OF_PROMETHEUS = {"le", "pod", "job", "namespace"}
-"""Labels that Prometheus adds when it scrapes, and a bucket's own."""
+"""Labels that Prometheus adds, and the label of buckets."""
 
 
 def panels() -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def queries() -> list[str]:
     return [target["expr"] for panel in panels() for target in panel["targets"]]
 
 
-async def test_every_metric_and_label_that_it_asks_for_is_there(cluster: Cluster, namespace: str) -> None:
+async def test_every_metric_and_label_of_the_dashboard_exists(cluster: Cluster, namespace: str) -> None:
     shown = await scraped(cluster, namespace)
     assert len(queries()) > 20
     for query in queries():
@@ -37,7 +37,7 @@ async def test_every_metric_and_label_that_it_asks_for_is_there(cluster: Cluster
             assert grouped - OF_PROMETHEUS <= shown[name], query
 
 
-def test_each_panel_has_a_place_and_an_identity_of_its_own() -> None:
+def test_each_panel_has_its_own_position_and_id() -> None:
     ids = [each["id"] for each in panels()]
     assert len(set(ids)) == len(ids)
     places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels()]

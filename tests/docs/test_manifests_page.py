@@ -1,4 +1,4 @@
-"""docs/manifests.md says what settings, values and folders there are, and its overlay builds."""
+"""docs/manifests.md lists all settings, values and folders, and its overlay builds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubewright_cli.manifests.chart import values
 PAGE = (ROOT / "docs/manifests.md").read_text()
 FULL = GOLDEN / "full"
 DERIVED = {"namespace": "<project>-system", "name-prefix": "<project>-", "pod-security": "restricted"}
-"""Defaults that follow from others."""
+"""Defaults that are derived from other settings."""
 
 
 def section(title: str) -> str:
@@ -51,16 +51,16 @@ def described(schema: JSONObject, where: str = "") -> Iterator[list[str]]:
             yield [f"`{where}{key}`", each["description"]]
 
 
-def test_every_value_of_the_chart_is_in_the_table_with_what_its_schema_says() -> None:
+def test_every_value_of_the_chart_is_in_the_table_with_its_description() -> None:
     assert rows("The chart") == list(described(values.schema()))
 
 
-def test_the_folders_are_those_that_are_written() -> None:
+def test_the_table_lists_the_written_folders() -> None:
     named = {cells[0].strip("`") for cells in rows("What is in config/")}
     assert named == {path.name for path in (FULL / "config").iterdir()}
 
 
-def test_the_files_that_are_the_same_as_kubebuilders_are_there() -> None:
+def test_the_files_that_kubebuilder_also_has_exist() -> None:
     written = {str(path.relative_to(FULL / "config")) for path in (FULL / "config").rglob("*")} | {
         str(path.relative_to(FULL)) for path in (FULL / "dist").rglob("*")
     }
@@ -75,7 +75,7 @@ def test_the_files_that_are_the_same_as_kubebuilders_are_there() -> None:
 
 
 @needs_kubectl
-def test_the_overlay_builds_and_changes_what_it_says(tmp_path: Path) -> None:
+def test_the_overlay_builds_and_has_the_stated_effect(tmp_path: Path) -> None:
     text = re.search(r"```yaml\n(# overlays/production/kustomization.yaml\n.*?)```", PAGE, flags=re.S)
     assert text is not None
     shutil.copytree(GOLDEN / "minimal/config", tmp_path / "config")

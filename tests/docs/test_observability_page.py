@@ -1,4 +1,4 @@
-"""The table of metrics in docs/observability.md is what a manager measures."""
+"""The table in docs/observability.md lists the metrics of a manager."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUFFIXES = ("_bucket", "_count", "_sum", "_created")
 
 
 def rows() -> dict[str, set[str]]:
-    """The metrics of the table, with their labels."""
+    """Return the metrics of the table, with their labels."""
     section = (ROOT / "docs/observability.md").read_text().split("\n## Metrics\n")[1].split("\n## ")[0]
     cells = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
     return {name.strip(" `"): set(re.findall("`([^`]+)`", labels)) for name, labels in cells}

@@ -1,4 +1,4 @@
-"""What the pages say is so: links resolve, commands and targets exist. Their code: `test_snippets`."""
+"""Links, commands and targets on the pages exist. `test_snippets` tests their code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubewright_cli.main import cli
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page, as links name them."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -37,11 +37,11 @@ def test_every_make_target_exists(page: Path) -> None:
 
 
 PRESENT = [page for page in PAGES if page.parent.name != "designs"]
-"""A design may name what is still to come."""
+"""A design may name commands that do not exist yet."""
 
 
 @pytest.mark.parametrize("page", PRESENT, ids=by_name)
-def test_every_command_of_ours_exists(page: Path) -> None:
+def test_every_kubewright_command_exists(page: Path) -> None:
     named = set(re.findall(r"(?:^    |`)kubewright ([a-z]+)", page.read_text(), flags=re.M))
     assert named - set(cli.list_commands(click.Context(cli))) == set()
 

@@ -1,4 +1,4 @@
-"""The site: whose links lead somewhere, which asks no other host, and on which every page is."""
+"""The site: its links work, it loads nothing from other hosts, and it has every page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def problems_of(folder: Path, page: str) -> list[str]:
     return check.problems(folder)
 
 
-def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
+def test_a_site_without_dead_links_has_no_problems(tmp_path: Path) -> None:
     assert problems_of(tmp_path, GOOD) == []
 
 
@@ -37,11 +37,11 @@ def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
         ('<source srcset="gone.svg">', "index.html links to gone.svg: there is no such file"),
         (
             '<script src="https://cdn.example.com/x.js"></script>',
-            "index.html loads https://cdn.example.com/x.js: the site has to work offline",
+            "index.html loads https://cdn.example.com/x.js: the site must work offline",
         ),
         (
             '<link rel="stylesheet" href="//fonts.example.com/x.css">',
-            "index.html loads //fonts.example.com/x.css: the site has to work offline",
+            "index.html loads //fonts.example.com/x.css: the site must work offline",
         ),
         (
             '<autoref identifier="kubewright.Gone">x</autoref>',
@@ -49,18 +49,18 @@ def test_a_site_whose_links_hold_is_fine(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_site_is_found(page: str, problem: str, tmp_path: Path) -> None:
+def test_problems_of_a_site_are_found(page: str, problem: str, tmp_path: Path) -> None:
     assert problems_of(tmp_path, page) == [problem]
 
 
-def test_a_style_sheet_that_loads_a_font_from_elsewhere_is_found(tmp_path: Path) -> None:
+def test_a_style_sheet_that_loads_a_font_from_another_host_is_found(tmp_path: Path) -> None:
     (tmp_path / "site.css").write_text('@font-face { src: url("https://fonts.example.com/a.woff2") }')
     assert problems_of(tmp_path, GOOD) == [
-        "site.css loads https://fonts.example.com/a.woff2: the site has to work offline"
+        "site.css loads https://fonts.example.com/a.woff2: the site must work offline"
     ]
 
 
-def test_a_link_to_what_is_not_on_the_site_is_found_before_it_is_built(tmp_path: Path) -> None:
+def test_a_link_to_a_missing_page_is_found_before_the_build(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "NOTES.md").touch()
     (tmp_path / "README.md").write_text("[a](gone.py) [b](folder) [c](folder/NOTES.md)\n\n```\n[d](code)\n```\n")
@@ -115,51 +115,49 @@ def paths(entries: list[navigation.Entry]) -> list[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = paths(navigation.entries(ROOT / "docs/README.md"))
-    inner = set(ROOT.glob("examples/*/*/**/README.md"))  # of a folder of an example, whose own page leads there
+    inner = set(ROOT.glob("examples/*/*/**/README.md"))  # linked from the README of the example
     expected = [str(page.relative_to(ROOT)) for page in pages.pages(ROOT) if page not in inner]
     expected += [f"docs/api/{name}.md" for name in reference.PACKAGES]
     assert sorted(listed) == sorted(expected)
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packages, to be changed."""
-    folder = tmp_path_factory.mktemp("source")
-    shutil.copytree(
-        ROOT / "packages/kubewright/src/kubewright",
-        folder / "kubewright",
-        ignore=shutil.ignore_patterns("__pycache__", "data"),
-    )
-    return folder
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A copy of the sources."""
+    ignored = shutil.ignore_patterns("__pycache__", "data")
+    for each in ROOT.glob("packages/*/src"):
+        shutil.copytree(each, tmp_path / each.relative_to(ROOT), ignore=ignored)
+    return tmp_path
 
 
-def test_every_public_name_is_described_and_refers_to_what_is_there() -> None:
+def test_every_public_name_has_a_docstring_with_valid_references() -> None:
     assert reference.load(ROOT).problems() == []
 
 
-def test_a_public_name_without_a_docstring_and_a_reference_to_nothing_are_found(source: Path) -> None:
-    wait = source / "kubewright/client/wait.py"
+def test_missing_docstrings_and_invalid_references_are_found(repository: Path) -> None:
+    client = repository / "packages/kubewright/src/kubewright/client"
+    wait = client / "_wait.py"
     text = wait.read_text()
-    start = text.index('    """', text.index("async def wait_until_gone"))
+    start = text.index('    """', text.index("def has_condition"))
     wait.write_text(text[:start] + text[text.index('"""', start + 7) + 3 :])
-    extract = source / "kubewright/client/extract.py"
+    extract = client / "_extract.py"
     extract.write_text(
         extract.read_text().replace(
             '"""Extraction', '"""See `Object.nothing`, `models.nowhere`. Raises NoSuch. Extraction', 1
         )
     )
-    found = [each.partition(": ")[2] for each in reference.load(source).problems()]
+    found = [each.partition(": ")[2] for each in reference.load(repository).problems()]
     assert found == [
-        "kubewright.client._extract refers to `NoSuch`, which is not there",
-        "kubewright.client._extract refers to `Object.nothing`, which is not there",
-        "kubewright.client._extract refers to `models.nowhere`, which is not there",
-        "kubewright.client._wait.wait_until_gone has no docstring",
+        "kubewright.client._extract refers to `NoSuch`, which does not exist",
+        "kubewright.client._extract refers to `Object.nothing`, which does not exist",
+        "kubewright.client._extract refers to `models.nowhere`, which does not exist",
+        "kubewright.client._wait.has_condition has no docstring",
     ]
 
 
-def test_an_entry_of_the_reference_is_what_users_import_and_no_module_of_that_name(tmp_path: Path) -> None:
+def test_reference_entries_are_the_names_that_users_import(tmp_path: Path) -> None:
     reference_pages.write(reference.load(ROOT), tmp_path)
     package = griffe.load("kubewright", search_paths=[ROOT / "packages" / "kubewright" / "src"], submodules=True)
     entries = re.findall(r"^::: kubewright\.(\S+)", "\n".join(page.read_text() for page in tmp_path.iterdir()), re.M)
-    assert "controller.controller.controller" in entries, "the decorator, which hides the module that it is in"
+    assert "controllers.controller" in entries
     assert [each for each in entries if package[each].is_module] == []

@@ -1,4 +1,4 @@
-"""The site as it is read: opened as files, on a phone and at a desk, without a network."""
+"""The site in a browser: opened as files, on a phone and on a desktop, without a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this ma
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built."""
+    """Build the site."""
     folder = tmp_path_factory.mktemp("build")
     command = [sys.executable, "-m", "tools.site", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -35,13 +35,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield opened
 
 
-def test_it_is_built_without_a_warning(site: Path) -> None:
+def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert (site / "docs/api/kubewright.client.html").is_file()
 
 
 def signature(page: Path, name: str) -> str:
-    """What a page of the reference shows first of a name."""
+    """Return what a page of the reference shows first for a name."""
     entry = page.read_text().partition(f'id="{name}"')[2]
     shown = re.search(r"<pre>.*?<code>(.*?)</code></pre>", entry, re.S)
     assert shown is not None, f"{page.name} has no {name}"
@@ -63,12 +63,12 @@ def signature(page: Path, name: str) -> str:
         ),
     ],
 )
-def test_a_signature_says_what_the_source_leaves_to_a_type_checker(page: str, name: str, said: str, site: Path) -> None:
+def test_a_signature_shows_inferred_types(page: str, name: str, said: str, site: Path) -> None:
     module = f"kubewright.{page}"
     assert signature(site / f"docs/api/{module}.html", f"{module}.{name}") == said
 
 
-def test_a_field_that_nobody_describes_is_in_the_signature_alone(site: Path) -> None:
+def test_a_field_without_a_docstring_is_only_in_the_signature(site: Path) -> None:
     controller, manager = (site / f"docs/api/kubewright.{name}.html" for name in ("controller", "manager"))
     assert "indexers: Mapping[str, IndexFunction[T]] = {}," in signature(
         controller, "kubewright.controllers.Controller"
@@ -78,7 +78,7 @@ def test_a_field_that_nobody_describes_is_in_the_signature_alone(site: Path) -> 
 
 
 def complaints(events: list[dict[str, Any]]) -> list[str]:
-    """What a browser had to say of a page, and what it asked of others for it."""
+    """Return the messages of the browser about a page, and its requests to other hosts."""
     found: list[str] = []
     for event in events:
         params = event.get("params", {})
@@ -95,11 +95,11 @@ SHOWN = [
     "docs/api/kubewright.client", "docs/api/kubewright.apis", "docs/api/kubewright.machinery.errors",
     "examples/webserver-operator/index",
 ]  # fmt: skip
-"""One of each sort, and those with the widest tables and lines."""
+"""One page of each type, and those with the widest tables and lines."""
 
 
 @needs_chromium
-def test_a_page_fits_a_phone_and_asks_nobody_else(site: Path, page: Browser) -> None:
+def test_a_page_fits_a_phone_and_loads_nothing_from_other_hosts(site: Path, page: Browser) -> None:
     wrong: dict[str, object] = {}
     for name in SHOWN:
         page.open((site / f"{name}.html").as_uri(), width=390, height=844)
@@ -121,4 +121,4 @@ def test_search_finds_pages_without_a_server(site: Path, page: Browser) -> None:
 
 
 SEARCH = "[...document.querySelectorAll('*')].map(each => each.shadowRoot).filter(each => each)"
-"""Where a page keeps its search from its own styles."""
+"""The element that separates the search from the styles of the page."""

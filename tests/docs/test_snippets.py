@@ -1,4 +1,4 @@
-"""The programs in the pages: both type checkers accept them strictly, they load, and the tests among them hold."""
+"""The programs on the pages: type checkers accept them in strict mode, they load, and their tests pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_TESTS = [(program, name) for program in PROGRAMS for name in program.tests]
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs as files."""
+    """Write the programs to files."""
     folder = tmp_path_factory.mktemp("pages")
     for each in PROGRAMS:
         (folder / f"{each.name}.py").write_text(each.source)
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [["mypy", "--config-file", "mypy.ini", "."], ["pyright", "--project", ".", "--pythonpath", sys.executable]],
     ids=["mypy", "pyright"],
 )
-def test_the_checker_accepts_them_strictly(command: list[str], folder: Path) -> None:
+def test_the_type_checker_accepts_the_programs_in_strict_mode(command: list[str], folder: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -54,20 +54,22 @@ def loaded(program: Program, folder: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[program.name] = module  # where the annotations of its models are looked up
+    sys.modules[program.name] = module  # annotations of its models are looked up here
     spec.loader.exec_module(module)
     return module
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_it_loads_and_its_kinds_make_crds(program: Program, folder: Path) -> None:
+def test_a_program_loads_and_its_kinds_have_crds(program: Program, folder: Path) -> None:
     custom_resource_definitions(kinds_of(loaded(program, folder)))
 
 
 @pytest.mark.parametrize(
     ("program", "name"), WITH_TESTS, ids=[f"{program.name}-{name}" for program, name in WITH_TESTS]
 )
-async def test_what_it_tests_holds(program: Program, name: str, folder: Path, cluster: Cluster, namespace: str) -> None:
+async def test_the_tests_of_a_program_pass(
+    program: Program, name: str, folder: Path, cluster: Cluster, namespace: str
+) -> None:
     test = getattr(loaded(program, folder), name)
     fixtures = {"cluster": cluster, "namespace": namespace}
     await test(**{each: fixtures[each] for each in inspect.signature(test).parameters})

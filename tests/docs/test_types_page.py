@@ -74,7 +74,7 @@ def kind_of(row: Row, number: int) -> type[CustomResource]:
 
 
 @pytest.mark.parametrize(("number", "row"), list(enumerate(rows())), ids=[row.declaration for row in rows()])
-async def test_a_field_is_as_its_row_says(number: int, row: Row, cluster: Cluster, namespace: str) -> None:
+async def test_a_field_behaves_as_its_row_states(number: int, row: Row, cluster: Cluster, namespace: str) -> None:
     kind = kind_of(row, number)
     await cluster.install(kind)
     spec_class = kind.__annotations__["spec"]

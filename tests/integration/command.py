@@ -25,7 +25,7 @@ def environment(kubeconfig: Path | None) -> dict[str, str]:
 
 
 def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tuple[int, str]:
-    """The exit status of a command, and what it said."""
+    """Run a command. Returns its exit status and its output."""
     done = subprocess.run(
         [COMMAND, *map(str, arguments)],
         cwd=folder,
@@ -54,7 +54,7 @@ class Up:
         self._process = subprocess.Popen(
             [*command, *map(str, arguments)],
             cwd=folder,
-            env=environment(None) | {"TMPDIR": str(folder)},  # what one that is killed leaves goes with the test
+            env=environment(None) | {"TMPDIR": str(folder)},  # files of a killed process are removed with the test
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -62,7 +62,7 @@ class Up:
         self.said = ""
         while "Ctrl-C stops it." not in self.said:
             line = self._process.stdout.readline()
-            assert line, f"it ended: {self.said}"
+            assert line, f"the command ended: {self.said}"
             self.said += line
 
     @property
@@ -70,7 +70,7 @@ class Up:
         return self._process.pid
 
     def end(self, number: int) -> int:
-        """Send a signal, and wait for the end. Gives the exit status."""
+        """Send a signal and wait for the process. Returns its exit status."""
         self._process.send_signal(number)
         assert self._process.stdout is not None
         self.said += self._process.stdout.read()
@@ -97,7 +97,7 @@ def up(
 
 @asynccontextmanager
 async def cluster_of(started: Up) -> AsyncGenerator[Cluster]:
-    """An administrator's way to it, once Pods can be made in the namespace `default`."""
+    """Connect as an administrator, once Pods can be created in the namespace `default`."""
     async with connected(Config.from_kubeconfig(started.kubeconfig)) as cluster:
         await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
         yield cluster

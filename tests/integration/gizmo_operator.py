@@ -1,4 +1,4 @@
-"""An operator for tests: a Gizmo has a ConfigMap for each of its parts, and cleans up behind itself."""
+"""An operator for tests: it creates a ConfigMap for each part of a Gizmo."""
 
 import asyncio
 from datetime import timedelta
@@ -14,16 +14,16 @@ FINALIZER = "gizmos.kubewright.test/parts"
 
 class GizmoSpec(Model):
     parts: int = 1
-    """How many ConfigMaps there should be."""
-    colour: str = "red"
-    """What each of them says."""
+    """The desired number of ConfigMaps."""
+    color: str = "red"
+    """The data of each ConfigMap."""
     slow: bool = False
-    """Whether a reconcile takes a second between its two writes."""
+    """Whether a reconcile waits for a second after each write."""
 
 
 class GizmoStatus(Model):
     parts: int = 0
-    """How many ConfigMaps there are."""
+    """The current number of ConfigMaps."""
     cleaned_up: bool = False
     """Whether the finalizer has done its work."""
 
@@ -37,14 +37,14 @@ class Gizmo(CustomResource, group="kubewright.test", version="v1"):
 
 def part(gizmo: Gizmo, number: int) -> ConfigMap:
     name = f"{gizmo.metadata.name}-{number}"
-    return ConfigMap(metadata=ObjectMeta(name=name), data={"colour": gizmo.spec.colour})
+    return ConfigMap(metadata=ObjectMeta(name=name), data={"color": gizmo.spec.color})
 
 
 @controller(Gizmo, owns=[ConfigMap], workers=2)
 async def reconcile(ctx: Context[Gizmo]) -> None:
     gizmo = ctx.object
     if gizmo.spec.parts < 0:
-        raise TerminalError(f"spec.parts is {gizmo.spec.parts}; there is no fewer than none")
+        raise TerminalError(f"spec.parts must not be negative, got {gizmo.spec.parts}")
     for number in range(gizmo.spec.parts):
         await ctx.apply(part(gizmo, number))
         if gizmo.spec.slow:

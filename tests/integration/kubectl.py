@@ -1,4 +1,4 @@
-"""kubectl as a process: the one that was built, or the user's own."""
+"""kubectl as a process: the one that `make controlplane` built, or the installed one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def find_kubectl() -> str | None:
 
 
 KUBECTL = find_kubectl()
-PATIENCE = 180.0
-"""Seconds. More than kubectl is told to wait anywhere here."""
+TIMEOUT = 180.0
+"""A timeout in seconds, longer than any `--timeout` of the tests."""
 
 
 class Kubectl:
@@ -36,7 +36,7 @@ class Kubectl:
         self.namespace = namespace
 
     async def start(self, *arguments: str, terminal: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
-        """A process of it, with a terminal's file descriptor for all that it reads and writes if one is given."""
+        """Start kubectl as a process, with pipes or with the file descriptor of a terminal."""
         return await asyncio.create_subprocess_exec(
             str(KUBECTL),
             f"--kubeconfig={self._kubeconfig}",
@@ -47,15 +47,15 @@ class Kubectl:
             stderr=terminal,
             env={
                 **os.environ,
-                "KUBECACHEDIR": str(self._kubeconfig.parent / "cache"),  # what it remembers of kinds, for hours
+                "KUBECACHEDIR": str(self._kubeconfig.parent / "cache"),  # its cache of kinds, which is valid for hours
                 "KUBE_EDITOR": "sed -i s/nginx:1/nginx:2/",
             },
         )
 
     async def __call__(self, *arguments: str, given: str = "", fails: bool = False) -> str:
-        """What kubectl prints; with `fails`, what it complains of."""
+        """Run kubectl. Returns its output, or with `fails` its error output."""
         process = await self.start(*arguments)
-        out, err = await asyncio.wait_for(process.communicate(given.encode()), PATIENCE)
+        out, err = await asyncio.wait_for(process.communicate(given.encode()), TIMEOUT)
         assert (process.returncode != 0) == fails, f"{arguments}: {process.returncode}\n{out.decode()}\n{err.decode()}"
         return (err if fails else out).decode()
 
@@ -64,7 +64,7 @@ class Kubectl:
 
 
 class Terminal:
-    """Somebody at a terminal, and what runs at it."""
+    """A terminal and the process in it."""
 
     def __init__(self, process: asyncio.subprocess.Process, ours: int) -> None:
         self._process = process
@@ -74,7 +74,7 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     async def shows(self, text: str) -> None:
-        """Wait until there is `text`."""
+        """Wait until the terminal shows `text`."""
         await asyncio.to_thread(self._read, text.encode())
 
     def _read(self, text: bytes) -> None:
@@ -83,13 +83,13 @@ class Terminal:
             said += os.read(self._ours, 1024)
 
     async def ended(self) -> int:
-        """The exit status, once there is one."""
+        """Wait for the exit. Returns the status."""
         return await self._process.wait()
 
 
 @asynccontextmanager
 async def at_terminal(kubectl: Kubectl, *arguments: str) -> AsyncGenerator[Terminal]:
-    """kubectl at a terminal, for as long as the block lasts at most."""
+    """Run kubectl at a terminal for the duration of the block."""
     ours, theirs = os.openpty()
     process = await kubectl.start(*arguments, terminal=theirs)
     os.close(theirs)
@@ -103,13 +103,13 @@ async def at_terminal(kubectl: Kubectl, *arguments: str) -> AsyncGenerator[Termi
 
 
 @asynccontextmanager
-async def beside_processes(
+async def kubectl_with_processes(
     cluster: Cluster, namespace: str, target: str, images: Mapping[str, Image]
 ) -> AsyncGenerator[Kubectl]:
-    """kubectl, where new Pods of these images run as processes. Skips where neither is to be had."""
+    """Yield kubectl for a cluster in which new Pods of these images run as processes. Skips if that is impossible."""
     if target == "kubeconfig":
-        pytest.skip("somebody's cluster runs images")
+        pytest.skip("this cluster runs real images")
     if KUBECTL is None:
-        pytest.skip("there is no kubectl")
+        pytest.skip("kubectl was not found; `make controlplane` builds it")
     async with cluster.images(images):
         yield Kubectl(cluster.kubeconfig(), namespace)

@@ -1,4 +1,4 @@
-"""The golden projects of the generator, and a cluster that takes what is made of them."""
+"""The golden projects of the generator, and a cluster that accepts their manifests."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ spec:
                               required: [key]
                               properties: {name: {type: string}, key: {type: string}}
 """
-"""Of the Prometheus operator's kind the fields that are used here."""
+"""The CRD of the Prometheus operator, with the fields that the tests use."""
 
 
 @pytest.fixture
 async def kubectl(cluster: Cluster) -> AsyncIterator[Kubectl]:
-    """An administrator's, in a cluster that knows ServiceMonitors."""
+    """kubectl of an administrator, in a cluster with ServiceMonitors."""
     kubectl = Kubectl(cluster.kubeconfig(), "")
     there = "servicemonitors" in await kubectl("get", "crds", "--output=name")
     if not there:
         await kubectl("create", "-f", "-", given=SERVICE_MONITORS)
     await kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=120s")
-    await eventually(kubectl, "get", "servicemonitors", "--all-namespaces")  # discovery tells of it, too
+    await eventually(kubectl, "get", "servicemonitors", "--all-namespaces")  # discovery lists the kind
     yield kubectl
     if not there:
         await kubectl("delete", "-f", "-", given=SERVICE_MONITORS)

@@ -1,4 +1,4 @@
-"""Programs that run as containers, and Pods of them."""
+"""Python programs that run as containers, and their Pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLEEP = "import time; time.sleep(1000)"
 
 
 class Programs:
-    """Images of one cluster that are programs in Python."""
+    """Images of a cluster that run Python programs."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         assert cluster.config.image_table is not None
@@ -35,7 +35,7 @@ class Programs:
         self._names: list[str] = []
 
     def image(self, program: str, **more: Any) -> str:
-        """The name of a new image that runs `program`."""
+        """Add an image that runs `program`. Returns its name."""
         name = f"registry.test/program:{secrets.token_hex(4)}"
         self.table.put(name, Image((sys.executable, "-S", "-u", "-c", program), **more))
         self._names.append(name)
@@ -62,7 +62,7 @@ class Programs:
         return await self.client.get(Pod, name, namespace=self.namespace)
 
     async def until(self, holds: Callable[[Pod], object], name: str = "p") -> Pod:
-        """The Pod, once it is as it should be."""
+        """Wait until `holds` is true of the Pod. Returns the Pod."""
 
         async def check() -> Pod:
             pod = await self.get(name)
@@ -88,11 +88,11 @@ class Programs:
             await transport.close()
 
     def follow(self, name: str = "p") -> AsyncGenerator[str]:
-        """The lines of the log, to its end."""
+        """Yield the lines of the log, to its end."""
         return pod_logs(self.client, name, namespace=self.namespace, follow=True)
 
     async def says(self, text: str, name: str = "p") -> str:
-        """What the container has written, once `text` is in it."""
+        """Wait until the log contains `text`. Returns the log."""
 
         async def check() -> str:
             said = await self.log(name=name)
@@ -102,7 +102,7 @@ class Programs:
         return await eventually(check)
 
     async def events(self, reason: str) -> list[str]:
-        """What Events of that reason say, once there are any."""
+        """Wait for Events of that reason. Returns their messages."""
 
         async def check() -> list[str]:
             found = [
@@ -119,7 +119,7 @@ class Programs:
 @pytest_asyncio.fixture
 async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Programs]:
     if target != "embedded":
-        pytest.skip("on other control planes images are images")
+        pytest.skip("other control planes run real images")
     found = Programs(cluster, namespace)
     yield found
     found.close()
@@ -139,7 +139,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def process_id(said: str) -> int:
-    """Of a program that begins with `print(os.getpid())`."""
+    """Return the process id in the log of a program that begins with `print(os.getpid())`."""
     return int(said.split()[0])
 
 

@@ -1,5 +1,5 @@
-"""Registries of images: the distribution project's own, which `make controlplane` builds; open, or one that wants to
-know who is there.
+"""Image registries: the registry of the distribution project, which `make controlplane` builds, with or without
+authentication.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubewright_controlplane.real import find_binaries
 
 USER, PASSWORD = "ann", "secret"
 _HTPASSWD = f"{USER}:$2b$04$mtFCfy8cJ3cCocIt9cU2UuwPTQtj2SJY89xvIh7spgazNRclONjTy\n"
-"""bcrypt of the password, at the least cost that there is."""
+"""bcrypt hash of the password, with the lowest cost."""
 
 
 def _find_registry() -> Path | None:
@@ -44,7 +44,7 @@ REGISTRY = _find_registry()
 
 @asynccontextmanager
 async def registry(folder: Path, auth: dict[str, object] | None = None) -> AsyncIterator[str]:
-    """A registry that keeps its blobs in `folder`, for as long as the block lasts. Gives its `host:port`."""
+    """Run a registry for the duration of the block, with its blobs in `folder`. Yields its `host:port`."""
     folder.mkdir(parents=True, exist_ok=True)
     address = f"127.0.0.1:{free_port()}"
     config = {
@@ -75,7 +75,7 @@ async def registry(folder: Path, auth: dict[str, object] | None = None) -> Async
 
 
 def passwords(folder: Path) -> dict[str, object]:
-    """Asks for name and password itself."""
+    """Return settings of a registry that requires a user name and a password."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "htpasswd").write_text(_HTPASSWD)
     return {"htpasswd": {"realm": "test", "path": str(folder / "htpasswd")}}
@@ -83,7 +83,7 @@ def passwords(folder: Path) -> dict[str, object]:
 
 @asynccontextmanager
 async def tokens(folder: Path) -> AsyncIterator[tuple[dict[str, object], TokenServer]]:
-    """Sends people to somebody else for a token, as the public registries do."""
+    """Yield settings of a registry that requires tokens of a token server, as public registries do."""
     folder.mkdir(parents=True, exist_ok=True)
     issuer = TokenServer()
     (folder / "issuer.pem").write_bytes(issuer.certificate.public_bytes(serialization.Encoding.PEM))
@@ -102,11 +102,11 @@ async def tokens(folder: Path) -> AsyncIterator[tuple[dict[str, object], TokenSe
 
 
 class TokenServer:
-    """Gives tokens for what is asked to whoever knows the password, and to anybody for pulling."""
+    """Issues tokens: for pulling to everybody, for pushing to clients that send the password."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
-        """What tokens were given for."""
+        """The scopes of the issued tokens."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self.certificate = _self_signed(self._key)
 
@@ -115,7 +115,7 @@ class TokenServer:
         knows = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         scope = asked["scope"]
         if "push" in scope and request.headers.get("authorization") != f"Basic {knows}":
-            return Response(401, {"content-type": "text/plain"}, b"who are you?")
+            return Response(401, {"content-type": "text/plain"}, b"wrong password")
         self.scopes.append(scope)
         return Response(200, {"content-type": "application/json"}, json.dumps({"token": self._token(scope)}).encode())
 

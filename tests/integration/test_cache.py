@@ -1,4 +1,4 @@
-"""The cache against a control plane: it keeps up, and what one wrote oneself is always in it."""
+"""The cache with a control plane: it follows changes, and reads always include own writes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,15 +18,15 @@ from kubewright.testing._waiting import eventually
 
 
 class LateGizmo(CustomResource, group="cache.test", version="v1"):
-    """LateGizmo is a kind whose CustomResourceDefinition comes after its informer."""
+    """LateGizmo is a kind whose CRD is installed after its informer starts."""
 
 
 class LatestGizmo(CustomResource, group="cache.test", version="v1"):
-    """LatestGizmo is a kind that is read before its CRD is there."""
+    """LatestGizmo is a kind that is read before its CRD is installed."""
 
 
 class Versioned(CustomResource, group="cache.test", version="v1"):
-    """Versioned is a kind of which another version comes."""
+    """Versioned is a kind that gets another version."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def config_map(namespace: str, name: str = "a", **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
 
 
-async def test_handlers_are_told_of_what_is_there_and_then_of_each_change(client: Client, namespace: str) -> None:
+async def test_handlers_receive_existing_objects_and_then_each_change(client: Client, namespace: str) -> None:
     await client.create(config_map(namespace, "before"))
     told: list[tuple[str, str, bool]] = []
 
@@ -94,7 +94,7 @@ async def test_every_read_sees_the_write_before_it(cached: CachedClient, namespa
             await cached.get(ConfigMap, name, namespace=namespace)
 
 
-async def test_writers_side_by_side_each_see_their_own(cached: CachedClient, namespace: str) -> None:
+async def test_concurrent_writers_each_see_their_own_writes(cached: CachedClient, namespace: str) -> None:
     async def write(name: str) -> None:
         await cached.create(config_map(namespace, name, n="0"))
         for number in range(5):
@@ -127,7 +127,7 @@ async def test_an_apply_that_changes_nothing_is_not_sent(cached: CachedClient, n
     assert (await cached.apply(config_map(namespace, k="1"))).data == {"k": "1"}
 
 
-async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: Cache, namespace: str) -> None:
+async def test_metadata_is_cached_without_the_whole_object(client: Client, cache: Cache, namespace: str) -> None:
     await client.create(config_map(namespace, secret="x" * 1000))
     informer = cache.informer(PartialObjectMetadata.of(ConfigMap))
     await informer.wait_synced(60)
@@ -138,7 +138,7 @@ async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: 
     assert cache.informer(PartialObjectMetadata.of(ConfigMap)) is informer
 
 
-async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, namespace: str) -> None:
+async def test_a_kind_that_is_installed_later_is_cached(cluster: Cluster, namespace: str) -> None:
     informer = Informer(cluster.client, LateGizmo, namespace=namespace)
     informer.start()
 
@@ -153,7 +153,7 @@ async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, nam
     await informer.stop()
 
 
-async def test_a_read_of_a_kind_that_is_not_installed_says_so_at_once(cluster: Cluster, namespace: str) -> None:
+async def test_a_read_of_a_kind_that_is_not_installed_fails_at_once(cluster: Cluster, namespace: str) -> None:
     cache = Cache(cluster.client)
     cache.start()
     with pytest.raises(ConfigError, match=r"latestgizmos\.cache\.test: its CustomResourceDefinition is not installed"):
@@ -170,7 +170,7 @@ async def test_a_read_of_a_kind_that_is_not_installed_says_so_at_once(cluster: C
     await cache.stop()
 
 
-async def test_a_version_that_is_served_no_longer_and_then_again_is_followed_on(
+async def test_a_version_that_is_unserved_and_served_again_is_followed(
     cluster: Cluster, client: Client, namespace: str
 ) -> None:
     await cluster.install(Versioned)
@@ -206,7 +206,7 @@ async def test_a_version_that_is_served_no_longer_and_then_again_is_followed_on(
     await client.delete(CustomResourceDefinition, name)
 
 
-async def test_a_right_that_is_missing_is_named(cluster: Cluster, namespace: str) -> None:
+async def test_a_missing_permission_is_named(cluster: Cluster, namespace: str) -> None:
     async with cluster.service_account((), namespace=namespace) as config:
         client = Client(config)
         cache = Cache(client)

@@ -1,4 +1,4 @@
-"""Whatever breaks between the cache and its server, the copy ends up equal, and handlers were told each step."""
+"""Faults between the cache and its server: the copy converges, and handlers receive every change."""
 
 import asyncio
 import random
@@ -24,14 +24,14 @@ UNKNOWN = b'{"kind":"Status","status":"Failure","code":422,"reason":"Invalid","m
 
 
 class Hurried(SystemClock):
-    """Waits a hundredth of what it is told to."""
+    """Sleeps for a hundredth of the requested time."""
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds / 100)
 
 
 class Unreliable:
-    """A transport that breaks reads, at random but in the same way each time, for as long as it is told to."""
+    """A transport whose reads fail at random, in a reproducible way, until it is repaired."""
 
     def __init__(self, inner: Transport, seed: int, *, streams_lists: bool) -> None:
         self._inner = inner
@@ -65,7 +65,7 @@ class Unreliable:
         return Response(410, {}, GONE) if fault == 1 and stream else Response(503, {}, BUSY)
 
     async def _interrupted(self, response: Response, body: Body) -> AsyncIterator[bytes]:
-        """The chunks of a watch, until something happens to it."""
+        """Yield the chunks of a watch, until a fault interrupts it."""
         chunks = _one(body) if isinstance(body, bytes) else body
         try:
             async for chunk in chunks:
@@ -90,7 +90,7 @@ async def _one(chunk: bytes) -> AsyncIterator[bytes]:
 
 
 class Mirror:
-    """What one knows who believes the handlers alone."""
+    """A copy that is built from the events of handlers only."""
 
     def __init__(self, informer: Informer[ConfigMap]) -> None:
         self.versions: dict[ObjectKey, int] = {}
@@ -135,7 +135,7 @@ def config_map(namespace: str, name: str, value: int = 0) -> ConfigMap:
 
 @pytest.mark.parametrize("streams_lists", [True, False], ids=["lists streamed", "lists in pages"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_the_copy_ends_up_equal(
+async def test_the_copy_converges_to_the_server(
     cluster: Cluster,
     namespace: str,
     unreliable: Callable[[int, bool], tuple[Unreliable, Client]],
@@ -172,7 +172,7 @@ async def test_the_copy_ends_up_equal(
     await informer.stop()
 
 
-async def test_reads_see_own_writes_over_a_watch_that_keeps_breaking(
+async def test_reads_see_own_writes_although_the_watch_keeps_breaking(
     namespace: str, unreliable: Callable[[int, bool], tuple[Unreliable, Client]]
 ) -> None:
     transport, client = unreliable(7, True)

@@ -1,4 +1,4 @@
-"""The chart of `kubewright generate chart`, judged by helm and by an API server."""
+"""The chart of `kubewright generate chart`, tested with helm and an API server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubewright_cli.manifests import Settings
 from kubewright_controlplane.real import find_binaries
 
 OF_A_RELEASE = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart")
-"""Labels whose values are Helm's."""
+"""Labels whose values Helm sets."""
 FULL = GOLDEN / "full"
 MINIMAL = GOLDEN / "minimal"
 TENANTS = GOLDEN / "namespaced"
@@ -37,7 +37,7 @@ def find_helm() -> str | None:
 
 HELM = find_helm()
 pytestmark = [
-    pytest.mark.skipif(HELM is None, reason="no helm on this machine; `make controlplane` builds it"),
+    pytest.mark.skipif(HELM is None, reason="helm was not found; `make controlplane` builds it"),
     pytest.mark.xdist_group("golden manifests"),
 ]
 
@@ -51,7 +51,7 @@ def run(*arguments: str | Path, kubeconfig: Path | None = None) -> subprocess.Co
 
 
 def template(project: Path, *sets: str, release: str = "", namespace: str = "") -> list[JSONObject]:
-    """The objects of a release, by default of the names that an installer has."""
+    """Return the objects of a release, by default with the names of the installer."""
     settings = Settings.read(project / "pyproject.toml")
     if not release:
         release, sets = settings.name, (f"fullnameOverride={settings.name_prefix.rstrip('-')}", *sets)
@@ -85,7 +85,7 @@ def container(documents: Sequence[JSONObject]) -> JSONObject:
 
 
 def without_release(value: object) -> object:
-    """A document without what only a chart says."""
+    """Return a document without the fields that only a chart has."""
     if isinstance(value, dict):
         dropped = (*OF_A_RELEASE, "helm.sh/resource-policy")
         rest = {key: without_release(each) for key, each in value.items() if key not in dropped}
@@ -94,19 +94,19 @@ def without_release(value: object) -> object:
 
 
 @each_project
-def test_helm_finds_nothing_to_complain_about(project: Path) -> None:
+def test_helm_lint_reports_nothing(project: Path) -> None:
     done = run("lint", "--strict", project / "dist/chart")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @each_project
-def test_a_chart_with_its_own_values_makes_what_the_installer_holds(project: Path) -> None:
+def test_a_chart_with_default_values_renders_the_installer(project: Path) -> None:
     made = {key: without_release(each) for key, each in by_name(template(project)).items()}
     written = {key: without_release(each) for key, each in by_name(installer(project)).items() if key[0] != "Namespace"}
     assert made == written
 
 
-def test_names_follow_from_the_release() -> None:
+def test_names_are_derived_from_the_release() -> None:
     assert name(template(MINIMAL, release="blue", namespace="n")[-1]) == (
         "Deployment",
         "n",
@@ -127,11 +127,11 @@ def test_names_follow_from_the_release() -> None:
         (MINIMAL, "leaderElection.enabled=false", {"Role", "RoleBinding"}),
     ],
 )
-def test_what_is_switched_off_is_gone_and_nothing_else_kind_by_kind(project: Path, value: str, gone: set[str]) -> None:
+def test_a_switch_removes_only_its_own_kinds(project: Path, value: str, gone: set[str]) -> None:
     assert kinds(template(project)) - kinds(template(project, value)) == gone
 
 
-def test_names_that_yaml_takes_for_something_else_stay_names() -> None:
+def test_names_that_look_like_other_yaml_types_stay_strings() -> None:
     found = template(FULL, release="1", namespace="no")
     assert {each["metadata"].get("namespace", "no") for each in found} == {"no"}
     labels = [each["metadata"]["labels"] for each in found if each["kind"] != "CustomResourceDefinition"]
@@ -139,12 +139,12 @@ def test_names_that_yaml_takes_for_something_else_stay_names() -> None:
     assert {subject["namespace"] for each in found for subject in each.get("subjects", ())} == {"no"}
 
 
-def test_helper_roles_can_be_left_out() -> None:
+def test_helper_roles_can_be_disabled() -> None:
     found = {name(each)[2] for each in template(MINIMAL, "rbac.helpers.enabled=false") if each["kind"] == "ClusterRole"}
     assert found == {"minimal-manager-role", "minimal-metrics-auth-role", "minimal-metrics-reader"}
 
 
-def test_metrics_can_be_served_without_tls_and_without_asking_who_reads_them() -> None:
+def test_metrics_can_be_served_without_tls_and_authorization() -> None:
     found = template(MINIMAL, "metrics.secure=false", "metrics.port=9000", "prometheus.enabled=true")
     assert "--metrics-secure=false" in container(found)["args"]
     assert "--metrics-bind-address=:9000" in container(found)["args"]
@@ -154,7 +154,7 @@ def test_metrics_can_be_served_without_tls_and_without_asking_who_reads_them() -
     assert by_kind["ServiceMonitor"]["spec"]["endpoints"] == [{"path": "/metrics", "port": "http", "scheme": "http"}]
 
 
-def test_crds_are_kept_when_a_release_goes_unless_that_is_not_wanted() -> None:
+def test_crds_are_kept_after_an_uninstall_unless_disabled() -> None:
     def policies(*sets: str) -> set[str]:
         crds = [each for each in template(FULL, *sets) if each["kind"] == "CustomResourceDefinition"]
         return {each["metadata"].get("annotations", {}).get("helm.sh/resource-policy", "") for each in crds}
@@ -170,7 +170,7 @@ def test_crds_are_kept_when_a_release_goes_unless_that_is_not_wanted() -> None:
         ("watchNamespaces={red,green}", {"red", "green"}, "--namespace=red,green"),
     ],
 )
-def test_roles_are_where_the_manager_works(value: str, namespaces: set[str], flag: str) -> None:
+def test_roles_are_in_the_namespaces_of_the_manager(value: str, namespaces: set[str], flag: str) -> None:
     found = template(TENANTS, value)
     assert {each["metadata"]["namespace"] for each in found if each["kind"] == "Role"} == namespaces
     assert {each["metadata"]["namespace"] for each in found if each["kind"] == "RoleBinding"} == namespaces
@@ -185,7 +185,7 @@ def test_one_role_is_enough_for_all_namespaces() -> None:
     assert not [each for each in container(found)["args"] if each.startswith("--namespace")]
 
 
-def test_the_manager_can_run_as_a_service_account_of_somebody_else() -> None:
+def test_the_manager_can_use_an_existing_service_account() -> None:
     found = template(MINIMAL, "serviceAccount.enabled=false", "serviceAccount.name=mine")
     assert "ServiceAccount" not in kinds(found)
     assert manager(found)["serviceAccountName"] == "mine"
@@ -202,7 +202,7 @@ def test_an_image_is_named_by_digest_or_by_the_version_of_the_chart() -> None:
     assert container(template(MINIMAL, "manager.image.tag="))["image"] == "controller:0.1.0"
 
 
-def test_labels_by_which_the_manager_is_found_stay_what_they_are() -> None:
+def test_selector_labels_of_the_manager_do_not_change() -> None:
     odd = ("control-plane=x", "app\\.kubernetes\\.io/name=x", "team=blue")
     found = template(MINIMAL, *(f"{where}.{each}" for where in ("commonLabels", "manager.pod.labels") for each in odd))
     [deployment] = [each for each in found if each["kind"] == "Deployment"]
@@ -227,7 +227,7 @@ def test_labels_by_which_the_manager_is_found_stay_what_they_are() -> None:
         ('manager={"replicas": 2}|leaderElection={"enabled": false}', "all of them would work at once"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(value: str, said: str) -> None:
+def test_an_invalid_value_is_rejected(value: str, said: str) -> None:
     assert said in refused(MINIMAL, *value.split("|"))
 
 

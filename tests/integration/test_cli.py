@@ -1,4 +1,4 @@
-"""The command line as a process: what it does, and how it says what is wrong."""
+"""The command line as a process: its results and its error messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CRD = "webservers.my.domain"
 
 
 def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None = None) -> str:
-    """The one line that says why it failed; what says that it takes long is left out."""
+    """Return the one line with the reason of a failure, without progress messages."""
     status, said = run(*arguments, folder=folder, kubeconfig=kubeconfig)
     said = "".join(line for line in said.splitlines(keepends=True) if not line.endswith(" ...\n"))
     assert status == 1, said
@@ -37,7 +37,7 @@ def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None 
 
 
 async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple[int, str]:
-    """The same while this event loop goes on."""
+    """Run a command in a thread, while the event loop keeps running."""
     return await asyncio.to_thread(run, *arguments, folder=EXAMPLE, kubeconfig=kubeconfig)
 
 
@@ -45,7 +45,7 @@ async def failure_aside(*arguments: object, kubeconfig: Path) -> str:
     return await asyncio.to_thread(failure, *arguments, kubeconfig=kubeconfig)
 
 
-# ---- a control plane of one's own
+# ---- kubewright up
 
 
 async def write_down(started: Up, *names: str) -> None:
@@ -62,7 +62,7 @@ async def written_down(started: Up) -> set[str]:
     return {each.metadata.name for each in found if each.data.get("k") == "v"}
 
 
-def test_up_says_how_to_reach_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_up_prints_how_to_connect_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with up(tmp_path) as started:
         assert f"export KUBECONFIG={started.kubeconfig}" in started.said
         assert asyncio.run(written_down(started)) == set()
@@ -71,7 +71,7 @@ def test_up_says_how_to_reach_it_and_leaves_nothing_behind(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_up_stops_while_somebody_watches(tmp_path: Path) -> None:
+async def test_up_stops_while_a_watch_is_open(tmp_path: Path) -> None:
     with up(tmp_path) as started:
         client = Client(Config.from_kubeconfig(started.kubeconfig))
         watch = client.watch(ConfigMap)
@@ -82,7 +82,7 @@ async def test_up_stops_while_somebody_watches(tmp_path: Path) -> None:
         await client.close()
 
 
-async def test_what_is_in_a_data_folder_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_objects_in_a_data_folder_survive_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(tmp_path, "--data", data) as first:
         await write_down(first, "kept")
@@ -91,7 +91,7 @@ async def test_what_is_in_a_data_folder_is_there_after_a_restart(tmp_path: Path)
         assert await written_down(second) == {"kept"}
 
 
-async def test_a_kill_loses_none_but_the_last_writes(tmp_path: Path) -> None:
+async def test_a_kill_loses_only_the_last_writes(tmp_path: Path) -> None:
     names = [f"write-{number:03}" for number in range(300)]
     data = tmp_path / "data"
 
@@ -116,7 +116,7 @@ def test_a_second_control_plane_in_one_folder_names_the_first(tmp_path: Path) ->
         assert "--kubeconfig" in said
 
 
-def test_a_second_control_plane_on_one_data_folder_is_refused(tmp_path: Path) -> None:
+def test_a_second_control_plane_on_one_data_folder_is_rejected(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(tmp_path, "--data", data):
         said = failure("up", "--data", data, "--kubeconfig", tmp_path / "another", folder=tmp_path)
@@ -124,7 +124,7 @@ def test_a_second_control_plane_on_one_data_folder_is_refused(tmp_path: Path) ->
         assert "in use" in said
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_an_occupied_port_is_named(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -139,7 +139,7 @@ def test_a_data_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in failure("up", "--data", tmp_path / "file" / "data", folder=tmp_path)
 
 
-# ---- a project
+# ---- projects
 
 
 def project(folder: Path, manager: str | None, program: str = "") -> Path:
@@ -150,7 +150,7 @@ def project(folder: Path, manager: str | None, program: str = "") -> Path:
 
 
 @pytest.mark.parametrize("command", ["run", "install", "uninstall", "generate"])
-def test_a_folder_without_a_project_is_told(tmp_path: Path, command: str) -> None:
+def test_a_folder_without_a_project_is_reported(tmp_path: Path, command: str) -> None:
     said = failure(command, folder=tmp_path)
     assert said == f"no pyproject.toml in {tmp_path} or above it; run this in the folder of an operator's project"
 
@@ -179,7 +179,9 @@ def test_a_folder_without_a_project_is_told(tmp_path: Path, command: str) -> Non
         ),
     ],
 )
-def test_a_project_without_its_manager_is_told(tmp_path: Path, manager: str | None, program: str, said: str) -> None:
+def test_a_project_without_its_manager_is_reported(
+    tmp_path: Path, manager: str | None, program: str, said: str
+) -> None:
     assert said in failure("generate", folder=project(tmp_path, manager, program))
 
 
@@ -197,13 +199,13 @@ class Thing(CustomResource, group="thing.test", version="v1"):
 
 
 def project_of_kinds(folder: Path) -> Path:
-    """A project that runs without a Manager."""
+    """Create a project without a Manager."""
     (folder / "pyproject.toml").write_text('[project]\nname = "thing"\n[tool.kubewright]\nkinds = "thing"\n')
     (folder / "thing.py").write_text(KINDS)
     return folder
 
 
-def test_of_a_project_without_a_manager_crds_and_samples_are_generated(tmp_path: Path) -> None:
+def test_crds_and_samples_are_generated_for_a_project_without_a_manager(tmp_path: Path) -> None:
     folder = project_of_kinds(tmp_path)
     own = folder / "config/rbac/role.yaml"
     own.parent.mkdir(parents=True)
@@ -234,12 +236,12 @@ def test_of_a_project_without_a_manager_crds_and_samples_are_generated(tmp_path:
     ],
     ids=" ".join,
 )
-def test_what_needs_a_manager_is_refused_where_there_is_none(tmp_path: Path, command: list[str]) -> None:
+def test_commands_that_need_a_manager_fail_without_one(tmp_path: Path, command: list[str]) -> None:
     said = failure(*command, folder=project_of_kinds(tmp_path))
     assert "[tool.kubewright] names kinds and no manager" in said
 
 
-def test_kinds_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_missing_kinds_are_reported(tmp_path: Path) -> None:
     folder = project_of_kinds(tmp_path)
     (folder / "thing.py").unlink()
     assert 'there is no module "thing" (tool.kubewright.kinds)' in failure("generate", folder=folder)
@@ -267,7 +269,7 @@ def test_generate_writes_and_checks(tmp_path: Path) -> None:
     assert complaint == "not up to date: config/rbac/role.yaml; run this without --check\n"
 
 
-def test_an_option_before_a_command_of_generate_is_not_taken_for_the_commands_own(tmp_path: Path) -> None:
+def test_an_option_before_a_generate_command_is_not_an_option_of_the_command(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     status, said = run("generate", "--check", "installer", folder=folder)
     assert status == 2
@@ -275,7 +277,7 @@ def test_an_option_before_a_command_of_generate_is_not_taken_for_the_commands_ow
     assert not (folder / "dist").exists()
 
 
-def test_generate_leaves_alone_what_it_did_not_write(tmp_path: Path) -> None:
+def test_generate_keeps_files_that_it_did_not_write(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     mine = folder / "config/rbac/role.yaml"
     mine.parent.mkdir(parents=True)
@@ -287,7 +289,7 @@ def test_generate_leaves_alone_what_it_did_not_write(tmp_path: Path) -> None:
     assert [path.name for path in (folder / "config").rglob("*.yaml")] == ["role.yaml"]
 
 
-def test_generate_takes_away_what_is_not_needed_any_more_and_keeps_samples(tmp_path: Path) -> None:
+def test_generate_removes_obsolete_files_and_keeps_samples(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     assert run("generate", folder=folder)[0] == 0
     sample = folder / "config/samples/thing_v1_thing.yaml"
@@ -322,10 +324,10 @@ manager = Manager([reconcile])
 """
 
 
-# ---- a cluster
+# ---- clusters
 
 
-async def test_kubeconfigs_that_are_wrong_are_told(cluster: Cluster, tmp_path: Path) -> None:
+async def test_invalid_kubeconfigs_are_reported(cluster: Cluster, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     assert (await failure_aside("install", kubeconfig=nowhere)).startswith(f"kubeconfig {nowhere}: no such file")
     right = cluster.kubeconfig()
@@ -337,7 +339,7 @@ async def test_kubeconfigs_that_are_wrong_are_told(cluster: Cluster, tmp_path: P
     assert str(broken) in await failure_aside("install", kubeconfig=broken)
 
 
-async def test_servers_that_cannot_be_trusted_or_reached_are_told(cluster: Cluster, another_ca: bytes) -> None:
+async def test_untrusted_and_unreachable_servers_are_reported(cluster: Cluster, another_ca: bytes) -> None:
     distrusted = cluster.kubeconfig(replace(cluster.config, ca=another_ca))
     assert "certificate is not trusted" in await failure_aside("install", kubeconfig=distrusted)
     address = f"127.0.0.1:{free_port()}"
@@ -359,7 +361,7 @@ async def test_servers_that_cannot_be_trusted_or_reached_are_told(cluster: Clust
         ("uninstall", 'cannot list resource "webservers" in API group "my.domain"'),
     ],
 )
-async def test_rights_that_are_missing_are_told(cluster: Cluster, namespace: str, command: str, refused: str) -> None:
+async def test_missing_permissions_are_reported(cluster: Cluster, namespace: str, command: str, refused: str) -> None:
     await cluster.install(WebServer)
     async with cluster.service_account([], namespace=namespace) as account:
         said = await failure_aside(command, kubeconfig=cluster.kubeconfig(account))
@@ -396,7 +398,7 @@ async def test_install_run_and_uninstall(cluster: Cluster, namespace: str) -> No
 
 
 @pytest.mark.xdist_group("node port 30010")
-async def test_a_rule_that_is_missing_is_named(cluster: Cluster, namespace: str) -> None:
+async def test_a_missing_rule_is_named(cluster: Cluster, namespace: str) -> None:
     await cluster.install(WebServer)
     rules = [rule for rule in Manager([reconcile]).rbac_rules() if rule.resources != ["services"]]
     async with cluster.service_account(rules, namespace=namespace) as account:
@@ -409,7 +411,7 @@ async def test_a_rule_that_is_missing_is_named(cluster: Cluster, namespace: str)
 
 
 @pytest.mark.xdist_group("node port 30010")
-async def test_an_operator_stops_when_it_is_asked_to(cluster: Cluster, namespace: str) -> None:
+async def test_an_operator_stops_on_request(cluster: Cluster, namespace: str) -> None:
     await cluster.install(WebServer)
     process = await asyncio.create_subprocess_exec(
         COMMAND, "run", *NO_SERVERS, "--log-format=console",

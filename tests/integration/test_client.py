@@ -1,4 +1,4 @@
-"""The client against a control plane: each verb does what its name says."""
+"""The client with a control plane: every verb."""
 
 from contextlib import aclosing
 from typing import Annotated
@@ -39,7 +39,7 @@ from kubewright.testing._waiting import eventually
 
 class GadgetSpec(Model):
     size: Annotated[int, Minimum(0)] = 1
-    colour: str | None = None
+    color: str | None = None
 
 
 class GadgetStatus(Model):
@@ -47,7 +47,7 @@ class GadgetStatus(Model):
 
 
 class Gadget(CustomResource, group="client.test", version="v1"):
-    """Gadget is a kind to try the client on."""
+    """Gadget is a kind for tests of the client."""
 
     spec: GadgetSpec = field(default_factory=GadgetSpec)
     status: GadgetStatus = field(default_factory=GadgetStatus)
@@ -84,20 +84,20 @@ async def test_an_object_is_created_read_changed_and_deleted(client: Client, nam
         await client.get(ConfigMap, "a", namespace=namespace)
 
 
-async def test_a_name_can_be_left_to_the_server(client: Client, namespace: str) -> None:
+async def test_the_server_can_generate_a_name(client: Client, namespace: str) -> None:
     metadata = ObjectMeta(generate_name="made-", namespace=namespace)
     made = [await client.create(ConfigMap(metadata=metadata)) for _ in range(2)]
     assert made[0].metadata.name.startswith("made-")
     assert made[0].metadata.name != made[1].metadata.name
 
 
-async def test_a_name_that_is_taken_is_refused(client: Client, namespace: str) -> None:
+async def test_a_name_that_exists_is_rejected(client: Client, namespace: str) -> None:
     await client.create(config_map(namespace))
     with pytest.raises(AlreadyExists, match='"a" already exists'):
         await client.create(config_map(namespace))
 
 
-async def test_an_update_of_what_has_changed_since_is_a_conflict(client: Client, namespace: str) -> None:
+async def test_an_update_of_an_old_version_is_a_conflict(client: Client, namespace: str) -> None:
     old = await client.create(config_map(namespace, k="1"))
     await client.patch(old, MergePatch({"data": {"k": "2"}}))
     old.data["k"] = "3"
@@ -105,13 +105,13 @@ async def test_an_update_of_what_has_changed_since_is_a_conflict(client: Client,
         await client.update(old)
 
 
-async def test_what_may_not_be_there_is_looked_for(client: Client, namespace: str) -> None:
+async def test_an_object_that_may_be_missing_is_found_or_none(client: Client, namespace: str) -> None:
     assert await client.find(ConfigMap, "a", namespace=namespace) is None
     made = await client.create(config_map(namespace, k="1"))
     assert await client.find(ConfigMap, "a", namespace=namespace) == made
 
 
-async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespace: str) -> None:
+async def test_each_type_of_patch_changes_its_fields(client: Client, namespace: str) -> None:
     obj = await client.create(config_map(namespace, a="1", b="2", c="3"))
     obj = await client.patch(obj, MergePatch({"data": {"a": None}}))
     assert obj.data == {"b": "2", "c": "3"}
@@ -126,7 +126,7 @@ async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespac
     assert refused.value.patch_did_not_apply
 
 
-async def test_apply_creates_takes_over_and_lets_go(client: Client, namespace: str) -> None:
+async def test_apply_creates_takes_over_and_releases_fields(client: Client, namespace: str) -> None:
     await client.apply(config_map(namespace, a="1", b="2"), field_manager="one")
     with pytest.raises(Conflict, match=r'conflict with "one": \.data\.a'):
         await client.apply(config_map(namespace, a="9"), field_manager="two", force=False)
@@ -142,14 +142,14 @@ async def test_an_apply_that_changes_nothing_leaves_the_version(client: Client, 
     assert again.metadata.resource_version == first.metadata.resource_version
 
 
-async def test_a_dry_run_answers_and_leaves_nothing(client: Client, namespace: str) -> None:
+async def test_a_dry_run_answers_and_stores_nothing(client: Client, namespace: str) -> None:
     answered = await client.create(config_map(namespace, a="1"), dry_run=True)
     assert answered.metadata.uid
     with pytest.raises(NotFound):
         await client.get(ConfigMap, "a", namespace=namespace)
 
 
-async def test_a_list_comes_whole_whatever_the_page_size(client: Client, namespace: str) -> None:
+async def test_a_list_is_complete_with_any_page_size(client: Client, namespace: str) -> None:
     for name in "abcdefg":
         await client.create(config_map(namespace, name))
     listed = await client.list(ConfigMap, namespace=namespace, page_size=3, fields="metadata.name!=kube-root-ca.crt")
@@ -175,7 +175,7 @@ async def test_lists_select_by_labels_and_fields(client: Client, namespace: str)
         await names(fields="data.k=1")
 
 
-async def test_a_watch_goes_on_from_a_list(client: Client, namespace: str) -> None:
+async def test_a_watch_continues_from_a_list(client: Client, namespace: str) -> None:
     listed = await client.list(ConfigMap, namespace=namespace)
     obj = await client.create(config_map(namespace, k="1"))
     obj = await client.patch(obj, MergePatch({"data": {"k": "2"}}))
@@ -205,12 +205,12 @@ async def test_a_streamed_list_ends_with_a_bookmark(client: Client, namespace: s
     assert "a" in names
 
 
-async def test_a_watch_ends_when_its_time_is_over(client: Client, namespace: str) -> None:
+async def test_a_watch_ends_after_its_timeout(client: Client, namespace: str) -> None:
     async for _ in client.watch(ConfigMap, namespace=namespace, timeout=1):
         pass
 
 
-async def test_a_delete_of_an_object_that_was_replaced_spares_its_namesake(client: Client, namespace: str) -> None:
+async def test_a_delete_of_a_replaced_object_spares_its_replacement(client: Client, namespace: str) -> None:
     old = await client.create(config_map(namespace))
     await client.delete(old)
     new = await client.create(config_map(namespace))
@@ -227,7 +227,7 @@ async def test_delete_all_of_deletes_what_matches(client: Client, namespace: str
 
 
 @pytest.mark.usefixtures("gadgets")
-async def test_a_status_is_written_apart_from_the_rest(client: Client, namespace: str) -> None:
+async def test_a_status_is_written_separately(client: Client, namespace: str) -> None:
     metadata = ObjectMeta(name="g", namespace=namespace)
     made = await client.create(Gadget(metadata=metadata, spec=GadgetSpec(size=3), status=GadgetStatus(size=3)))
     assert made.status.size is None, "a create takes no status"
@@ -243,7 +243,9 @@ async def test_a_status_is_written_apart_from_the_rest(client: Client, namespace
 
 
 @pytest.mark.usefixtures("gadgets")
-async def test_what_breaks_the_schema_is_invalid_and_says_where(client: Client, namespace: str) -> None:
+async def test_a_value_against_the_schema_is_invalid_and_the_error_names_the_field(
+    client: Client, namespace: str
+) -> None:
     with pytest.raises(Invalid, match=r"spec\.size") as raised:
         await client.create(Gadget(metadata=ObjectMeta(name="g", namespace=namespace), spec=GadgetSpec(size=-1)))
     assert [cause.field for cause in raised.value.causes] == ["spec.size"]
@@ -251,7 +253,7 @@ async def test_what_breaks_the_schema_is_invalid_and_says_where(client: Client, 
 
 
 @pytest.mark.usefixtures("gadgets")
-async def test_an_unknown_field_is_refused_or_warned_of_as_one_asks(cluster: Cluster, namespace: str) -> None:
+async def test_an_unknown_field_is_rejected_or_reported_as_requested(cluster: Cluster, namespace: str) -> None:
     warnings: list[str] = []
     client = Client(cluster.config, on_warning=warnings.append)
     kind = await RESTMapper(client).kind("client.test/v1", "Gadget")
@@ -266,31 +268,31 @@ async def test_an_unknown_field_is_refused_or_warned_of_as_one_asks(cluster: Clu
 
 
 @pytest.mark.usefixtures("gadgets")
-async def test_an_update_by_a_class_that_knows_less_loses_nothing(client: Client, namespace: str) -> None:
+async def test_an_update_by_an_older_class_loses_no_fields(client: Client, namespace: str) -> None:
     class GadgetSpecOfOld(Model):
         size: int = 1
 
     class GadgetOfOld(CustomResource, group="client.test", version="v1", kind="Gadget"):
-        """A Gadget, to a program that was built before Gadgets had colours."""
+        """Gadget as an older program knows it, without `color`."""
 
         spec: GadgetSpecOfOld = field(default_factory=GadgetSpecOfOld)
 
     metadata = ObjectMeta(name="g", namespace=namespace)
-    await client.create(Gadget(metadata=metadata, spec=GadgetSpec(colour="red")))
+    await client.create(Gadget(metadata=metadata, spec=GadgetSpec(color="red")))
     old = await client.get(GadgetOfOld, "g", namespace=namespace)
     old.spec.size = 5
     await client.update(old)
-    assert (await client.get(Gadget, "g", namespace=namespace)).spec == GadgetSpec(size=5, colour="red")
+    assert (await client.get(Gadget, "g", namespace=namespace)).spec == GadgetSpec(size=5, color="red")
 
 
-async def test_a_client_is_closed_where_its_block_ends(cluster: Cluster, namespace: str) -> None:
+async def test_a_client_is_closed_at_the_end_of_its_block(cluster: Cluster, namespace: str) -> None:
     async with Client(cluster.config) as client:
         await client.create(config_map(namespace))
     with pytest.raises(ConnectionFailed):
         await client.get(ConfigMap, "a", namespace=namespace)
 
 
-async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace: str) -> None:
+async def test_a_kind_that_is_not_installed_is_reported(client: Client, namespace: str) -> None:
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
         await client.get(Uninstalled, "x", namespace=namespace)
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
@@ -299,7 +301,7 @@ async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace
         await RESTMapper(client).kind("client.test/v1", "Uninstalled")
 
 
-async def test_metadata_alone_can_be_read_watched_patched_and_deleted(client: Client, namespace: str) -> None:
+async def test_objects_can_be_read_watched_patched_and_deleted_as_metadata(client: Client, namespace: str) -> None:
     await client.create(config_map(namespace, secret="x"))
     kind = PartialObjectMetadata.of(ConfigMap)
     obj = await client.get(kind, "a", namespace=namespace)
@@ -349,7 +351,7 @@ async def test_a_finalizer_holds_an_object_until_it_is_removed(client: Client, n
     await eventually(gone)
 
 
-async def test_what_a_manager_applied_is_extracted_changed_and_applied_again(client: Client, namespace: str) -> None:
+async def test_applied_fields_are_extracted_changed_and_applied_again(client: Client, namespace: str) -> None:
     web = Container(
         name="web", image="nginx:1", ports=[ContainerPort(container_port=80), ContainerPort(container_port=81)]
     )
@@ -368,7 +370,7 @@ async def test_what_a_manager_applied_is_extracted_changed_and_applied_again(cli
     read = await client.patch(mine, StrategicPatch({"metadata": {"labels": {"other": "x"}}, **sidecar}))
     part = extract(read, "one")
     for port in mine.spec.template.spec.containers[0].ports:
-        port.protocol = "TCP"  # it is one of the keys of the list
+        port.protocol = "TCP"  # a key of the list
     assert codec.to_dict(part) == codec.to_dict(mine)
     part.spec.min_ready_seconds = 7
     applied = await client.apply(part, field_manager="one")
@@ -379,19 +381,21 @@ async def test_what_a_manager_applied_is_extracted_changed_and_applied_again(cli
 
 
 @pytest.mark.usefixtures("gadgets")
-async def test_what_was_applied_to_the_status_is_extracted_from_there(client: Client, namespace: str) -> None:
+async def test_applied_fields_of_a_status_are_extracted(client: Client, namespace: str) -> None:
     metadata = ObjectMeta(name="g", namespace=namespace)
-    await client.apply(Gadget(metadata=metadata, spec=GadgetSpec(size=3, colour="red")))
+    await client.apply(Gadget(metadata=metadata, spec=GadgetSpec(size=3, color="red")))
     status = Gadget(metadata=metadata, status=GadgetStatus(size=3))
     read = await client.apply(status, subresource="status")
     part = extract(read, client.field_manager, subresource="status")
-    assert (part.spec.colour, part.status.size) == (None, 3)
-    assert extract(read, client.field_manager).spec.colour == "red"
+    assert (part.spec.color, part.status.size) == (None, 3)
+    assert extract(read, client.field_manager).spec.color == "red"
     nothing = extract(read, "nobody")
     assert (nothing.metadata, nothing.spec) == (metadata, GadgetSpec())
 
 
-async def test_extracting_what_the_class_cannot_hold_says_what_to_do(client: Client, namespace: str) -> None:
+async def test_extracting_fields_unknown_to_the_class_raises_an_error_with_advice(
+    client: Client, namespace: str
+) -> None:
     mapper = RESTMapper(client)
     kind = await mapper.kind("apps/v1", "Deployment")
     labels = {"matchLabels": {"a": "b"}}

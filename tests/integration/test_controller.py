@@ -1,4 +1,4 @@
-"""Controllers against a control plane: they converge, they notice, and then they are quiet."""
+"""Controllers with a control plane: they converge, react to changes, and then send nothing."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +27,7 @@ async def gizmos(cluster: Cluster) -> None:
 
 @pytest_asyncio.fixture
 async def manager(cluster: Cluster, namespace: str, gizmos: None) -> AsyncIterator[Manager]:
-    """At work with the rights that follow from what its controller declares, and no others."""
+    """Run the manager with the permissions that its controllers declare, and no others."""
     rules = Manager([reconcile]).rbac_rules()
     async with cluster.service_account(rules, namespace=namespace) as account:
         chosen = Manager(
@@ -45,8 +45,8 @@ async def change(cluster: Cluster, obj: Gizmo, **spec: object) -> Gizmo:
     return await cluster.client.patch(obj, MergePatch({"spec": spec}))
 
 
-async def converged(cluster: Cluster, obj: Gizmo, parts: int, colour: str = "red") -> list[ConfigMap]:
-    """The parts of the Gizmo, once there are as many as said, of that colour, and its status says so."""
+async def converged(cluster: Cluster, obj: Gizmo, parts: int, color: str = "red") -> list[ConfigMap]:
+    """Wait until a Gizmo has this number of parts of this color, in its status too. Returns the parts."""
 
     async def check() -> list[ConfigMap]:
         live = await cluster.client.get(Gizmo, obj.metadata.name, namespace=obj.metadata.namespace)
@@ -54,7 +54,7 @@ async def converged(cluster: Cluster, obj: Gizmo, parts: int, colour: str = "red
         mine = [each for each in every if obj.metadata.uid in [owner.uid for owner in each.metadata.owner_references]]
         assert live.status is not None
         assert live.status.parts == len(mine) == parts
-        assert all(each.data == {"colour": colour} for each in mine)
+        assert all(each.data == {"color": color} for each in mine)
         return mine
 
     return await eventually(check)
@@ -63,24 +63,24 @@ async def converged(cluster: Cluster, obj: Gizmo, parts: int, colour: str = "red
 async def test_children_follow_their_parent_up_and_down(cluster: Cluster, namespace: str, manager: Manager) -> None:
     obj = await cluster.client.create(gizmo(namespace, parts=2))
     await converged(cluster, obj, 2)
-    await change(cluster, obj, parts=4, colour="blue")
+    await change(cluster, obj, parts=4, color="blue")
     await converged(cluster, obj, 4, "blue")
     await change(cluster, obj, parts=1)
     await converged(cluster, obj, 1, "blue")
 
 
-async def test_a_child_that_is_deleted_or_edited_by_hand_comes_back(
+async def test_a_child_that_is_deleted_or_edited_by_hand_is_restored(
     cluster: Cluster, namespace: str, manager: Manager
 ) -> None:
     obj = await cluster.client.create(gizmo(namespace, parts=2))
     first, second = await converged(cluster, obj, 2)
     await cluster.client.delete(first)
-    await cluster.client.patch(second, MergePatch({"data": {"colour": "green"}}))
+    await cluster.client.patch(second, MergePatch({"data": {"color": "green"}}))
     after = await converged(cluster, obj, 2)
     assert {each.metadata.uid for each in after} & {first.metadata.uid} == set()
 
 
-async def test_children_go_with_their_parent(cluster: Cluster, namespace: str, manager: Manager) -> None:
+async def test_children_are_deleted_with_their_parent(cluster: Cluster, namespace: str, manager: Manager) -> None:
     obj = await cluster.client.create(gizmo(namespace, parts=2))
     parts = await converged(cluster, obj, 2)
     await cluster.client.delete(obj)
@@ -88,7 +88,7 @@ async def test_children_go_with_their_parent(cluster: Cluster, namespace: str, m
         await gone(cluster.client.get, ConfigMap, each.metadata.name, namespace=namespace)
 
 
-async def test_what_has_converged_is_looked_at_again_without_a_request(
+async def test_a_reconcile_of_a_converged_object_sends_no_request(
     cluster: Cluster, namespace: str, manager: Manager
 ) -> None:
     objects = [await cluster.client.create(gizmo(namespace, f"g{number}", parts=2)) for number in range(10)]
@@ -134,7 +134,7 @@ async def test_a_restarted_operator_finds_nothing_to_write(cluster: Cluster, nam
     assert writes == set()
 
 
-async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
+async def test_a_finalizer_is_added_before_the_work_and_removed_after_the_cleanup(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     cleaned: list[str] = []
@@ -178,17 +178,17 @@ class OpenChest(CustomResource, group="kubewright.test", version="v1", kind="Che
     spec: ChestSpec
 
 
-async def test_a_rule_that_keeps_a_finalizer_on_is_told_of_as_the_api_server_says_it(
+async def test_a_rule_that_prevents_removing_a_finalizer_is_reported_in_the_words_of_the_api_server(
     cluster: Cluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cluster.install(Chest)
 
     async def finalize(ctx: Context[Chest]) -> None:
-        """Has nothing to do."""
+        """Do nothing."""
 
     @controller(Chest, finalizer=FINALIZER, finalize=finalize)
     async def keep(ctx: Context[Chest]) -> None:
-        """Has nothing to do."""
+        """Do nothing."""
 
     async def told() -> None:
         errors = [vars(each)["fields"]["error"] for each in caplog.records if each.msg == "Reconcile failed"]
@@ -217,7 +217,7 @@ async def test_a_terminal_error_waits_for_a_change(cluster: Cluster, namespace: 
     assert sum(counts.failures.values()) == 1
 
 
-async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
+async def test_an_object_that_is_recreated_and_deleted_during_a_reconcile_causes_no_error(
     cluster: Cluster, namespace: str, manager: Manager
 ) -> None:
     for number in range(20):
@@ -238,14 +238,14 @@ async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
         await cluster.client.get(Gizmo, "g0", namespace=namespace)
 
 
-async def test_a_status_is_written_to_the_object_that_was_looked_at_and_to_no_namesake(
+async def test_a_status_is_never_written_to_a_replacement_of_the_object(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     seen: list[str] = []
 
     @controller(Gizmo, name="late")
     async def late(ctx: Context[Gizmo]) -> None:
-        """Counts in the status how many parts it was asked for; its first object is replaced while it does."""
+        """Write the number of parts to the status. The first object is replaced during the reconcile."""
         seen.append(ctx.object.metadata.uid)
         if len(seen) == 1:
             await cluster.client.delete(ctx.object)
@@ -270,18 +270,18 @@ async def test_a_status_is_written_to_the_object_that_was_looked_at_and_to_no_na
 
 
 class Pot(CustomResource, group="shelf.example.com", version="v1"):
-    """What objects were made as, before `height` had to be there."""
+    """The kind before `height` became required."""
 
     size: int = 1
 
 
 class TallPot(CustomResource, group="shelf.example.com", version="v1", kind="Pot"):
-    """The same kind, by an operator that is newer than the objects."""
+    """The same kind in a newer operator."""
 
     height: int
 
 
-async def test_an_object_of_before_a_change_of_its_kind_does_not_keep_the_operator_from_starting(
+async def test_an_object_that_no_longer_matches_its_class_does_not_prevent_startup(
     cluster: Cluster, namespace: str
 ) -> None:
     await cluster.install(Pot)

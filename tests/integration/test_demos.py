@@ -1,4 +1,4 @@
-"""Every example's demo reaches its states, and leaves nothing behind."""
+"""The demo of every example reaches its states and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
 )
 async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, target: str) -> None:
     if target == "kubeconfig":
-        pytest.skip("a demo brings its own control plane")
+        pytest.skip("a demo starts its own control plane")
     status, output = await run(demo, target, tmp_path)
     assert status == 0, output
     assert "All states were reached" in output

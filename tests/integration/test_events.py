@@ -1,4 +1,4 @@
-"""Events as a control plane takes them: one object for what recurs."""
+"""Events on a control plane: recurring events are one object."""
 
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.events.v1 import Event
@@ -8,7 +8,7 @@ from kubewright.manager import Manager
 from kubewright.testing import Cluster, eventually, running
 
 
-async def test_what_recurs_is_one_event_with_a_series(cluster: Cluster, namespace: str) -> None:
+async def test_recurring_events_become_one_event_with_a_series(cluster: Cluster, namespace: str) -> None:
     @controller(ConfigMap)
     async def tell(ctx: Context[ConfigMap]) -> None:
         if ctx.request.name == "web":

@@ -1,4 +1,4 @@
-"""The examples' READMEs are true: their commands, run in a copy of the folder, say what they show.
+"""The READMEs of the examples: their commands, run in a copy of the folder, print the output on the page.
 
 `make transcripts` writes down what they say. CONTRIBUTING.md says how such a page is written.
 """
@@ -22,7 +22,7 @@ READMES = sorted(ROOT.glob("examples/*/README.md"))
     "readme", [pytest.param(each, id=each.parent.name, marks=on_its_node_port(each)) for each in READMES]
 )
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
-def test_its_commands_say_what_it_shows(readme: Path) -> None:
+def test_the_commands_print_the_output_of_the_page(readme: Path) -> None:
     written = readme.read_text()
     assert "```console\n" in written, "a README shows how to see the example work"
     if "curl -" in written and shutil.which("curl") is None:

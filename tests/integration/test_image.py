@@ -1,4 +1,4 @@
-"""`kubewright image`: what is built can be pushed to a registry, and built upon."""
+"""`kubewright image`: built images can be pushed to a registry and used as base images."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No index, no logins of whoever runs the tests, and a cache of one's own."""
+    """Use no package index, no logins of the user, and a separate cache."""
     for name in ("PIP_NO_INDEX", "UV_NO_INDEX"):
         monkeypatch.setenv(name, "1")
     for name in ("HOME", "XDG_CACHE_HOME"):
@@ -48,7 +48,7 @@ def image(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]
 
 
 def built(project: Path, *arguments: object) -> str:
-    """The digest of the image that was built."""
+    """Build an image. Returns its digest."""
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels",
                  "--output", "json", *arguments)  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ async def pulled(name: str, folder: Path, platforms: tuple[Platform, ...] = (AMD
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_a_requirement_that_no_index_has_is_told_with_the_way_out(
+def test_a_requirement_that_no_index_has_is_reported_with_advice(
     project: Path, installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if installer == "pip":
@@ -90,14 +90,14 @@ def test_a_requirement_that_no_index_has_is_told_with_the_way_out(
     ), done.stderr
 
 
-def test_a_build_says_what_came_of_it(project: Path) -> None:
+def test_a_build_reports_its_result(project: Path) -> None:
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels")
     assert done.returncode == 0, done.stderr
     assert "Image  registry.example.com/team/web-operator:v3 (sha256:" in done.stdout
     assert "`kubewright image push` sends it" in done.stdout
 
 
-def test_what_is_not_there_is_said_in_a_line(project: Path) -> None:
+def test_missing_parts_are_reported_in_one_line(project: Path) -> None:
     done = image(project, "push")
     assert done.returncode == 1
     assert done.stderr.endswith("/dist/image; build it first: kubewright image build\n")
@@ -105,7 +105,7 @@ def test_what_is_not_there_is_said_in_a_line(project: Path) -> None:
     assert done.stderr == "Error: nowhere is not an OCI image layout: it has no index.json\n"
 
 
-def test_a_registry_that_does_not_answer_is_not_taken_for_an_api_server(project: Path) -> None:
+def test_an_unreachable_registry_is_not_reported_as_an_api_server(project: Path) -> None:
     done = image(project, "build", "--base", "localhost:1/base:v1")
     assert done.returncode == 1
     assert "Error: registry localhost:1: cannot connect to localhost:1: Connection refused; " in done.stderr
@@ -113,7 +113,7 @@ def test_a_registry_that_does_not_answer_is_not_taken_for_an_api_server(project:
 
 
 @needs_registry
-async def test_what_is_pushed_can_be_pulled_as_it_was_built(project: Path, tmp_path: Path) -> None:
+async def test_a_pushed_image_is_pulled_as_it_was_built(project: Path, tmp_path: Path) -> None:
     async with registry(tmp_path / "registry") as server:
         name = f"{server}/team/web-operator:v3"
         digest = built(project, "--image", name)
@@ -125,7 +125,7 @@ async def test_what_is_pushed_can_be_pulled_as_it_was_built(project: Path, tmp_p
 
 
 @needs_registry
-async def test_what_is_pushed_can_be_built_upon(project: Path, tmp_path: Path) -> None:
+async def test_a_pushed_image_can_be_a_base_image(project: Path, tmp_path: Path) -> None:
     async with registry(tmp_path / "registry") as server:
         base = f"{server}/base:v1"
         built(project, "--image", base)
@@ -134,7 +134,7 @@ async def test_what_is_pushed_can_be_built_upon(project: Path, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["base"].startswith(f"{base}@sha256:")
         again = await find_base(base, (AMD64,), print)
-        assert len(list(again.layout.closure(again.image))) == 5  # the base's layer, two of ours, config, manifest
+        assert len(list(again.layout.closure(again.image))) == 5  # the base's layer, two more, config, manifest
 
 
 @needs_registry
@@ -150,7 +150,7 @@ async def test_an_image_for_two_platforms_is_pushed_as_one(project: Path, tmp_pa
 
 
 @needs_registry
-async def test_a_registry_that_asks_for_a_password_gets_it(project: Path, tmp_path: Path) -> None:
+async def test_a_registry_that_requires_a_password_gets_it(project: Path, tmp_path: Path) -> None:
     async with registry(tmp_path / "registry", passwords(tmp_path / "auth")) as server:
         name = f"{server}/web-operator:v3"
         built(project, "--image", name)
@@ -162,7 +162,7 @@ async def test_a_registry_that_asks_for_a_password_gets_it(project: Path, tmp_pa
 
 
 @needs_registry
-async def test_a_registry_that_sends_us_for_a_token_gets_it(project: Path, tmp_path: Path) -> None:
+async def test_a_registry_that_requires_a_token_gets_it(project: Path, tmp_path: Path) -> None:
     async with (
         tokens(tmp_path / "auth") as (auth, issuer),
         registry(tmp_path / "registry", auth) as server,
@@ -175,18 +175,18 @@ async def test_a_registry_that_sends_us_for_a_token_gets_it(project: Path, tmp_p
         log_in(server)
         done = await in_thread(project, "push", "--image", name)
         assert done.returncode == 0, done.stderr
-        assert issuer.scopes == ["repository:team/web-operator:pull,push"]  # one is enough for all
+        assert issuer.scopes == ["repository:team/web-operator:pull,push"]  # one token is enough for all requests
         await pulled(name, tmp_path / "pulled")
         assert issuer.scopes[1:] == ["repository:team/web-operator:pull"]
 
 
 async def in_thread(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, while a server of this process answers it."""
+    """Run the command in a thread, while a server in this process answers it."""
     return await asyncio.to_thread(image, project, *arguments)
 
 
 @needs_registry
-async def test_what_is_there_already_is_not_sent_again(project: Path, tmp_path: Path) -> None:
+async def test_existing_layers_are_not_sent_again(project: Path, tmp_path: Path) -> None:
     async with registry(tmp_path / "registry") as server:
         name = f"{server}/web-operator:v3"
         built(project, "--image", name)
@@ -199,7 +199,7 @@ async def test_what_is_there_already_is_not_sent_again(project: Path, tmp_path: 
 
 
 @needs_registry
-async def test_an_image_that_is_not_there_is_said_to_be_missing(tmp_path: Path, project: Path) -> None:
+async def test_a_missing_image_is_reported(tmp_path: Path, project: Path) -> None:
     async with registry(tmp_path / "registry") as server:
         done = image(project, "build", "--base", f"{server}/nothing:v1")
         assert done.stderr == (

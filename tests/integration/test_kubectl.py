@@ -1,4 +1,4 @@
-"""kubectl, as people use it, against the control plane. Runs with any kubectl: the built one, or the user's own."""
+"""Everyday use of kubectl with the control plane, with the built kubectl or the installed one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright.testing import Cluster, eventually
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def test_create_sends_protobuf_for_config_maps_and_service_accounts(kubect
     assert (await kubectl.json("get", "secret", "t"))["data"] == {"k": "dg=="}
 
 
-async def test_get_prints_the_columns_that_people_know(kubectl: Kubectl) -> None:
+async def test_get_prints_the_usual_columns(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEPLOYMENT)
     await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
     header, *rows = (await kubectl("get", "pods")).splitlines()
@@ -71,7 +71,7 @@ async def test_get_watches(kubectl: Kubectl) -> None:
     await process.wait()
 
 
-async def test_describe_tells_conditions_and_events(kubectl: Kubectl) -> None:
+async def test_describe_shows_conditions_and_events(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEPLOYMENT)
     await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
 
@@ -86,20 +86,20 @@ async def test_describe_tells_conditions_and_events(kubectl: Kubectl) -> None:
     await eventually(described)
 
 
-async def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
+async def test_apply_creates_changes_and_leaves_objects_unchanged(kubectl: Kubectl) -> None:
     assert await kubectl("apply", "-f", "-", given=DEPLOYMENT) == "deployment.apps/web created\n"
     assert await kubectl("apply", "-f", "-", given=DEPLOYMENT) == "deployment.apps/web unchanged\n"
     changed = DEPLOYMENT.replace("nginx:1", "nginx:2")
     assert await kubectl("apply", "-f", "-", given=changed) == "deployment.apps/web configured\n"
 
 
-async def test_apply_says_which_field_is_unknown(kubectl: Kubectl) -> None:
+async def test_apply_names_an_unknown_field(kubectl: Kubectl) -> None:
     wrong = DEPLOYMENT.replace("replicas: 2", "replicaz: 2")
     complaint = await kubectl("apply", "-f", "-", given=wrong, fails=True)
     assert 'unknown field "spec.replicaz"' in complaint
 
 
-async def test_server_side_apply_tells_conflicts(kubectl: Kubectl) -> None:
+async def test_server_side_apply_reports_conflicts(kubectl: Kubectl) -> None:
     apply = ("apply", "--server-side", "-f", "-")
     assert await kubectl(*apply, given=DEPLOYMENT) == "deployment.apps/web serverside-applied\n"
     await kubectl("scale", "deployment/web", "--replicas=3")
@@ -139,7 +139,7 @@ async def test_scale(kubectl: Kubectl) -> None:
     assert len((await kubectl.json("get", "pods"))["items"]) >= 5
 
 
-async def test_set_image_rolls_out_and_history_remembers_and_undo_goes_back(kubectl: Kubectl) -> None:
+async def test_set_image_rolls_out_and_undo_rolls_back(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEPLOYMENT)
     await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
     await kubectl("set", "image", "deployment/web", "nginx=nginx:2")
@@ -165,7 +165,7 @@ async def test_rollout_restart_and_pause(kubectl: Kubectl) -> None:
     await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
 
 
-async def test_delete_waits_until_all_is_gone(kubectl: Kubectl) -> None:
+async def test_delete_waits_until_dependents_are_deleted(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEPLOYMENT)
     await kubectl("rollout", "status", "deployment/web", "--timeout=120s")
     assert "deleted" in await kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=120s")
@@ -221,7 +221,7 @@ async def test_an_object_that_is_missing(kubectl: Kubectl) -> None:
     assert complaint == 'Error from server (NotFound): pods "nope" not found\n'
 
 
-async def test_a_namespace_ends_with_all_that_is_in_it(kubectl: Kubectl) -> None:
+async def test_a_namespace_is_deleted_with_its_objects(kubectl: Kubectl) -> None:
     name = f"{kubectl.namespace}-more"
     await kubectl("create", "namespace", name)
     inside = Kubectl(kubectl._kubeconfig, name)

@@ -1,4 +1,4 @@
-"""What people do with kubectl beyond the first day; and what a control plane without processes says to some of it."""
+"""Advanced use of kubectl, and commands that a control plane without processes rejects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from integration.command import up
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright.testing import Cluster, eventually
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
 
 CONFIG_MAPS = """
 apiVersion: v1
@@ -76,7 +76,7 @@ async def test_a_kind_that_is_not_installed_is_named(kubectl: Kubectl) -> None:
         assert "ensure CRDs are installed first" in said
 
 
-async def test_the_kubeconfig_of_a_control_plane_that_is_up_can_be_changed(tmp_path: Path) -> None:
+async def test_the_kubeconfig_of_a_running_control_plane_can_be_changed(tmp_path: Path) -> None:
     with up(tmp_path) as started:
         kubectl = Kubectl(started.kubeconfig, "default")
         assert "modified" in await kubectl("config", "set-context", "--current", "--namespace=other")
@@ -116,7 +116,7 @@ async def test_columns_sorting_and_templates(kubectl: Kubectl) -> None:
     assert json.loads(await kubectl("get", "--raw", "/version"))["major"] == "1"
 
 
-async def test_explain_a_custom_resource_to_its_depth(kubectl: Kubectl) -> None:
+async def test_explain_shows_nested_fields_of_a_custom_resource(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", given=DEFINITION)
     try:
         whole = await eventually(kubectl, "explain", "sprocket")
@@ -128,7 +128,7 @@ async def test_explain_a_custom_resource_to_its_depth(kubectl: Kubectl) -> None:
         await kubectl("delete", "crd", "sprockets.more.example")
 
 
-async def test_undo_goes_back_to_a_revision(kubectl: Kubectl) -> None:
+async def test_undo_rolls_back_to_a_revision(kubectl: Kubectl) -> None:
     await deploy(kubectl)
     for image in ("nginx:2", "nginx:3"):
         await kubectl("set", "image", "deployment/web", f"nginx={image}")
@@ -154,7 +154,7 @@ async def shows(kubectl: Kubectl, text: str, *command: str) -> None:
     assert text in await kubectl(*command)
 
 
-async def test_a_token_is_who_it_was_made_for(kubectl: Kubectl) -> None:
+async def test_a_token_authenticates_its_service_account(kubectl: Kubectl) -> None:
     await kubectl("create", "serviceaccount", "bot")
     token = await kubectl("create", "token", "bot", "--duration=10m")
     assert len(token.split(".")) == 3
@@ -191,11 +191,11 @@ async def test_metrics_are_not_available(kubectl: Kubectl) -> None:
         (("cp", "p:/etc/hosts", "hosts"), "exec"),
     ],
 )
-async def test_what_needs_a_process_is_refused_in_so_many_words(
+async def test_commands_that_need_a_process_are_rejected_with_a_reason(
     kubectl: Kubectl, target: str, command: tuple[str, ...], what: str
 ) -> None:
     if target != "embedded":
-        pytest.skip("real nodes have an answer of their own")
+        pytest.skip("real nodes answer differently")
     await kubectl("run", "p", "--image=nginx")
     await kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=120s")
     said = await kubectl(*command, fails=True)

@@ -1,4 +1,4 @@
-"""A manager as a process of its own: how it begins, how it ends, and what it says when it can't go on."""
+"""A manager in its own process: startup, shutdown, leader election, and errors that end it."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ async def gizmos(cluster: Cluster) -> None:
 
 
 class Process:
-    """An operator that runs, and what it has said."""
+    """A running operator and its log."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -54,13 +54,13 @@ class Process:
         self._process.send_signal(number)
 
     async def ended(self) -> int:
-        """The exit status, once there is one."""
+        """Wait for the exit. Returns the status."""
         status = await self._process.wait()
         await self._reading
         return status
 
     async def says(self, message: str) -> dict[str, object]:
-        """The first line with that message."""
+        """Wait for a line with a message. Returns the first one."""
 
         async def find() -> dict[str, object]:
             found = [line for line in self.lines if line["msg"] == message]
@@ -77,7 +77,7 @@ class Process:
 
 @asynccontextmanager
 async def operator(kubeconfig: Path, namespace: str, *arguments: str) -> AsyncIterator[Process]:
-    """The gizmo operator as a process, killed at the end of the block if it is there still."""
+    """Run the gizmo operator as a process for the duration of the block."""
     program = Path(gizmo_operator.__file__)
     command: Sequence[str] = (sys.executable, str(program), f"--namespace={namespace}", *ARGUMENTS, *arguments)
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
@@ -103,18 +103,18 @@ async def parts_of(cluster: Cluster, namespace: str) -> set[str]:
 
 
 async def versions_of(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """The parts by name, with colour and resource version, once all of them are blue."""
+    """Wait until all parts are blue. Returns their colors and resource versions by name."""
 
     async def check() -> dict[str, str]:
-        found = [each for each in await cluster.client.list(ConfigMap, namespace=namespace) if "colour" in each.data]
-        assert [each.data["colour"] for each in found] == ["blue", "blue"]
+        found = [each for each in await cluster.client.list(ConfigMap, namespace=namespace) if "color" in each.data]
+        assert [each.data["color"] for each in found] == ["blue", "blue"]
         return {each.metadata.name: each.metadata.resource_version for each in found}
 
     return await eventually(check)
 
 
 async def next_holder(cluster: Cluster, lease: Lease) -> Lease:
-    """The Lease as it is when its holder first changes, though that should be past."""
+    """Return the Lease at the first change of its holder, also if that is in the past."""
     since, namespace = lease.metadata.resource_version, lease.metadata.namespace
     async with aclosing(cluster.client.watch(Lease, namespace=namespace, resource_version=since)) as events:
         async for event in events:
@@ -127,7 +127,7 @@ async def has_parts(cluster: Cluster, namespace: str, names: set[str]) -> None:
     assert await parts_of(cluster, namespace) == names
 
 
-async def test_it_works_until_sigterm_and_ends_with_0_and_a_released_lease(
+async def test_sigterm_ends_a_manager_with_status_0_and_a_released_lease(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -144,7 +144,7 @@ async def test_it_works_until_sigterm_and_ends_with_0_and_a_released_lease(
     assert not lease.spec.holder_identity
 
 
-async def test_its_own_rights_are_enough_for_it(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_a_manager_works_with_its_generated_permissions(cluster: Cluster, namespace: str, gizmos: None) -> None:
     manager = Manager([reconcile])
     rules = manager.rbac_rules() + manager.leader_election_rules()
     async with cluster.service_account(rules, namespace=namespace) as account:
@@ -166,7 +166,7 @@ async def test_a_reconcile_that_runs_at_sigterm_is_finished(cluster: Cluster, na
     assert await parts_of(cluster, namespace) == {"g-0", "g-1"}
 
 
-async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the_standby_takes_over_then(
+async def test_the_lease_is_released_after_the_last_reconcile_and_the_standby_takes_over(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -181,14 +181,14 @@ async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the
             released = await next_holder(cluster, lease)
             assert not released.spec.holder_identity, "it was given back, and did not have to run out"
             found = await cluster.client.list(ConfigMap, namespace=namespace)
-            versions = [version_of(each) for each in found if "colour" in each.data]
+            versions = [version_of(each) for each in found if "color" in each.data]
             assert len(versions) == 3
             assert max(versions) < version_of(released)
             assert await first.ended() == 0
             await second.says("Working")
 
 
-async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_a_second_signal_ends_a_manager_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
     async with operator(cluster.kubeconfig(), namespace, "--leader-elect=false") as process:
         await cluster.client.create(gizmo(namespace, parts=60, slow=True))
         await process.says("Half done")
@@ -211,7 +211,7 @@ async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster
             await eventually(has_parts, cluster, namespace, {"g-0"})
 
 
-async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goes_on(
+async def test_a_leader_that_was_suspended_during_a_reconcile_writes_nothing_after_it_resumes(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -222,7 +222,7 @@ async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goe
         first.signal(signal.SIGSTOP)
         async with operator(kubeconfig, namespace) as second:
             await second.says("Working")
-            patch = MergePatch({"spec": {"colour": "blue", "slow": False}})
+            patch = MergePatch({"spec": {"color": "blue", "slow": False}})
             await cluster.client.patch(obj, patch)
             await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
             versions = await versions_of(cluster, namespace)
@@ -233,7 +233,7 @@ async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goe
             assert await versions_of(cluster, namespace) == versions
 
 
-async def test_an_operator_that_is_killed_again_and_again_still_converges(
+async def test_an_operator_that_is_killed_repeatedly_still_converges(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig()
@@ -253,7 +253,7 @@ async def test_an_operator_that_is_killed_again_and_again_still_converges(
 
 
 async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
-    """The one line with which an operator that can't start ends."""
+    """Return the one line that an operator prints if it cannot start."""
     async with operator(kubeconfig, namespace, *arguments) as process:
         assert await process.ended() == 1
         *before, last = process.lines
@@ -262,27 +262,27 @@ async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
         return str(last["error"])
 
 
-async def test_a_server_that_is_not_there_is_one_line(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+async def test_an_unreachable_server_is_reported_in_one_line(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     port = free_port()
     nowhere = cluster.kubeconfig(replace(cluster.config, server=f"https://127.0.0.1:{port}"))
     assert f"127.0.0.1:{port}" in await failure(nowhere, namespace)
     assert str(tmp_path / "none") in await failure(tmp_path / "none", namespace)
 
 
-async def test_rights_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_missing_permissions_are_reported_in_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
     async with cluster.service_account([], namespace=namespace) as account:
         error = await failure(cluster.kubeconfig(account), namespace, "--leader-elect=false")
     assert error.startswith("RBAC: not allowed to get gizmos.kubewright.test in namespace")
     assert "kubewright generate" in error
 
 
-async def test_credentials_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_missing_credentials_are_reported_in_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
     nobody = replace(cluster.config, token=None, client_cert=None, client_key=None)
     error = await failure(cluster.kubeconfig(nobody), namespace, "--leader-elect=false")
     assert error.startswith("the API server takes this process for system:anonymous")
 
 
-async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str) -> None:
+async def test_an_occupied_port_is_reported_in_one_line(cluster: Cluster, namespace: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -291,7 +291,7 @@ async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str
     assert error.startswith(f"health_address '{address}'")
 
 
-async def test_wrong_flags_are_told_with_the_right_ones(cluster: Cluster, namespace: str) -> None:
+async def test_wrong_flags_are_reported_with_the_valid_ones(cluster: Cluster, namespace: str) -> None:
     program = Path(gizmo_operator.__file__)
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(program), "--leader-elect=perhaps", stderr=asyncio.subprocess.PIPE
@@ -311,7 +311,7 @@ async def scrape(port: int, token: str) -> int:
     return response.status
 
 
-async def test_with_metrics_secure_metrics_are_for_those_with_the_right(
+async def test_with_metrics_secure_only_permitted_users_read_metrics(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     port, manager = free_port(), Manager([reconcile])
@@ -332,9 +332,7 @@ async def test_with_metrics_secure_metrics_are_for_those_with_the_right(
         await eventually(may)
 
 
-async def test_an_operator_of_two_namespaces_leaves_the_third_alone(
-    cluster: Cluster, namespace: str, gizmos: None
-) -> None:
+async def test_an_operator_of_two_namespaces_ignores_the_third(cluster: Cluster, namespace: str, gizmos: None) -> None:
     async with cluster.namespace() as second, cluster.namespace() as third:
         kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
         async with operator(kubeconfig, f"{namespace},{second}") as process:
@@ -346,7 +344,7 @@ async def test_an_operator_of_two_namespaces_leaves_the_third_alone(
             assert await parts_of(cluster, third) == set()
 
 
-async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_it_is(
+async def test_a_fight_with_another_manager_is_logged_with_the_field_and_the_manager(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -355,8 +353,8 @@ async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_i
 
         async def undo() -> None:
             part = await cluster.client.get(ConfigMap, "g-0", namespace=namespace)
-            assert part.data == {"colour": "red"}
-            change = MergePatch({"data": {"colour": "blue"}})
+            assert part.data == {"color": "red"}
+            change = MergePatch({"data": {"color": "blue"}})
             await cluster.client.patch(part, change, field_manager="meddler")
 
         for _ in range(10):
@@ -366,14 +364,14 @@ async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_i
         assert told == {
             "level": "warning",
             "object": f"ConfigMap {namespace}/g-0",
-            "field": "data.colour",
+            "field": "data.color",
             "found": '"blue"',
             "written": '"red"',
             "managers": "meddler",
         }
 
 
-async def test_a_paused_object_is_left_alone_until_the_annotation_goes(
+async def test_a_paused_object_is_not_reconciled_until_the_annotation_is_removed(
     cluster: Cluster, namespace: str, gizmos: None
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
@@ -387,7 +385,7 @@ async def test_a_paused_object_is_left_alone_until_the_annotation_goes(
         await eventually(has_parts, cluster, namespace, {"g-0"})
 
 
-async def test_a_start_bears_with_a_server_that_has_bad_moments(cluster: Cluster, namespace: str, gizmos: None) -> None:
+async def test_startup_survives_temporary_errors_of_the_server(cluster: Cluster, namespace: str, gizmos: None) -> None:
     asked: set[str] = set()
     lost: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""What `kubewright generate` writes, judged by others: kustomize, helm, and an API server with strict validation."""
+"""The manifests of `kubewright generate`, tested with kustomize and an API server with strict validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kustomize(folder: Path) -> list[JSONObject]:
 
 @each_project
 @pytest.mark.parametrize("what", ["manifests", "installer", "chart"])
-def test_golden_projects_are_what_the_generator_makes(project: Path, what: str) -> None:
+def test_golden_projects_are_up_to_date(project: Path, what: str) -> None:
     command = [COMMAND, "generate", what, "--check", "-v"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -33,7 +33,7 @@ def test_golden_projects_are_what_the_generator_makes(project: Path, what: str) 
 
 @needs_kubectl
 @each_project
-def test_kustomize_makes_of_the_folders_what_the_installer_holds(project: Path) -> None:
+def test_kustomize_renders_the_installer_from_the_folders(project: Path) -> None:
     built, written = kustomize(project / "config/default"), installer(project)
     assert by_name(built) == by_name(written)
     assert list(map(name, built)) == list(map(name, written))
@@ -46,12 +46,12 @@ def test_kustomize_builds_every_folder_on_its_own(project: Path) -> None:
         assert kustomize(each.parent)
 
 
-# ---- an API server
+# ---- API server
 
 
 @needs_kubectl
 @each_project
-async def test_an_api_server_accepts_all_of_it_with_strict_validation(project: Path, kubectl: Kubectl) -> None:
+async def test_an_api_server_accepts_everything_with_strict_validation(project: Path, kubectl: Kubectl) -> None:
     documents = installer(project)
     used = sorted({each["metadata"].get("namespace", "default") for each in documents} - {"default"})
     for namespace in used:
@@ -66,7 +66,7 @@ async def test_an_api_server_accepts_all_of_it_with_strict_validation(project: P
 
 
 @needs_kubectl
-async def test_the_managers_pods_keep_to_the_standard_that_their_namespace_enforces(kubectl: Kubectl) -> None:
+async def test_the_pods_of_the_manager_meet_the_standard_of_their_namespace(kubectl: Kubectl) -> None:
     path = str(GOLDEN / "minimal/dist/install.yaml")
     await kubectl("apply", "--server-side", "-f", path)
     try:

@@ -1,4 +1,4 @@
-"""Modules made from the CRDs of a cluster: its objects are read and written by them, and it takes their CRDs."""
+"""Modules generated from the CRDs of a cluster: they read and write its objects, and it accepts their CRDs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load(path: Path) -> ModuleType:
 
 
 async def installed(cluster: Cluster) -> list[str]:
-    """The names of the golden CRDs, which are served now."""
+    """Install the golden CRDs. Returns their names."""
     names: list[str] = []
     for document in yaml.load_all((GOLDEN / "crds.yaml").read_text()):
         crd = await cluster.client.apply(codec.from_dict(CustomResourceDefinition, document))
@@ -42,9 +42,7 @@ async def installed(cluster: Cluster) -> list[str]:
     return names
 
 
-async def test_the_modules_of_a_cluster_s_crds_read_and_write_its_objects(
-    cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
+async def test_generated_modules_read_and_write_objects(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     names = await installed(cluster)
     process = await asyncio.create_subprocess_exec(
         *(COMMAND, "generate", "models", "--output", tmp_path, "--kubeconfig", cluster.kubeconfig()),
@@ -66,7 +64,7 @@ async def test_the_modules_of_a_cluster_s_crds_read_and_write_its_objects(
         await cluster.client.update(written)
 
 
-async def test_a_cluster_takes_the_crds_of_the_classes(cluster: Cluster) -> None:
+async def test_a_cluster_accepts_the_crds_of_the_classes(cluster: Cluster) -> None:
     await installed(cluster)
     current, old = load(GOLDEN / "shop_example_com_v1.py"), load(GOLDEN / "shop_example_com_v1alpha1.py")
     for classes in ((current.Basket, old.Basket), (current.Person,)):

@@ -1,4 +1,4 @@
-"""Node ports of control planes that `kubewright up` started: beside each other, and without the rights of root."""
+"""Node ports of `kubewright up`: two control planes on one machine, and privileged ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubewright.testing import eventually
 pytestmark = pytest.mark.xdist_group("node port 31311")
 
 
-async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_not_get(tmp_path: Path) -> None:
+async def test_a_second_control_plane_reports_the_port_that_it_does_not_get(tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -38,21 +38,21 @@ async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_
 
 
 def bereft() -> list[str]:
-    """What runs a program that may not open port 80. Skips where there is nothing that does."""
+    """Return a command that runs a program without permission to open port 80. Skips if there is none."""
     if os.geteuid() != 0:
         by: list[str] = []
     elif shutil.which("setpriv"):
         by = ["setpriv", "--bounding-set=-net_bind_service", "--inh-caps=-net_bind_service"]
     else:
-        pytest.skip("root, and no setpriv to give up the right")
+        pytest.skip("the tests run as root and setpriv was not found")
     trial = "import socket; socket.socket().bind(('127.0.0.1', 80))"
     tried = subprocess.run([*by, sys.executable, "-c", trial], capture_output=True, text=True, check=False)
     if "PermissionError" not in tried.stderr:
-        pytest.skip("everybody may open port 80 here")
+        pytest.skip("every user may open port 80 on this machine")
     return by
 
 
-async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -> None:
+async def test_a_privileged_port_is_replaced_by_another_one(tmp_path: Path) -> None:
     with up(tmp_path, "--stand-ins", command=(*bereft(), COMMAND, "up")) as started:
         async with cluster_of(started) as cluster:
             web = Web(cluster, "default")
@@ -73,7 +73,7 @@ images:
 """
 
 
-async def test_images_of_a_file_run_by_its_commands(tmp_path: Path) -> None:
+async def test_images_in_a_file_run_with_its_commands(tmp_path: Path) -> None:
     file = tmp_path / "images.yaml"
     file.write_text(SITE.replace("PYTHON", sys.executable))
     with up(tmp_path, "--images", file) as started:

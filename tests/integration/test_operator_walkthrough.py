@@ -1,4 +1,4 @@
-"""The WebServer walk-through by hand: `kubewright install` and `kubewright run` in the project, kubectl beside them."""
+"""The WebServer walkthrough: `kubewright install` and `kubewright run` in the project, and kubectl."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubewright.testing import Cluster, eventually, gone
 from webserver_operator.controller.webserver import reconcile
 
 pytestmark = [
-    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine"),
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it"),
     pytest.mark.xdist_group("node port 30010"),
 ]
 
@@ -28,7 +28,7 @@ SAMPLE = EXAMPLE / "config/samples/my_v1_webserver.yaml"
 
 
 async def kubewright(*arguments: str, kubeconfig: Path) -> asyncio.subprocess.Process:
-    """A command in the project's folder."""
+    """Run a command in the folder of the project."""
     return await asyncio.create_subprocess_exec(
         COMMAND, *arguments,
         cwd=EXAMPLE, env={**os.environ, "KUBECONFIG": str(kubeconfig)}, stderr=asyncio.subprocess.PIPE,
@@ -37,7 +37,7 @@ async def kubewright(*arguments: str, kubeconfig: Path) -> asyncio.subprocess.Pr
 
 @asynccontextmanager
 async def operator(kubeconfig: Path) -> AsyncIterator[None]:
-    """The operator at work until the end of the block, which it ends by SIGTERM."""
+    """Run the operator for the duration of the block. SIGTERM ends it."""
     process = await kubewright(
         "run", "--metrics-bind-address=0", "--health-probe-bind-address=0", kubeconfig=kubeconfig
     )
@@ -56,7 +56,7 @@ async def operator(kubeconfig: Path) -> AsyncIterator[None]:
 
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str) -> AsyncIterator[Kubectl]:
-    """With the operator at work: as its own ServiceAccount, with the rights that its controller declares."""
+    """Run the operator as its own ServiceAccount, with the permissions that its controller declares."""
     admin = cluster.kubeconfig()
     installing = await kubewright("install", kubeconfig=admin)
     assert await installing.wait() == 0
@@ -69,7 +69,7 @@ async def kubectl(cluster: Cluster, namespace: str) -> AsyncIterator[Kubectl]:
         await cluster.client.delete(service)
 
 
-async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
+async def test_the_walkthrough_reaches_all_its_states(cluster: Cluster, kubectl: Kubectl) -> None:
     assert await kubectl("apply", "-f", str(SAMPLE)) == "webserver.my.domain/webserver-sample created\n"
     await serves(kubectl, 3, "nginx:1.23.1")
     header, row = (await kubectl("get", "webservers")).splitlines()
@@ -104,7 +104,7 @@ async def test_the_walk_through(cluster: Cluster, kubectl: Kubectl) -> None:
     await kubectl("wait", "--for=delete", "deployment,replicaset,pod", "-l=app=webserver", "--timeout=120s")
 
 
-async def test_a_sample_that_is_wrong_is_told_by_kubectl(kubectl: Kubectl) -> None:
+async def test_kubectl_reports_an_invalid_sample(kubectl: Kubectl) -> None:
     unknown = SAMPLE.read_text().replace("replicas:", "replicaz:")
     assert 'unknown field "spec.replicaz"' in await kubectl("apply", "-f", "-", given=unknown, fails=True)
     text = SAMPLE.read_text().replace("replicas: 3", "replicas: three")
@@ -115,7 +115,7 @@ async def test_a_sample_that_is_wrong_is_told_by_kubectl(kubectl: Kubectl) -> No
 
 
 async def serves(kubectl: Kubectl, replicas: int, image: str) -> None:
-    """Wait until the WebServer says that so many replicas serve, and all Pods there are run the image."""
+    """Wait until the WebServer reports this number of replicas, and all Pods run the image."""
     sample = "webserver/webserver-sample"
     await kubectl("wait", sample, f"--for=jsonpath={{.status.availableReplicas}}={replicas}", "--timeout=120s")
     await kubectl("rollout", "status", "deployment/webserver-sample", "--timeout=120s")

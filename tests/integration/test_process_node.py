@@ -1,4 +1,4 @@
-"""Pods that run as processes, on whichever control plane: their logs, and people in them."""
+"""Pods that run as processes, on every control plane: logs, exec and debug containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl, at_terminal, beside_processes
+from integration.kubectl import KUBECTL, Kubectl, at_terminal, kubectl_with_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.http.client import HTTPClient
@@ -24,7 +24,7 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    async with beside_processes(cluster, namespace, target, STAND_INS) as kubectl:
+    async with kubectl_with_processes(cluster, namespace, target, STAND_INS) as kubectl:
         yield kubectl
 
 
@@ -47,7 +47,7 @@ async def debug(kubectl: Kubectl) -> None:
     await eventually(check)
 
 
-async def test_its_log_is_shown_and_followed(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_the_log_of_a_pod_is_shown_and_followed(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await pod_of(cluster, namespace, command=["sh", "-c", "echo one; sleep 1; echo two; sleep 1000"])
     await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=120s")
     process = await kubectl.start("logs", "-f", "p")
@@ -57,7 +57,7 @@ async def test_its_log_is_shown_and_followed(cluster: Cluster, namespace: str, k
     await process.wait()
 
 
-async def test_a_command_runs_in_it_and_its_exit_status_is_that_of_kubectl(
+async def test_a_command_runs_in_a_pod_and_kubectl_exits_with_its_status(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await pod_of(cluster, namespace, command=["sleep", "1000"])
@@ -87,7 +87,7 @@ async def test_an_ephemeral_container_is_attached_to(cluster: Cluster, namespace
         await terminal.shows("42")
 
 
-async def test_what_a_pod_of_it_asks_the_api_is_asked_as_its_service_account(
+async def test_requests_of_a_pod_authenticate_as_its_service_account(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await pod_of(cluster, namespace, command=["sleep", "1000"])
@@ -99,7 +99,7 @@ async def test_what_a_pod_of_it_asks_the_api_is_asked_as_its_service_account(
     assert f"system:serviceaccount:{namespace}:default" in said
 
 
-async def test_only_pods_that_tolerate_it_come_to_such_a_node_and_nothing_is_left(
+async def test_only_tolerating_pods_run_on_a_process_node_and_nothing_is_left_behind(
     cluster: Cluster, namespace: str, target: str
 ) -> None:
     if target != "real":
@@ -115,7 +115,7 @@ async def test_only_pods_that_tolerate_it_come_to_such_a_node_and_nothing_is_lef
     assert name not in {node.metadata.name for node in await cluster.client.list(Node)}
 
 
-async def test_its_kubelet_answers_the_api_server_alone(cluster: Cluster, target: str) -> None:
+async def test_the_kubelet_accepts_only_requests_of_the_api_server(cluster: Cluster, target: str) -> None:
     if target != "real":
         pytest.skip("such a node joins the real control plane")
     async with ProcessNode(cluster.config, STAND_INS) as name:

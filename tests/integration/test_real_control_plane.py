@@ -1,4 +1,4 @@
-"""What tests may rely on from the real control plane that they run on."""
+"""Properties of the real control plane that other tests rely on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that
         last = await client.create(pod("last"))
         os.kill(nodes, signal.SIGCONT)
         await is_ready(client, "web")
-        await client.delete(last, grace_period=30)  # as long as its node takes
+        await client.delete(last, grace_period=30)  # its node needs time
         await gone(client.get, Pod, "last", namespace="default")
         assert (await client.get(Pod, "web", namespace="default")).metadata.uid == again.metadata.uid
         await client.close()
@@ -58,7 +58,7 @@ def halt_for_a_second(process: int) -> None:
 
 
 async def node_of(client: Client, name: str) -> str:
-    """The node that a new Pod comes to."""
+    """Return the node of a new Pod."""
 
     async def check() -> str:
         node = (await client.get(Pod, name, namespace="default")).spec.node_name

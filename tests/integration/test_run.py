@@ -1,4 +1,4 @@
-"""`kubewright run` with a control plane of its own, and with code that changes."""
+"""`kubewright run` with its own control plane, and with changing code."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def create(client: Client, spec: JSONObject) -> Unstructured:
 
 
 async def reason(client: Client) -> str:
-    """Why the WebServer is Ready."""
+    """Return the reason of the WebServer's Ready condition."""
     found = await client.get(WebServer, "web", namespace="default")
     conditions = found.content.get("status", {}).get("conditions", [])
     assert [(each["type"], each["status"]) for each in conditions] == [("Ready", "True")]
@@ -164,7 +164,7 @@ async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Pa
         assert await running.end() == 0
 
 
-async def test_a_mistake_is_told_and_the_operator_goes_on_as_it_was(project: Path) -> None:
+async def test_a_mistake_is_reported_and_the_old_operator_keeps_running(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
         await running.says('"Working"')
         running.edit(CONTROLLER, "obj = ctx.object", "obj = (ctx.object")
@@ -206,7 +206,7 @@ async def test_changed_types_are_installed(project: Path) -> None:
         await client.close()
 
 
-async def test_its_help_has_its_own_options_and_the_operators(project: Path) -> None:
+async def test_help_lists_options_of_the_command_and_of_the_operator(project: Path) -> None:
     async with run(project, "--help") as running:
         assert await running.ended() == 0
     assert "--embedded" in running.said
@@ -215,7 +215,7 @@ async def test_its_help_has_its_own_options_and_the_operators(project: Path) -> 
 
 
 @pytest.mark.parametrize("option", ["--kubeconfig=x", "--context=x"])
-async def test_an_embedded_control_plane_and_another_cluster_do_not_go_together(project: Path, option: str) -> None:
+async def test_an_embedded_control_plane_excludes_another_cluster(project: Path, option: str) -> None:
     async with run(project, "--embedded", option) as running:
         assert await running.ended() == 2
     assert "--embedded brings a cluster of its own; leave out --kubeconfig and --context" in running.said

@@ -1,4 +1,4 @@
-"""What hangs below objects: scale, eviction, binding, tokens, ephemeral containers, logs."""
+"""Subresources: scale, eviction, binding, tokens, ephemeral containers, logs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pod(namespace: str, *containers: str, scheduler: str | None = None, **metada
     return Pod(metadata=ObjectMeta(name="p", namespace=namespace, **metadata), spec=spec)  # type: ignore[arg-type]
 
 
-async def test_a_scale_is_read_written_and_tried(client: Client, namespace: str) -> None:
+async def test_a_scale_is_read_written_and_dry_run(client: Client, namespace: str) -> None:
     labels = {"a": "b"}
     template = PodTemplateSpec(
         metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[Container(name="c", image="i")])
@@ -64,14 +64,14 @@ async def test_a_scale_is_read_written_and_tried(client: Client, namespace: str)
     assert await replicas() == 1
 
 
-async def test_an_eviction_asks_the_disruption_budget(client: Client, namespace: str) -> None:
+async def test_an_eviction_respects_the_disruption_budget(client: Client, namespace: str) -> None:
     await client.create(pod(namespace, "c", labels={"app": "p"}))
     budget = PodDisruptionBudget(
         metadata=ObjectMeta(name="all", namespace=namespace),
         spec=PodDisruptionBudgetSpec(min_available="100%", selector=LabelSelector(match_labels={"app": "p"})),
     )
     await client.create(budget)
-    # As the disruption controller puts it; without, the server would have us come again when it has.
+    # The status that the disruption controller writes. Without it, the server answers 429.
     counts = {"disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": 1, "expectedPods": 1}
     nothing_may_go = {"observedGeneration": 1, **counts}
     await client.patch(budget, MergePatch({"status": nothing_may_go}), subresource="status")
@@ -99,7 +99,7 @@ async def test_an_eviction_asks_the_disruption_budget(client: Client, namespace:
     await gone(client.get, Pod, "p", namespace=namespace)
 
 
-async def test_a_binding_puts_a_pod_on_a_node(client: Client, namespace: str) -> None:
+async def test_a_binding_assigns_a_pod_to_a_node(client: Client, namespace: str) -> None:
     await client.create(pod(namespace, "c", scheduler="nobody"))
     node = (await client.list(Node)).items[0].metadata.name
     target = ObjectReference(kind="Node", name=node)
@@ -111,7 +111,7 @@ async def test_a_binding_puts_a_pod_on_a_node(client: Client, namespace: str) ->
         await subresource.create(binding)
 
 
-async def test_a_token_is_asked_for_and_good(cluster: Cluster, namespace: str) -> None:
+async def test_a_requested_token_is_valid(cluster: Cluster, namespace: str) -> None:
     subresource = cluster.client.subresource(ServiceAccount, "default", "token", namespace=namespace)
     answer = await subresource.create(TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=600)))
     assert answer is not None
@@ -139,20 +139,16 @@ async def test_a_static_pod_gets_no_ephemeral_containers(client: Client, namespa
     assert str(refused.value) == 'Pod "p" is invalid: []: Forbidden: static pods do not support ephemeral containers'
 
 
-async def test_the_log_of_which_container_has_to_be_said_where_there_are_several(
-    client: Client, namespace: str
-) -> None:
+async def test_the_log_of_several_containers_needs_a_container_name(client: Client, namespace: str) -> None:
     await client.create(pod(namespace, "c", "side"))
     async with aclosing(pod_logs(client, "p", namespace=namespace)) as lines:
         with pytest.raises(BadRequest, match=r"choose one of: \[c side\]"):
             await anext(lines)
 
 
-async def test_the_log_of_a_simulated_pod_is_what_its_annotation_says(
-    client: Client, namespace: str, target: str
-) -> None:
+async def test_the_log_of_a_simulated_pod_is_its_annotation(client: Client, namespace: str, target: str) -> None:
     if target != "embedded":
-        pytest.skip("no kubelet runs beside this control plane")
+        pytest.skip("this control plane has no kubelet")
     annotations = {"simulation.kubewright.dev/log": "one\ntwo\n"}
     await client.create(pod(namespace, "c", annotations=annotations))
 

@@ -1,4 +1,4 @@
-"""The faults of `kubewright.testing`: an operator meets them as it would meet a failing API server."""
+"""The faults of `kubewright.testing`: an operator experiences them like a failing API server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COPIED = "copied-from"
 
 @controller(ConfigMap, owns=[], writes=[ConfigMap])
 async def copy_twice(ctx: Context[ConfigMap]) -> None:
-    """Makes of each ConfigMap that is marked two copies."""
+    """Create two copies of each marked ConfigMap."""
     original = ctx.object
     if (original.data or {}).get("copies") is None:
         return
@@ -30,7 +30,7 @@ async def copy_twice(ctx: Context[ConfigMap]) -> None:
 
 
 class Copies:
-    """Originals, and what has become of them."""
+    """Marked ConfigMaps and their copies."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -56,7 +56,7 @@ def copies(cluster: Cluster, namespace: str) -> Copies:
     return Copies(cluster, namespace)
 
 
-async def test_each_life_ends_after_one_more_write(copies: Copies) -> None:
+async def test_each_run_ends_after_one_more_write(copies: Copies) -> None:
     left: list[list[str]] = []
     async for faults in killed_after_each_write(copies.cluster.config):
         name = f"original-{len(left)}"
@@ -72,7 +72,7 @@ async def test_each_life_ends_after_one_more_write(copies: Copies) -> None:
     assert faults.writes == 2
 
 
-async def test_nothing_of_the_dead_reaches_the_server(copies: Copies) -> None:
+async def test_no_request_of_a_killed_operator_reaches_the_server(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     async with running(copies.operator(faults)):
         faults.die()
@@ -84,8 +84,8 @@ async def test_nothing_of_the_dead_reaches_the_server(copies: Copies) -> None:
     assert faults.writes == 0
 
 
-async def test_a_last_write_that_comes_to_nothing_is_the_last_all_the_same(copies: Copies) -> None:
-    """Given up, as Events under way are at a stop, or failed: it may have reached the server."""
+async def test_a_failed_last_write_still_ends_the_run(copies: Copies) -> None:
+    """The write is canceled, as pending Events are on shutdown, or fails. It may have reached the server."""
     faults = Faults(copies.cluster.config)
     faults.dies_after = 1
     sent = asyncio.Event()
@@ -103,7 +103,7 @@ async def test_a_last_write_that_comes_to_nothing_is_the_last_all_the_same(copie
     assert faults.died
 
 
-async def test_an_operator_rests_when_all_is_written(copies: Copies) -> None:
+async def test_an_operator_is_idle_when_everything_is_written(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3
     async with running(copies.operator(faults)):
@@ -113,7 +113,7 @@ async def test_an_operator_rests_when_all_is_written(copies: Copies) -> None:
         assert faults.writes == 2
 
 
-async def test_who_never_stops_writing_does_not_rest(copies: Copies) -> None:
+async def test_an_operator_that_keeps_writing_is_never_idle(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     client = Client(faults)
 
@@ -130,7 +130,7 @@ async def test_who_never_stops_writing_does_not_rest(copies: Copies) -> None:
     await client.close()
 
 
-async def test_a_check_that_fails_for_another_reason_is_told_at_once(copies: Copies) -> None:
+async def test_a_check_that_fails_for_another_reason_is_reported_at_once(copies: Copies) -> None:
     async def check() -> None:
         raise ValueError("no number")
 
@@ -138,7 +138,7 @@ async def test_a_check_that_fails_for_another_reason_is_told_at_once(copies: Cop
         await Faults(copies.cluster.config).died_or(check)
 
 
-async def test_what_comes_on_a_watch_is_late_and_in_order(copies: Copies) -> None:
+async def test_delayed_watch_events_arrive_in_order(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3
     loop = asyncio.get_running_loop()
@@ -158,7 +158,7 @@ async def test_what_comes_on_a_watch_is_late_and_in_order(copies: Copies) -> Non
     await client.close()
 
 
-async def test_an_answer_of_the_tests_own_is_what_the_operator_gets(copies: Copies) -> None:
+async def test_the_operator_gets_the_answer_of_the_test(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.answer = lambda request: failure(409, "Conflict", "not now") if request.method == "PUT" else None
     client = Client(faults)
@@ -171,7 +171,7 @@ async def test_an_answer_of_the_tests_own_is_what_the_operator_gets(copies: Copi
     await client.close()
 
 
-async def test_a_lost_answer_is_that_of_a_request_that_was_carried_out(copies: Copies) -> None:
+async def test_the_request_of_a_lost_answer_was_carried_out(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.loses = lambda request: request.method == "POST"
     client = Client(faults)
@@ -182,13 +182,13 @@ async def test_a_lost_answer_is_that_of_a_request_that_was_carried_out(copies: C
     await client.close()
 
 
-async def test_an_operator_lives_through_a_storm(copies: Copies) -> None:
+async def test_an_operator_survives_many_faults(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     seen = Counter[str]()
     async with running(copies.operator(faults)):
         faults.storm(random.Random(20261122), share=0.5)
         client = Client(faults)
-        for number in range(400):  # so many that each way to fail is among them, whoever else draws lots
+        for number in range(400):  # enough that every type of fault occurs
             if number < 40:
                 await copies.original(f"original-{number}")
             try:

@@ -1,4 +1,4 @@
-"""Declared types against a control plane: what a CRD says holds, and what is written comes back."""
+"""Declared types with a control plane: the CRD is enforced, and values are read as they were written."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -26,7 +26,7 @@ from kubewright.markers import (
 from kubewright.testing import Cluster
 
 
-class Colour(StrEnum):
+class Color(StrEnum):
     RED = "red"
     GREEN = "green"
 
@@ -39,7 +39,7 @@ class Part(Model):
 class EverythingSpec(Model):
     parts: Annotated[list[Part], ListType("map"), ListMapKey("name"), MinItems(1)]
     tags: Annotated[list[str], ListType("set")] = field(default_factory=list)
-    colour: Colour = Colour.RED
+    color: Color = Color.RED
     letter: Annotated[str | None, Enum("a", "b")] = None
     port: IntOrString | None = None
     memory: Quantity | None = None
@@ -58,7 +58,7 @@ class EverythingStatus(Model):
 
 
 class Everything(CustomResource, group="types.test", version="v1"):
-    """Everything has a field of each sort."""
+    """Everything has a field of each type."""
 
     spec: EverythingSpec
     status: EverythingStatus = field(default_factory=EverythingStatus)
@@ -69,7 +69,7 @@ class OldSpec(Model):
 
 
 class OldEverything(CustomResource, group="types.test", version="v1", kind="Everything", plural="everythings"):
-    """Everything, as a program knows it that is older than most of its fields."""
+    """Everything as an old program knows it, without most of its fields."""
 
     spec: OldSpec
 
@@ -85,13 +85,13 @@ def everything(namespace: str, **fields: Any) -> Everything:
     return Everything(metadata=ObjectMeta(name="one", namespace=namespace), spec=spec)
 
 
-async def test_a_value_of_each_sort_comes_back_as_it_was_written(client: Client, namespace: str) -> None:
+async def test_a_value_of_each_type_is_read_as_it_was_written(client: Client, namespace: str) -> None:
     container = Container(name="web", image="nginx", ports=[ContainerPort(container_port=80, protocol="TCP")])
     written = everything(
         namespace,
         parts=[Part(name="a", size=0), Part(name="b")],
         tags=["x", "y"],
-        colour=Colour.GREEN,
+        color=Color.GREEN,
         letter="b",
         port="http",
         memory="1Gi",
@@ -115,12 +115,12 @@ def _fields(spec: EverythingSpec) -> dict[str, Any]:
     return {name: getattr(spec, name) for name in spec.__struct_fields__}
 
 
-async def test_the_server_fills_in_the_defaults_of_the_type(client: Client, namespace: str) -> None:
+async def test_the_server_sets_the_defaults_of_the_type(client: Client, namespace: str) -> None:
     sparse = OldEverything(metadata=ObjectMeta(name="one", namespace=namespace), spec=OldSpec(note="x"))
     with pytest.raises(Invalid, match=r"spec\.parts: Required value"):
         await client.create(sparse)
     made = await client.create(everything(namespace, note="x"))
-    assert (made.spec.colour, made.spec.parts[0].size) == (Colour.RED, 1)
+    assert (made.spec.color, made.spec.parts[0].size) == (Color.RED, 1)
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,14 @@ async def test_the_server_fills_in_the_defaults_of_the_type(client: Client, name
         ({"some_object": {"apiVersion": "v1"}}, r"spec\.someObject\.kind: Required value"),
     ],
 )
-async def test_the_server_refuses_what_the_type_does_not_allow(
+async def test_the_server_rejects_values_that_the_type_does_not_allow(
     client: Client, namespace: str, fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Invalid, match=message):
         await client.create(everything(namespace, **fields))
 
 
-async def test_an_update_by_an_older_program_keeps_what_it_does_not_know(client: Client, namespace: str) -> None:
+async def test_an_update_by_an_older_program_keeps_unknown_fields(client: Client, namespace: str) -> None:
     made = await client.create(everything(namespace, note="x", labels={"k": "v"}, memory="1Gi"))
     old = await client.get(OldEverything, "one", namespace=namespace)
     old.spec.note = "y"
@@ -165,7 +165,7 @@ class MeasuredSpec(Model):
 
 
 class Measured(CustomResource, group="types.test", version="v1"):
-    """Measured has rules on a quantity, whose length in a rule is known although it may be a number."""
+    """Measured has rules on a quantity, whose length in a rule is limited although it may be a number."""
 
     spec: MeasuredSpec
 
@@ -180,14 +180,14 @@ async def test_a_quantity_can_be_compared_in_a_rule(cluster: Cluster, namespace:
 
 
 class Kettle(CustomResource, group="names.test", version="v1", plural="kettles"):
-    """Kettle has its names first."""
+    """Kettle takes the names first."""
 
 
 class Pot(CustomResource, group="names.test", version="v1", plural="pots", short_names=["kettle"]):
-    """Pot wants one of them too."""
+    """Pot has one of the same names."""
 
 
-async def test_a_kind_whose_names_another_has_is_refused_with_the_name_of_that(cluster: Cluster) -> None:
+async def test_a_kind_with_the_names_of_another_kind_is_rejected_and_the_other_is_named(cluster: Cluster) -> None:
     await cluster.install(Kettle)
     try:
         with pytest.raises(ConfigError) as error:

@@ -1,4 +1,4 @@
-"""What `CustomResource.validate` finds is what an API server answers, word for word."""
+"""`CustomResource.validate` returns the errors of an API server, word for word."""
 
 import sys
 from typing import Annotated, Any
@@ -48,7 +48,7 @@ class Source(Model, markers=[ExactlyOneOf("url", "file")]):
 class JudgedSpec(Model):
     parts: Annotated[list[Part], ListType("map"), ListMapKey("name"), MinItems(1), MaxItems(3)]
     source: Source | None = None
-    colour: Annotated[str | None, Enum("red", "green")] = None
+    color: Annotated[str | None, Enum("red", "green")] = None
     tags: Annotated[list[str], ListType("set")] = field(default_factory=list)
     labels: Annotated[dict[str, str], MaxProperties(1)] = field(default_factory=dict)
     memory: Quantity | None = None
@@ -58,13 +58,13 @@ class JudgedSpec(Model):
 
 
 class Judged(CustomResource, group="validation.test", version="v1"):
-    """Judged has constraints of each sort."""
+    """Judged has constraints of each type."""
 
     spec: JudgedSpec
 
 
 Document = Unstructured.of(Judged.__api__)
-"""A Judged that may say anything."""
+"""A Judged without constraints."""
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def document(namespace: str, spec: JSONObject) -> Unstructured:
 
 
 def told(answer: Invalid) -> list[str]:
-    """The causes, sorted: a real API server tells faults of one object's fields in the order of chance."""
+    """Return the causes, sorted: a real API server lists the faults of an object in random order."""
     return sorted(f"{cause.field}: {cause.message}" for cause in answer.causes)
 
 
@@ -99,17 +99,17 @@ def told(answer: Invalid) -> list[str]:
         {"source": {}},
         {"source": {"url": "http://a", "file": "b"}},
         {"source": {"url": "::"}},
-        {"colour": "blue"},
+        {"color": "blue"},
         {"tags": ["x", "x"]},
         {"labels": {"a": "b", "c": "d"}},
         {"memory": "1Zi"},
         {"port": True},
         {"owner": 3, "size": "many"},
-        {"colour": "blue", "parts": [{"name": "A", "min": -1}], "tags": ["x", "x"]},
+        {"color": "blue", "parts": [{"name": "A", "min": -1}], "tags": ["x", "x"]},
     ],
     ids=str,
 )
-async def test_a_create_is_refused_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
+async def test_a_create_is_rejected_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
     refused = document(namespace, spec)
     with pytest.raises(Invalid) as answer:
         await client.create(refused)
@@ -118,10 +118,10 @@ async def test_a_create_is_refused_with_the_same_messages(client: Client, namesp
 
 @pytest.mark.parametrize(
     "spec",
-    [{"owner": "me"}, {"size": 1}, {"owner": "me", "size": 1, "colour": "blue"}],
+    [{"owner": "me"}, {"size": 1}, {"owner": "me", "size": 1, "color": "blue"}],
     ids=str,
 )
-async def test_an_update_is_refused_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
+async def test_an_update_is_rejected_with_the_same_messages(client: Client, namespace: str, spec: JSONObject) -> None:
     old = document(namespace, {"size": 2, "owner": "you"})
     made = await client.create(old)
     made["spec"].update(spec)
@@ -130,7 +130,7 @@ async def test_an_update_is_refused_with_the_same_messages(client: Client, names
     assert sorted(map(str, Judged.validate(made.content, old.content))) == told(answer.value)
 
 
-async def test_what_has_no_fault_is_accepted(client: Client, namespace: str) -> None:
+async def test_a_valid_object_is_accepted(client: Client, namespace: str) -> None:
     spec: dict[str, Any] = {"source": Source(url="http://a.example"), "memory": "1Gi", "port": "http"}
     obj = Judged(metadata=ObjectMeta(name="one", namespace=namespace), spec=JudgedSpec(parts=[Part(name="a")], **spec))
     assert Judged.validate(obj) == []
@@ -157,17 +157,17 @@ class Pair(Model):
     ],
     ids=range(9),
 )
-async def test_a_kind_is_refused_where_an_api_server_refuses_its_crd_and_for_the_same_reason(
+async def test_a_kind_is_rejected_for_the_same_reason_as_its_crd(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, annotation: Any
 ) -> None:
     fields = {"__annotations__": {"x": annotation}, "__module__": __name__}
     kind = type(CustomResource)("Faulty", (CustomResource,), fields, group="faulty.test", version="v1")
     with monkeypatch.context() as without_re2:
-        without_re2.setitem(sys.modules, "re2", None)  # nothing is judged then
+        without_re2.setitem(sys.modules, "re2", None)  # then rules are not checked
         crd = codec.from_dict(CustomResourceDefinition, custom_resource_definition(kind))
     with pytest.raises(Invalid) as answer:
         await cluster.client.create(crd, dry_run=True)
     with pytest.raises(ModelError) as refusal:
         custom_resource_definition(kind)
-    reasons = [cause.message.partition(" within ")[0] for cause in answer.value.causes]  # after it comes the place
+    reasons = [cause.message.partition(" within ")[0] for cause in answer.value.causes]  # the position follows
     assert [reason for reason in reasons if reason not in str(refusal.value)] == []

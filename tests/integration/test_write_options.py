@@ -1,4 +1,4 @@
-"""What can be asked for with a write: to try it alone, on conditions, and what becomes of what hangs on it."""
+"""Options of writes: dry run, preconditions, propagation, field validation, warnings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def changed(obj: ConfigMap) -> ConfigMap:
 
 
 @pytest.mark.parametrize("verb", TRIALS)
-async def test_a_trial_changes_nothing(client: Client, namespace: str, verb: str) -> None:
+async def test_a_dry_run_changes_nothing(client: Client, namespace: str, verb: str) -> None:
     made = await client.create(config_map(namespace, k="1"))
     version = made.metadata.resource_version
     await TRIALS[verb](client, made)
@@ -60,7 +60,7 @@ async def test_a_trial_changes_nothing(client: Client, namespace: str, verb: str
     assert [(each.metadata.resource_version, each.data) for each in found] == [(version, {"k": "1"})]
 
 
-async def test_a_delete_on_the_condition_of_a_version_spares_what_changed(client: Client, namespace: str) -> None:
+async def test_a_delete_of_a_version_spares_a_changed_object(client: Client, namespace: str) -> None:
     old = await client.create(config_map(namespace, k="1"))
     new = await client.patch(old, MergePatch({"data": {"k": "2"}}))
     with pytest.raises(Conflict, match="ResourceVersion in record"):
@@ -73,7 +73,9 @@ async def test_a_delete_on_the_condition_of_a_version_spares_what_changed(client
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-async def test_what_an_object_owns_goes_with_it(client: Client, namespace: str, propagation: Propagation) -> None:
+async def test_dependents_are_deleted_with_their_owner(
+    client: Client, namespace: str, propagation: Propagation
+) -> None:
     owner = await client.create(config_map(namespace))
     await client.create(config_map(namespace, "child", owner=owner))
     await client.delete(owner, propagation=propagation)
@@ -84,7 +86,7 @@ async def test_what_an_object_owns_goes_with_it(client: Client, namespace: str, 
     await gone(client.get, ConfigMap, "child", namespace=namespace)
 
 
-async def test_what_an_object_owns_is_left_when_it_is_to_be_orphaned(client: Client, namespace: str) -> None:
+async def test_orphaned_dependents_are_kept(client: Client, namespace: str) -> None:
     owner = await client.create(config_map(namespace))
     await client.create(config_map(namespace, "child", owner=owner))
     await client.delete(owner, propagation="Orphan")
@@ -96,7 +98,7 @@ async def test_what_an_object_owns_is_left_when_it_is_to_be_orphaned(client: Cli
     await eventually(is_orphaned)
 
 
-async def test_unknown_fields_are_refused_in_every_kind_of_write(client: Client, namespace: str) -> None:
+async def test_unknown_fields_are_rejected_in_every_type_of_write(client: Client, namespace: str) -> None:
     made = await client.create(config_map(namespace))
     unknown = {"bogus": 1}
     for patch in (
@@ -109,7 +111,7 @@ async def test_unknown_fields_are_refused_in_every_kind_of_write(client: Client,
         await client.patch(made, patch, field_validation="Ignore")
 
 
-async def test_warnings_of_the_server_reach_who_asked_for_them(cluster: Cluster, namespace: str) -> None:
+async def test_warnings_of_the_server_reach_the_callback(cluster: Cluster, namespace: str) -> None:
     warnings: list[str] = []
     async with Client(cluster.config, on_warning=warnings.append) as client:
         await client.list(Endpoints, namespace=namespace)

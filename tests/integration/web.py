@@ -1,4 +1,4 @@
-"""Services with node ports in front of Pods of nginx, and what a browser gets there."""
+"""Services with node ports for Pods of nginx, and requests to these ports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kubewright.testing import Cluster, eventually
 from kubewright_controlplane.ports import is_free
 
 _PORTS = filter(is_free, itertools.count(31311))
-"""One is not free at once when its Service goes."""
+"""Each test uses another port, because a port is not free at once when its Service is deleted."""
 
 
 class Web:
-    """Services in front of Pods of nginx."""
+    """Services for Pods of nginx."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -67,7 +67,7 @@ def web_server(more: dict[str, Any]) -> dict[str, Any]:
 
 
 async def page(port: int) -> str:
-    """The page at a node port. AssertionError when nothing serves there."""
+    """Return the page at a node port. Raises AssertionError if nothing serves it."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
@@ -84,7 +84,7 @@ async def shows(text: str, port: int) -> None:
 
 
 async def opened(port: int) -> None:
-    """AssertionError when nothing listens there."""
+    """Raise AssertionError if nothing listens on a port."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:

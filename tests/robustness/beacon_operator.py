@@ -1,6 +1,6 @@
-"""An operator that never rests: it writes its process's number into the ConfigMap of each Beacon, again and again.
+"""An operator that never stops writing: it writes its process id to the ConfigMap of each Beacon repeatedly.
 
-Told to by SIGUSR1, it halts where everything that it has sent has left it: what is on its way, no client can call back.
+On SIGUSR1 it suspends itself when its socket has sent all data: no client can cancel requests on the network.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ halting = asyncio.Event()
 
 
 class Beacon(CustomResource, group="robustness.test", version="v1"):
-    """Beacon is lit by whoever leads."""
+    """Beacon is written by the leader."""
 
 
 @controller(Beacon, owns=[ConfigMap], workers=4)

@@ -1,4 +1,4 @@
-"""What holds in every test of robustness."""
+"""Settings of all robustness tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_tracebacks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Faults of the world are no faults of the code: a traceback in the log would say so."""
+    """Fail a test that logs a traceback: faults outside the operator must not look like bugs."""
     yield
     records = caplog.get_records("call")
     assert [record.getMessage() for record in records if record.exc_info and record.levelno >= logging.WARNING] == []

@@ -1,4 +1,4 @@
-"""The operators under `examples/`, all in one namespace: their objects, and what there has to be for each of these."""
+"""The operators under `examples/`, all in one namespace: their objects, and the expected dependents."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ CHILDREN: Final = (Deployment, ReplicaSet, Pod, Service, ConfigMap, PersistentVo
 
 @dataclass(frozen=True)
 class Example:
-    """An operator."""
+    """An operator of an example."""
 
     module: str
-    """Its program, as `python -m` takes it."""
+    """Its program, as an argument of `python -m`."""
     rules: Sequence[PolicyRule]
-    """All that it may do."""
+    """Its permissions."""
     kinds: Mapping[type[CustomResource], Callable[[int], Model]]
-    """Its kinds, and the spec of the object of a number."""
+    """Its kinds, and the spec of the object with a number."""
     change: Callable[[int], dict[str, object]] | None
-    """What of the spec of its first kind is changed, for a number."""
+    """The change to the spec of its first kind, by number."""
     are_right: Callable[[World], None]
-    """Raises AssertionError as long as what there is differs from what the specs say."""
+    """Raises AssertionError while the objects differ from the specs."""
     has_manager: bool = True
 
 
 @dataclass
 class World:
-    """Everything there is in a namespace."""
+    """All objects of a namespace."""
 
     kinds: dict[type[Object], list[Any]] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class World:
         return found
 
     def child(self, kind: type[T], name: str, owner: Object) -> T:
-        """The child of that name, which is there and is of that owner alone."""
+        """Return the child of a name, which exists and has only this owner."""
         found = self.one(kind, name)
         assert is_controlled_by(found, owner), f"{kind.__name__} {name} has another owner"
         assert len(found.metadata.owner_references) == 1
@@ -79,7 +79,7 @@ class World:
         return [each for each in self.all(kind) if is_controlled_by(each, owner)]
 
     def runs(self, deployment: Deployment, image: str) -> None:
-        """Its Pods are as many as it says, of one ReplicaSet, and run the image."""
+        """Assert that a Deployment has the right number of Pods, of one ReplicaSet, with the image."""
         assert deployment.status.observed_generation == deployment.metadata.generation
         sets = [each for each in self.children(ReplicaSet, deployment) if each.spec.replicas]
         pods = [pod for each in sets for pod in self.children(Pod, each)]
@@ -88,7 +88,7 @@ class World:
         assert all(pod.status.phase == "Running" for pod in pods)
 
     def leaked(self) -> list[str]:
-        """What belongs to somebody who is gone, or to nobody."""
+        """Return the objects whose owner is deleted or missing."""
         living = {obj.metadata.uid for objects in self.kinds.values() for obj in objects}
         return [
             f"{kind.__name__} {each.metadata.name}"
@@ -177,7 +177,7 @@ def foos_are_right(world: World) -> None:
 
 
 def says(obj: Any) -> tuple[str, str]:
-    """What it says of its present spec in its one condition."""
+    """Return the status of its one condition for its current spec."""
     assert len(obj.status.conditions) == 1, f"{obj.kind} {obj.metadata.name} says {obj.status.conditions}"
     [condition] = obj.status.conditions
     assert condition.observed_generation == obj.metadata.generation

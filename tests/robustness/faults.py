@@ -1,4 +1,4 @@
-"""What can go wrong between an operator and its API server."""
+"""Faults between an operator and its API server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOP_BY_HOP = {"connection", "content-length", "host", "transfer-encoding"}
 
 
 class Gate:
-    """Passes requests on to the API server of a config.
+    """Forwards requests to the API server of a config.
 
     Those for which `answer` gives a response it answers itself. Those for which `loses` holds it passes on, but not
     their answers; of the answers to those for which `cuts` holds it passes on a half. The answer to each takes `delay`
@@ -42,12 +42,12 @@ class Gate:
         self.lag = 0.0
         self.requests = 0
         self.writes = 0
-        """Requests to change something; renewals of a Lease are none."""
+        """The number of write requests, without renewals of a Lease."""
         self.codes = Counter[int]()
-        """What the server answered, how often."""
+        """The number of answers by status."""
 
     async def start(self) -> int:
-        """Listen. Gives the port."""
+        """Listen. Returns the port."""
         await self._server.start()
         return self._server.port
 
@@ -89,7 +89,7 @@ class Gate:
 
 
 class Line:
-    """A TCP connection between an operator and the gate that can be cut, be down, or fall silent."""
+    """A TCP connection between an operator and the gate that can be reset, down or silent."""
 
     def __init__(self) -> None:
         self._writers: set[asyncio.StreamWriter] = set()
@@ -101,7 +101,7 @@ class Line:
         self._listener: asyncio.Server | None = None
 
     async def start(self, far_port: int) -> int:
-        """Listen, for what goes to `far_port`. Gives the port."""
+        """Listen, and forward to `far_port`. Returns the port."""
         self._far_port = far_port
         self._listener = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         port: int = self._listener.sockets[0].getsockname()[1]
@@ -118,7 +118,7 @@ class Line:
             writer.transport.abort()
 
     def go_down(self) -> None:
-        """Reset every connection, and each new one."""
+        """Reset all connections, including new ones."""
         self._up = False
         self.cut()
 
@@ -126,11 +126,11 @@ class Line:
         self._up = True
 
     def fall_silent(self) -> None:
-        """Take what is sent, pass nothing on, in either direction."""
+        """Hold back all data, in both directions."""
         self._moving.clear()
 
     def speak(self) -> None:
-        """Pass on what was held back, and what comes."""
+        """Forward the data that was held back, and new data."""
         self._moving.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,7 +164,7 @@ async def _half(body: bytes) -> AsyncIterator[bytes]:
 async def between(
     config: Config, *, tls: SSLContext | None = None, ca: Path | None = None
 ) -> AsyncIterator[tuple[Config, Line, Gate]]:
-    """Access to the same API server as the same user, by way of a line and a gate.
+    """Access to the same API server as the same user, through a line and a gate.
 
     With `tls` the gate has that certificate, which those trust who trust `ca`.
     """
@@ -183,5 +183,5 @@ def _end_to_end(headers: dict[str, str]) -> dict[str, str]:
 def failing(
     code: int, reason: str, headers: dict[str, str] | None = None, *, methods: set[str] = READS | WRITES
 ) -> Callable[[Request], Response | None]:
-    """An answer for a `Gate`: this failure, to requests of these methods."""
+    """Return an answer for a `Gate`: this failure, for requests with these methods."""
     return lambda request: failure(code, reason, headers=headers) if request.method in methods else None

@@ -1,4 +1,4 @@
-"""Gizmos, each with its ConfigMaps: what is done to them, and what should be there."""
+"""Gizmos and their ConfigMaps: changes to them, and the expected state."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from robustness.faults import Gate, Line, between
 
 OBJECTS = 20
 QUIET = 0.3
-"""Seconds in which an operator would have done what there is to do."""
+"""Seconds in which an operator would have finished all work."""
 
 
 class Gizmos:
-    """The Gizmos of one namespace, and what each should have."""
+    """The Gizmos of one namespace, and their expected parts."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class Gizmos:
             await self._client.delete(ConfigMap, f"{name}-0", namespace=self.namespace)
 
     async def shake(self) -> None:
-        """Something of everything: create, change, delete, damage, and delete what comes again."""
+        """Create, change, delete and damage objects, and delete objects that are recreated."""
         for number in range(0, OBJECTS, 4):
             await self.create(f"late-{number}", 1)
             await self.change(f"g-{number}", 3)
@@ -62,12 +62,12 @@ class Gizmos:
             await self.create(f"g-{number + 3}", 1)
 
     async def take_stock(self) -> None:
-        """Want what the server has: not all that was asked of one that died is in it."""
+        """Expect the specs on the server: requests of a killed process may be missing."""
         found = await self._client.list(Gizmo, namespace=self.namespace)
         self.wanted = {gizmo.metadata.name: gizmo.spec.parts for gizmo in found}
 
     async def rest(self, gate: Gate) -> None:
-        """Wait until the operator behind the gate has nothing to write, though every Gizmo is looked at again."""
+        """Wait until a reconcile of every Gizmo writes nothing."""
 
         async def check() -> None:
             before = gate.writes
@@ -79,13 +79,13 @@ class Gizmos:
         await eventually(check)
 
     async def touch(self) -> None:
-        """Have every Gizmo looked at again."""
+        """Trigger a reconcile of every Gizmo."""
         patch = MergePatch({"metadata": {"annotations": {"kubewright.test/looked-at": str(monotonic_ns())}}})
         for name in self.wanted:
             await self._client.patch(Gizmo, patch, name=name, namespace=self.namespace)
 
     async def come_and_go(self, prefix: str, count: int) -> None:
-        """Gizmos with names that no others had: they are created, changed, damaged, and deleted."""
+        """Create, change, damage and delete Gizmos with new names."""
         names = [f"{prefix}-{number}" for number in range(count)]
         for name in names:
             await self.create(name, 2)
@@ -105,7 +105,7 @@ class Gizmos:
         await eventually(self._check)
 
     async def have_no_orphans(self) -> None:
-        """The parts of those that were deleted are deleted, too."""
+        """Assert that the parts of deleted Gizmos are deleted."""
         living = {each.metadata.uid for each in await self._client.list(Gizmo, namespace=self.namespace)}
         parts = await self._client.list(ConfigMap, namespace=self.namespace)
         orphans = [each for each in parts for owner in each.metadata.owner_references if owner.uid not in living]
@@ -134,7 +134,7 @@ class Gizmos:
 async def operated(
     cluster: Cluster, namespace: str, controllers: list[Controller[Gizmo]]
 ) -> AsyncIterator[tuple[Line, Gate]]:
-    """An operator at work behind a line and a gate, with the rights that its controllers declare and no more."""
+    """Run an operator behind a line and a gate, with only the permissions that its controllers declare."""
     await cluster.install(Gizmo)
     rules = Manager(controllers).rbac_rules()
     async with (

@@ -1,4 +1,4 @@
-"""Operators as processes of their own, which can be killed, halted and stopped."""
+"""Operators in their own processes, which can be killed, suspended and stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OperatorProcess:
 
     @classmethod
     async def start(cls, module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = QUIET) -> OperatorProcess:
-        """Its log is added to the file `log`."""
+        """Append the log to the file `log`."""
         path = os.pathsep.join(map(str, SOURCES))
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
@@ -44,16 +44,16 @@ class OperatorProcess:
 
     @property
     def status(self) -> int | None:
-        """Its exit status, once it has one."""
+        """The exit status, or None while the process runs."""
         return self._process.returncode
 
     async def works(self) -> None:
-        """Raises AssertionError as long as it does not."""
+        """Raises AssertionError while the process does not."""
         assert self.status is None, self.log
         assert '"Working"' in self.log
 
     async def halt(self) -> None:
-        """Give it no more time, as when a machine is paused, from a moment on that it chooses when it gets SIGUSR1."""
+        """Suspend the process, as if its machine were paused. It chooses the moment when it gets SIGUSR1."""
         self._process.send_signal(signal.SIGUSR1)
         stopped = await asyncio.to_thread(os.waitid, os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
         assert stopped is not None
@@ -66,12 +66,12 @@ class OperatorProcess:
         await self._process.wait()
 
     async def stop(self) -> int:
-        """Ask it to stop, and wait until it has. Gives its exit status."""
+        """Stop the process with SIGTERM. Returns its exit status."""
         self._process.terminate()
         return await self.ended()
 
     async def ended(self) -> int:
-        """Wait until it has ended. Gives its exit status."""
+        """Wait for the exit of the process. Returns its exit status."""
         return await self._process.wait()
 
 
@@ -79,7 +79,7 @@ class OperatorProcess:
 async def operator(
     module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = ()
 ) -> AsyncIterator[OperatorProcess]:
-    """An operator for as long as the block lasts; killed at its end, if it is still there."""
+    """Run an operator for the duration of the block, and kill it at the end."""
     process = await OperatorProcess.start(module, kubeconfig, log, (*QUIET, *arguments))
     try:
         yield process

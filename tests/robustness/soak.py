@@ -1,4 +1,4 @@
-"""Hours of churn, and what the processes of it hold in memory: `make soak HOURS=3`.
+"""Hours of churn, and the memory of the processes: `make soak HOURS=3`.
 
 An embedded control plane and two operators, each a process of its own. Gizmos come, change and go, under names that
 none had before; WebServers, with their Deployments and Pods, are created, changed, damaged and deleted. Once a minute a
@@ -35,20 +35,20 @@ ALLOWED = 1.1
 
 
 class Memory:
-    """What some processes hold, over time."""
+    """The memory of processes over time."""
 
     def __init__(self, pids: dict[str, int]) -> None:
         self._pids = pids
         self._samples: dict[str, list[float]] = {name: [] for name in pids}
 
     def sample(self) -> str:
-        """Look now; says what is there."""
+        """Measure the memory now. Returns a line of text."""
         for name, pid in self._pids.items():
             self._samples[name].append(resident(pid))
         return "  ".join(f"{name} {samples[-1]:.1f} MB" for name, samples in self._samples.items())
 
     def grown(self) -> dict[str, float]:
-        """By name, what the last quarter has for each byte that the second had."""
+        """The ratio of memory in the last quarter to the second quarter, by name."""
         found: dict[str, float] = {}
         for name, samples in self._samples.items():
             quarter = max(1, len(samples) // 4)

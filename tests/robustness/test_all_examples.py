@@ -1,7 +1,7 @@
-"""All example operators at once, in one namespace, while everything goes wrong that can.
+"""All example operators at once, in one namespace, with all faults at the same time.
 
-Each is a process of its own, as its own ServiceAccount with its own rights, and is started again when it ends, as a
-kubelet would.
+Each operator is a process with its own ServiceAccount and permissions. A process that exits is restarted, as by a
+kubelet.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(18
 
 
 class Storm(NamedTuple):
-    """How much happens."""
+    """The size of a storm: how many objects, changes and faults."""
 
     objects: int
     """Of each kind."""
     deleted: int
-    """Objects of each kind beyond these, which are deleted while things go wrong."""
+    """Further objects of each kind, which are deleted during the faults."""
     changes: int
     damages: int
-    """Of five children each."""
+    """The number of objects whose five children are damaged."""
     kills: int
 
 
@@ -49,18 +49,18 @@ STORMS = [
     pytest.param(Storm(objects=100, deleted=10, changes=100, damages=20, kills=8), id="large", marks=pytest.mark.long),
 ]
 SHARE = 0.1
-"""Of all requests fail so many, half of them after they have been carried out."""
-PATIENCE = 240.0
+"""The ratio of requests that fail, half of them after the server carried them out."""
+CONVERGED_WITHIN = 240.0
 SILENCE = 11.0
-"""Seconds in which an operator would write what it still had to write: WebServer's looks every ten."""
+"""Seconds in which an operator would finish its writes. The WebServer operator polls every ten seconds."""
 SEED = 20261122
 
 NOT_COUNTED = ("/events", "/selfsubjectaccessreviews")
-"""An Event that has happened often is written once a minute."""
+"""A recurring Event is written once a minute."""
 
 
 @pytest.mark.parametrize("size", STORMS)
-async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_in_the_end(
+async def test_all_examples_converge_after_simultaneous_faults(
     cluster: Cluster, namespace: str, tmp_path: Path, size: Storm
 ) -> None:
     chance = random.Random(SEED)
@@ -73,8 +73,8 @@ async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_i
                 tasks.create_task(crowd.comes_and_suffers())
                 tasks.create_task(kill_at_random(operators, line, size.kills, chance))
             writes = calm(gate, line)
-            await until_right(cluster.client, namespace, size)
-            await until_quiet(writes)
+            await wait_converged(cluster.client, namespace, size)
+            await wait_idle(writes)
             is_right(await World.of(cluster.client, namespace), size)
             for each in operators:
                 assert "Traceback" not in each.log, each.log
@@ -83,7 +83,7 @@ async def test_whatever_goes_wrong_with_all_of_them_at_once_the_world_is_right_i
 
 
 class Crowd:
-    """The objects of all examples, and what people do to them and to what belongs to them."""
+    """The objects of all examples, and changes to them and their dependents."""
 
     def __init__(self, client: Client, namespace: str, size: Storm, chance: random.Random) -> None:
         self._client = client
@@ -102,7 +102,7 @@ class Crowd:
             await step()
 
     async def goes(self) -> None:
-        """Node ports are the whole cluster's."""
+        """Node ports must be unique in the cluster."""
         for example in EXAMPLES:
             for kind in example.kinds:
                 await self._client.delete_all_of(kind, namespace=self._namespace)
@@ -123,7 +123,7 @@ class Crowd:
         await self._client.patch(kind, change, name=name_of(kind, number), namespace=self._namespace)
 
     async def _delete(self) -> None:
-        """One of each kind."""
+        """Create one object of each kind."""
         number = self._size.objects + self._deleted
         self._deleted += 1
         for example in EXAMPLES:
@@ -135,7 +135,7 @@ class Crowd:
         kind = self._chance.choice([Deployment, Service, ConfigMap, PersistentVolumeClaim, Pod])
         children = [each for each in await self._client.list(kind, namespace=self._namespace) if is_child(each)]
         for child in self._chance.sample(children, min(5, len(children))):
-            with suppress(NotFound):  # it went by itself
+            with suppress(NotFound):  # it is already deleted
                 if kind in EDITS and self._chance.random() < 0.5:
                     await self._client.patch(child, EDITS[kind])
                 else:
@@ -163,7 +163,7 @@ def name_of(kind: type[Object], number: int) -> str:
 
 
 class Supervised:
-    """The process of an operator, started again whenever it ends."""
+    """The process of an operator, restarted whenever it exits."""
 
     def __init__(self, example: Example, kubeconfig: Path, log: Path) -> None:
         self._example = example
@@ -210,7 +210,7 @@ async def at_work(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterat
 
 
 def storm(gate: Gate, chance: random.Random) -> None:
-    """Requests fail or are answered by nobody, watches are late."""
+    """Make requests fail or hang, and delay watches."""
     answers = [
         failing(500, "InternalError"),
         failing(503, "ServiceUnavailable"),
@@ -220,7 +220,7 @@ def storm(gate: Gate, chance: random.Random) -> None:
     ]
 
     def fails(request: Request) -> bool:
-        """Not its question at the start whether a kind is served: no server says of that that it is 410."""
+        """Exclude the check at startup whether a kind is served: servers do not answer it with 410."""
         return "limit=1" not in request.query and chance.random() < SHARE / 2
 
     gate.answer = lambda request: chance.choice(answers)(request) if fails(request) else None
@@ -237,7 +237,7 @@ async def kill_at_random(operators: list[Supervised], line: Line, kills: int, ch
 
 
 def calm(gate: Gate, line: Line) -> list[str]:
-    """Nothing goes wrong any more. Gives what is written from now on."""
+    """End all faults. Returns the list that records later writes."""
     writes: list[str] = []
 
     def count(request: Request) -> Response | None:
@@ -250,9 +250,9 @@ def calm(gate: Gate, line: Line) -> list[str]:
     return writes
 
 
-async def until_right(client: Client, namespace: str, size: Storm) -> None:
-    """Wait until everything is exactly as the specs say, and nothing is left of what went."""
-    deadline = time.monotonic() + PATIENCE
+async def wait_converged(client: Client, namespace: str, size: Storm) -> None:
+    """Wait until all objects match the specs, and all dependents of deleted objects are deleted."""
+    deadline = time.monotonic() + CONVERGED_WITHIN
     while True:
         try:
             is_right(await World.of(client, namespace), size)
@@ -264,9 +264,9 @@ async def until_right(client: Client, namespace: str, size: Storm) -> None:
             return
 
 
-async def until_quiet(writes: list[str]) -> None:
-    """Wait until nobody writes any more."""
-    deadline = time.monotonic() + PATIENCE
+async def wait_idle(writes: list[str]) -> None:
+    """Wait until no process writes."""
+    deadline = time.monotonic() + CONVERGED_WITHIN
     while True:
         writes.clear()
         await asyncio.sleep(SILENCE)

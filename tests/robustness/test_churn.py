@@ -1,4 +1,4 @@
-"""Objects come, change and go, and leave nothing behind in the memory of the operator and of the server."""
+"""Objects are created, changed and deleted, and leave nothing in the memory of the operator and the server."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kubewright_controlplane.apiserver.options import ServerOptions
 from robustness.gizmos import Gizmos, operator
 
 WARM_UP = 18
-"""Rounds until all that is remembered, in bounds, is as much as it will be."""
+"""Rounds until all bounded histories are full."""
 ROUNDS = WARM_UP + 2 * 11
-"""What is remembered of a thousand objects is let go at once, about every ninth round."""
+"""Rounds of one measurement. The history of a thousand objects is released at once, about every ninth round."""
 GIZMOS = 50
 OBJECTS = GIZMOS * 4
 """Each Gizmo has up to three ConfigMaps."""
 
 
-async def test_memory_is_flat_while_8000_objects_come_and_go() -> None:
+async def test_memory_is_constant_while_8000_objects_are_created_and_deleted() -> None:
     held: list[int] = []
     async with Environment(server=ServerOptions(history=64)) as cluster, cluster.namespace() as namespace:
         await cluster.install(Gizmo)

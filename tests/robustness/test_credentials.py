@@ -1,4 +1,4 @@
-"""What an operator may do, and how it says who it is, changes while it works."""
+"""The permissions and credentials of an operator change while it runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_rights_that_are_taken_away_and_given_back_are_told_of_and_taken_up_again(
+async def test_revoked_permissions_are_reported_and_used_again_once_granted(
     cluster: Cluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, gizmos = cluster.client, Gizmos(cluster.client, namespace)
@@ -56,7 +56,7 @@ async def test_rights_that_are_taken_away_and_given_back_are_told_of_and_taken_u
         await gizmos.rest(gate)
 
 
-async def test_a_right_to_write_that_is_taken_away_is_told_of_with_verb_and_resource(
+async def test_a_revoked_permission_to_write_is_reported_with_verb_and_resource(
     cluster: Cluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, gizmos = cluster.client, Gizmos(cluster.client, namespace)
@@ -79,7 +79,7 @@ async def test_a_right_to_write_that_is_taken_away_is_told_of_with_verb_and_reso
         await gizmos.rest(gate)
 
 
-async def test_a_token_that_is_revoked_before_the_next_one_is_there_costs_time_and_nothing_else(
+async def test_a_token_that_is_revoked_before_its_replacement_exists_only_delays_work(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     await cluster.install(Gizmo)
@@ -105,7 +105,7 @@ async def test_a_token_that_is_revoked_before_the_next_one_is_there_costs_time_a
             await gizmos.rest(gate)
 
 
-async def test_a_certificate_authority_that_is_changed_is_trusted_when_its_file_is(
+async def test_a_changed_certificate_authority_is_trusted_after_its_file_changed(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     await cluster.install(Gizmo)
@@ -139,7 +139,7 @@ async def test_a_certificate_authority_that_is_changed_is_trusted_when_its_file_
 
 
 async def binding_of(client: Client, namespace: str) -> ClusterRoleBinding:
-    """What gives the operator's service account its rights."""
+    """Return the binding with the permissions of the operator's service account."""
     bindings = [each for each in await client.list(ClusterRoleBinding) if each.subjects]
     (found,) = [each for each in bindings if each.subjects[0].namespace == namespace]
     return found

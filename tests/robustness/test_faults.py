@@ -1,4 +1,4 @@
-"""An API server that fails for a while is borne: no storm while it lasts, nothing missed after it."""
+"""An API server fails for a while: the operator does not flood it, and misses no event."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def silent(line: Line, gate: Gate) -> AsyncIterator[None]:
         # Two kinds are watched; each may try at once, and then after half a second, a second, two.
         (unavailable, 2 * 10),
         (broken, 2 * 10),
-        # A watch is told to wait a second each time.
+        # Retry-After makes a watch wait for a second each time.
         (too_busy, 2 * 10),
         # A reconcile is tried again after 5 ms, then twice as long each time: ten times in two seconds.
         (read_only, OBJECTS * 2 * 10),
@@ -119,7 +119,7 @@ async def silent(line: Line, gate: Gate) -> AsyncIterator[None]:
         (slow, OBJECTS),
     ],
 )
-async def test_a_server_that_fails_for_a_while_is_not_stormed_and_nothing_is_missed(
+async def test_a_failing_server_is_not_flooded_and_no_event_is_missed(
     cluster: Cluster,
     namespace: str,
     fault: Callable[[Line, Gate], AbstractAsyncContextManager[None]],
@@ -143,9 +143,7 @@ async def test_a_server_that_fails_for_a_while_is_not_stormed_and_nothing_is_mis
         await gizmos.rest(gate)
 
 
-async def test_whatever_fails_at_random_under_load_the_world_is_right_in_the_end(
-    cluster: Cluster, namespace: str
-) -> None:
+async def test_objects_converge_after_random_faults_under_load(cluster: Cluster, namespace: str) -> None:
     chance = random.Random(20261120)
     answers = [
         failing(500, "InternalError"),
@@ -175,7 +173,7 @@ async def test_whatever_fails_at_random_under_load_the_world_is_right_in_the_end
         await gizmos.rest(gate)
 
 
-async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
+async def test_deletes_without_a_watch_are_found_after_a_410(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "kubewright.cache")
@@ -210,9 +208,7 @@ async def test_what_was_deleted_while_there_was_no_watch_is_found_behind_a_410(
     assert expired == {"gizmos.kubewright.test", "configmaps"}
 
 
-async def test_a_child_that_no_watch_ever_told_of_comes_again_when_it_is_deleted(
-    cluster: Cluster, namespace: str
-) -> None:
+async def test_a_deleted_child_that_no_watch_reported_is_recreated(cluster: Cluster, namespace: str) -> None:
     @controller(Gizmo, name="keeper", owns=[ConfigMap])
     async def keep(ctx: Context[Gizmo]) -> None:
         await ctx.apply(part(ctx.object, 0))
@@ -240,7 +236,7 @@ async def test_a_child_that_no_watch_ever_told_of_comes_again_when_it_is_deleted
 
 
 @pytest.mark.parametrize("fault", [silent, reset, unavailable])
-async def test_an_operator_stops_though_its_server_fails(
+async def test_an_operator_stops_although_its_server_fails(
     cluster: Cluster,
     namespace: str,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""An operator that is killed at any moment leaves a world that its successor brings into line."""
+"""An operator is killed at any moment, and its successor converges all objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEED = 20261120
 
 
 @pytest.mark.parametrize(("kills", "objects"), [(10, 30), pytest.param(50, 100, marks=pytest.mark.long)])
-async def test_what_an_operator_that_is_killed_many_times_leaves_converges(
+async def test_objects_converge_although_the_operator_is_killed_many_times(
     cluster: Cluster, namespace: str, tmp_path: Path, kills: int, objects: int
 ) -> None:
     await cluster.install(WebServer)
@@ -46,7 +46,7 @@ async def test_what_an_operator_that_is_killed_many_times_leaves_converges(
 
 
 async def live_shortly(kubeconfig: Path, log: Path, chance: random.Random) -> None:
-    """An operator that is killed: now and then before it works, most times while it does."""
+    """Run an operator and kill it, sometimes before its first reconcile, mostly during a reconcile."""
     async with operator("webserver_operator.main", kubeconfig, log) as process:
         if chance.random() < 0.8:
             await eventually(process.works)
@@ -55,7 +55,7 @@ async def live_shortly(kubeconfig: Path, log: Path, chance: random.Random) -> No
 
 
 async def is_as_specified(cluster: Cluster, namespace: str) -> None:
-    """Each WebServer has what it should have, one has the node port, and there is nothing else."""
+    """Assert that each WebServer has its dependents, that one has the node port, and that nothing else exists."""
     client = cluster.client
     webs = {web.metadata.name: web for web in await client.list(WebServer, namespace=namespace)}
     deployments = await client.list(Deployment, namespace=namespace)

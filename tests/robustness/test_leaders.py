@@ -1,4 +1,4 @@
-"""Of several processes of an operator one acts at a time, whatever happens to them."""
+"""Only one of several processes of an operator writes at a time, whatever happens to them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ BEACONS = 4
 
 
 class Audit:
-    """Who held the Lease and who wrote, in the order in which the server saw it."""
+    """The holders of the Lease and the writers, in the order of the server."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._client = cluster.client
         self._namespace = namespace
         self.leases: list[tuple[int, str]] = []
-        """From which version on who held it."""
+        """Resource versions, and the holder from each version on."""
         self.writes: list[tuple[int, int]] = []
-        """Which version which process wrote."""
+        """Resource versions, and the process that wrote each."""
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
@@ -56,7 +56,7 @@ class Audit:
                 self.writes.append((version, int(event.object.data["process"])))
 
     def holder_at(self, version: int) -> str:
-        """Who held the Lease when this version was written."""
+        """Return the holder of the Lease when this version was written."""
         before = bisect(self.leases, (version, ""))
         return self.leases[before - 1][1] if before else ""
 
@@ -66,13 +66,13 @@ class Audit:
 
 
 class Candidates:
-    """The processes that stand for election."""
+    """The candidates of the election."""
 
     def __init__(self, kubeconfig: Path, folder: Path, line: Line) -> None:
         self._kubeconfig = kubeconfig
         self._folder = folder
         self.line = line
-        """Between the first one and the server."""
+        """The gate between the first candidate and the server."""
         self.all: list[OperatorProcess] = []
 
     async def add(self, kubeconfig: Path | None = None) -> OperatorProcess:
@@ -83,7 +83,7 @@ class Candidates:
         return process
 
     async def leader(self, audit: Audit, other_than: OperatorProcess | None = None) -> OperatorProcess:
-        """The one that writes from now on; who was asked for as another may still have writes on their way to us."""
+        """Wait for the process that writes next. Watch events of an earlier leader may still arrive."""
         now = audit.now
 
         async def check() -> OperatorProcess:
@@ -95,7 +95,7 @@ class Candidates:
         return await eventually(check)
 
     def identities(self) -> dict[str, int]:
-        """Which process is behind which holder's name."""
+        """Return the process of a holder's identity."""
         return {line["identity"]: each.pid for each in self.all for line in lines(each) if "identity" in line}
 
     async def end(self) -> None:
@@ -106,7 +106,7 @@ class Candidates:
 
 @asynccontextmanager
 async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[tuple[Audit, Candidates]]:
-    """Two candidates, one of which leads, under the role that follows from what the operator declares."""
+    """Run two candidates, one of which leads, with the role that the operator declares."""
     await cluster.install(Beacon)
     for number in range(BEACONS):
         await cluster.client.create(Beacon(metadata=ObjectMeta(name=f"beacon-{number}", namespace=namespace)))
@@ -126,7 +126,7 @@ async def election(cluster: Cluster, namespace: str, folder: Path) -> AsyncItera
             await candidates.end()
 
 
-async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+async def test_two_processes_never_write_at_the_same_time(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     async with election(cluster, namespace, tmp_path) as (audit, candidates):
         for misfortune in (cut_off, killed, halted, stopped, halted):
             leader = await candidates.leader(audit)
@@ -145,7 +145,7 @@ async def test_two_never_act_at_once(cluster: Cluster, namespace: str, tmp_path:
 
 
 async def cut_off(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """It ends by itself, and another one takes over."""
+    """The leader exits, and the other candidate takes over."""
     candidates.line.fall_silent()
     assert await leader.ended() == 1
     assert "not renewed within" in leader.log
@@ -153,13 +153,13 @@ async def cut_off(leader: OperatorProcess, audit: Audit, candidates: Candidates)
 
 
 async def killed(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """Another one takes over when the lease has run out."""
+    """The other candidate takes over when the lease has expired."""
     await leader.kill()
     await candidates.leader(audit, other_than=leader)
 
 
 async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """Another one takes over; who wakes up finds out before it writes, and ends."""
+    """The other candidate takes over. The suspended leader notices before its next write, and exits."""
     await leader.halt()
     successor = await candidates.leader(audit, other_than=leader)
     leader.wake()
@@ -169,7 +169,7 @@ async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) 
 
 
 async def stopped(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """It ends with status 0 and lets go of the Lease, so that another one need not wait for its end."""
+    """The leader exits with status 0 and releases the Lease, so the other candidate does not wait for its expiry."""
     assert await leader.stop() == 0
     await candidates.leader(audit, other_than=leader)
     identities = candidates.identities()

@@ -1,4 +1,4 @@
-"""An API server that goes away under an operator and comes again."""
+"""The API server of an operator is killed and restarted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from robustness.processes import operator as operator_process
 DEFINITION = codec.from_dict(CustomResourceDefinition, custom_resource_definition(Gizmo))
 
 
-async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_path: Path) -> None:
+async def test_an_operator_continues_after_its_api_server_is_killed_and_restarted(tmp_path: Path) -> None:
     arguments = ("--data", tmp_path / "data", "--port", free_port())
     kubeconfig = tmp_path / "operator.kubeconfig"
     with ExitStack() as stack:
@@ -48,7 +48,7 @@ async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_
     assert "Traceback" not in process.log
 
 
-async def test_a_real_api_server_that_is_killed_and_comes_again_is_gone_on_with(
+async def test_an_operator_continues_after_a_real_api_server_is_killed_and_restarted(
     target: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     if target != "real":

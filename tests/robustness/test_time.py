@@ -1,4 +1,4 @@
-"""Clocks that are set, and watches that lag."""
+"""Clocks that jump, and watches that lag."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robustness.gizmos import OBJECTS, Gizmos, operated
 
 
 class Jumping(SystemClock):
-    """A clock that somebody sets."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()
@@ -28,7 +28,7 @@ class Jumping(SystemClock):
         return super().now() + self.ahead
 
 
-async def test_a_clock_that_is_set_by_years_costs_neither_the_lease_nor_a_write(
+async def test_a_clock_that_jumps_by_years_loses_neither_the_lease_nor_a_write(
     cluster: Cluster, namespace: str
 ) -> None:
     await cluster.install(Gizmo)
@@ -56,7 +56,7 @@ async def test_a_clock_that_is_set_by_years_costs_neither_the_lease_nor_a_write(
             await gizmos.rest(gate)
 
 
-async def test_children_with_generated_names_are_made_once_though_the_watch_lags(
+async def test_children_with_generated_names_are_created_once_although_the_watch_lags(
     cluster: Cluster, namespace: str
 ) -> None:
     chance = random.Random(20261120)

@@ -1,4 +1,4 @@
-"""Four ways in which a watch ends that other tool kits do not survive: nothing is missed, and no server is stormed."""
+"""Four ends of a watch that other toolkits do not survive: no event is missed, and the server is not flooded."""
 
 from __future__ import annotations
 
@@ -23,53 +23,53 @@ RULE = PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list", "wat
 
 
 class Impatient(HTTPTransport):
-    """Bears no silence of more than three seconds."""
+    """Reconnects after three seconds of silence."""
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
         return await super().send(request, timeout=3.0 if stream else timeout, stream=stream)
 
 
 class Follower:
-    """Believes what an informer tells it of some ConfigMaps, and nothing else."""
+    """A copy of ConfigMaps that is built from the events of an informer only."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.informer = Informer(client, ConfigMap, namespace=namespace, labels=LABELS)
-        self.colours: dict[str, str | None] = {}
+        self.colors: dict[str, str | None] = {}
         self.informer.add_handler(on_add=self._note, on_update=self._note, on_delete=self._note)
 
     def _note(self, event: Event[ConfigMap]) -> None:
         if event.new is None:
-            del self.colours[event.key.name]
+            del self.colors[event.key.name]
         else:
-            self.colours[event.key.name] = event.new.decode().data["colour"]
+            self.colors[event.key.name] = event.new.decode().data["color"]
 
 
 class World:
-    """ConfigMaps, changed by who has a better line than the follower."""
+    """ConfigMaps, changed over a connection without faults."""
 
     def __init__(self, cluster: Cluster, namespace: str, follower: Follower) -> None:
         self._client = cluster.client
         self._namespace = namespace
         self._follower = follower
-        self.colours: dict[str, str] = {}
+        self.colors: dict[str, str] = {}
 
     async def create(self, name: str) -> None:
         metadata = ObjectMeta(name=name, namespace=self._namespace, labels=LABELS)
-        await self._client.create(ConfigMap(metadata=metadata, data={"colour": "red"}))
-        self.colours[name] = "red"
+        await self._client.create(ConfigMap(metadata=metadata, data={"color": "red"}))
+        self.colors[name] = "red"
 
     async def shake(self) -> None:
-        """Delete one, change one, create one."""
-        name, other, *_ = self.colours
+        """Delete, change and create a ConfigMap."""
+        name, other, *_ = self.colors
         await self._client.delete(ConfigMap, name, namespace=self._namespace)
-        del self.colours[name]
-        patch = MergePatch({"data": {"colour": f"{self.colours[other]}er"}})
+        del self.colors[name]
+        patch = MergePatch({"data": {"color": f"{self.colors[other]}er"}})
         await self._client.patch(ConfigMap, patch, name=other, namespace=self._namespace)
-        self.colours[other] += "er"
+        self.colors[other] += "er"
         await self.create(f"{name}-again")
 
     async def is_known(self) -> None:
-        assert self._follower.colours == self.colours
+        assert self._follower.colors == self.colors
 
 
 @asynccontextmanager
@@ -95,11 +95,11 @@ async def followed(
 
 
 def resumes(request: Request) -> bool:
-    """Whether a watch is to go on from where one has ended."""
+    """Whether a request continues an earlier watch."""
     return "resourceVersion=" in request.query and "watch=true" in request.query
 
 
-async def test_a_version_that_is_too_old_to_go_on_from(cluster: Cluster, namespace: str) -> None:
+async def test_a_watch_from_an_expired_version_starts_over(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace) as (world, _, line, gate):
         line.go_down()
         await world.shake()
@@ -107,11 +107,11 @@ async def test_a_version_that_is_too_old_to_go_on_from(cluster: Cluster, namespa
         before = gate.requests
         line.come_up()
         await eventually(world.is_known)
-        assert gate.requests <= before + 4, "it lists anew and does not insist"
+        assert gate.requests <= before + 4, "the informer lists again and does not retry the watch"
         gate.answer = lambda _: None
 
 
-async def test_a_storm_of_503(cluster: Cluster, namespace: str) -> None:
+async def test_a_watch_survives_a_series_of_503_responses(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace) as (world, follower, line, gate):
         gate.answer = lambda _: failure(503, "ServiceUnavailable")
         before = gate.requests
@@ -127,7 +127,9 @@ async def test_a_storm_of_503(cluster: Cluster, namespace: str) -> None:
     ("code", "reason", "times"),
     [(500, "InternalError", 2), (504, "Timeout", 2), (403, "Forbidden", 2), (410, "Gone", 1)],
 )
-async def test_an_error_in_the_stream(cluster: Cluster, namespace: str, code: int, reason: str, times: int) -> None:
+async def test_a_watch_survives_an_error_in_the_stream(
+    cluster: Cluster, namespace: str, code: int, reason: str, times: int
+) -> None:
     async with followed(cluster, namespace) as (world, _, line, gate):
         errors = [b'{"type":"ERROR","object":%s}\n' % await failure(code, reason).read()] * times
         gate.answer = lambda request: Response(200, {}, errors.pop()) if errors and resumes(request) else None
@@ -137,7 +139,7 @@ async def test_an_error_in_the_stream(cluster: Cluster, namespace: str, code: in
         assert not errors
 
 
-async def test_a_stream_that_goes_silent(cluster: Cluster, namespace: str) -> None:
+async def test_a_silent_watch_is_replaced(cluster: Cluster, namespace: str) -> None:
     async with followed(cluster, namespace, Impatient) as (world, follower, line, _):
 
         async def given_up() -> None:
@@ -146,5 +148,5 @@ async def test_a_stream_that_goes_silent(cluster: Cluster, namespace: str) -> No
         line.fall_silent()
         await world.shake()
         await eventually(given_up)
-        assert follower.colours != world.colours
+        assert follower.colors != world.colors
         line.speak()

@@ -1,4 +1,4 @@
-"""WebServers to which something happens all the time."""
+"""WebServers that change all the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 
 
 class Churn:
-    """Creates, changes and deletes up to `count` WebServers of one namespace, and damages what belongs to them."""
+    """Creates, changes and deletes up to `count` WebServers of one namespace, and damages their dependents."""
 
     def __init__(self, client: Client, namespace: str, count: int, chance: random.Random) -> None:
         self._client = client
@@ -23,7 +23,7 @@ class Churn:
         self.done = Counter[str]()
 
     async def run(self, pause: float = 0.005) -> None:
-        """Until cancelled, with `pause` seconds between two steps."""
+        """Run until canceled, with `pause` seconds between two steps."""
         for name in self._names:
             await self._create(name)
         while True:

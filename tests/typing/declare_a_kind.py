@@ -1,4 +1,4 @@
-"""How the declaration of a kind reads to a type checker."""
+"""The declaration of a kind, as type checkers see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the front doors read to a type checker: they have the names that they have, and a typo is an error."""
+"""Imports from the packages, as type checkers see them: public names exist, and a typo is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong in the declaration of a controller, or in a reconcile, is an error to a type checker."""
+"""Mistakes in the declaration of a controller, or in a reconcile, are errors for type checkers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How client and cache read to a type checker: what comes back is of the kind that was asked for."""
+"""Client and cache, as type checkers see them: results have the requested kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a controller reads to a type checker: the context knows its object, and a reconciler has the shape of one."""
+"""A controller, as type checkers see it: the context has the type of its object, and reconcilers are checked."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def reconcile(ctx: Context[Cache]) -> Result | None:
     assert_type(await ctx.patch(Service(), MergePatch({})), Service)
     await ctx.update_status(CacheStatus(ready=True))
     ctx.log.info("Done", size=ctx.object.spec.size)
-    ctx.events.normal(ctx.object, "Done", "All is well")
+    ctx.events.normal(ctx.object, "Done", "Everything is up to date")
     await ctx.apply({})  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
     return Result(requeue_after=timedelta(seconds=10))
 

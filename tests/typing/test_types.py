@@ -1,4 +1,4 @@
-"""Types are behaviour: both checkers accept the files beside this one, and find every error that those expect."""
+"""Types are behavior: type checkers accept the files in this folder, and report exactly the expected errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("checker", COMMANDS)
-def test_the_checker_agrees(checker: str) -> None:
+def test_the_type_checker_finds_exactly_the_expected_errors(checker: str) -> None:
     command = [sys.executable, "-m", *COMMANDS[checker]]
     found = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout + found.stderr

@@ -1,4 +1,4 @@
-"""How built-in kinds read to a type checker: what is always there needs no question."""
+"""Built-in kinds, as type checkers see them: fields that are always set need no check for None."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Builds the real control plane from its published Go modules, into a cache: `make controlplane`.
 
-The modules beside this file name kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, etcd, kwok, the
-distribution registry and helm with their versions. What is built lies in `~/.cache/kubewright/controlplane/<hash>/bin`
-(or in `$XDG_CACHE_HOME`), the hash being that of all that decides what comes out; `current` beside it points to the
-last one built. kwok's stages, which say how simulated Pods and nodes behave, lie in `<hash>/stages`. When everything is
-there already, the script only says where.
+The Go modules in the folders next to this file require kube-apiserver, kube-controller-manager, kube-scheduler,
+kubectl, etcd, kwok, the distribution registry and helm in fixed versions. The binaries are in
+`~/.cache/kubewright/controlplane/<hash>/bin` (or in `$XDG_CACHE_HOME`). The hash covers all inputs of the build. The
+link `current` next to it points to the latest build. kwok's stages, which define how simulated Pods and nodes behave,
+are in `<hash>/stages`. If the build exists already, the script only prints its directory.
 
-It prints progress on standard error and the directory of the binaries on standard output, so that
-`export KUBEBUILDER_ASSETS=$(python tools/controlplane/build.py)` works. Standard library only.
+The script prints progress on standard error and the directory of the binaries on standard output, so that
+`export KUBEBUILDER_ASSETS=$(python tools/controlplane/build.py)` works. It uses only the standard library.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/vers
 class Binary:
     name: str
     module: str
-    """The folder beside this file whose go.mod names it."""
+    """The folder next to this file whose go.mod requires it."""
     package: str
 
 
@@ -50,11 +50,11 @@ BINARIES = (
 )
 
 STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
-"""Pods are ready at once and nodes stay so."""
+"""Pods and nodes become ready at once, and nodes stay ready."""
 
 
 class BuildError(Exception):
-    """What stands in the way of the build, and what to do about it."""
+    """The control plane cannot be built. The message says why, and what to do."""
 
 
 def main() -> int:
@@ -74,27 +74,27 @@ def default_cache() -> Path:
 
 
 def build(cache: Path) -> Path:
-    """The directory with `bin` and `stages`, built if it is not there.
+    """Return the directory with `bin` and `stages`, and build it if it does not exist.
 
-    A build that is cut short leaves nothing behind that looks whole.
+    An interrupted build leaves nothing that looks complete.
     """
     target = cache / fingerprint()
     if not target.is_dir():
         check_go()
         cache.mkdir(parents=True, exist_ok=True)
-        say(f"Building Kubernetes {KUBERNETES_VERSION}, etcd and kwok; cold, on two cores, that takes ten minutes.")
+        say(f"Building Kubernetes {KUBERNETES_VERSION}, etcd and kwok. The first build takes ten minutes on two cores.")
         with tempfile.TemporaryDirectory(prefix=".building-", dir=cache) as scratch:
             work = Path(scratch) / target.name
             compile_into(work / "bin")
             copy_stages(work / "stages")
-            if not target.is_dir():  # another build may have been faster
+            if not target.is_dir():  # another process may have built it
                 work.rename(target)
     point_current_to(target)
     return target
 
 
 def fingerprint() -> str:
-    """Changes when the modules, what is built of them, or the platform does."""
+    """Return a hash of the modules, the binaries and the platform."""
     recipe = (platform.system(), platform.machine(), linker_flags(), BINARIES, STAGES)
     digest = hashlib.sha256(repr(recipe).encode())
     for file in sorted(HERE.glob("*/go.*")):
@@ -106,8 +106,9 @@ def check_go() -> None:
     """Raise BuildError unless there is a Go that can build the modules."""
     if shutil.which("go") is None:
         raise BuildError(
-            "it needs Go 1.26 or newer, and there is no `go` on the PATH. Install Go (https://go.dev/dl), then run this"
-            " again. The embedded control plane goes on working without: only tests with --target=real need this one."
+            "it needs Go 1.26 or newer; no `go` was found on the PATH. Install Go (https://go.dev/dl), then run this"
+            " again. The embedded control plane works without Go: only tests with --kubewright-target=real need the"
+            " real one."
         )
     asked = go("env", "GOVERSION", module="kubernetes")
     if asked.returncode != 0:
@@ -127,7 +128,7 @@ def compile_into(directory: Path) -> None:
 
 
 def linker_flags() -> str:
-    """Strip symbols, and state the version that a build from a module does not know."""
+    """Return flags that strip symbols and set the version, which a build from a module lacks."""
     major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     facts = {
         "gitVersion": KUBERNETES_VERSION,

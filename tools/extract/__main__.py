@@ -1,7 +1,7 @@
-"""Reads the facts about the built-in kinds from a real API server into the data folder of the embedded one.
+"""Extracts facts about the built-in kinds from a real API server into the data folder of the embedded one.
 
-Run by `python tools/extract` with Kubewright installed and the real control plane built (`make controlplane`). The
-files come out the same to the byte when nothing changed; `data/README.md` tells what is in each.
+Run it with `python tools/extract`, with Kubewright installed and the real control plane built (`make controlplane`).
+Unchanged facts produce identical files. `data/README.md` describes each file.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ DATA = (
     .joinpath("packages", "kubewright-controlplane", "src", "kubewright_controlplane", "apiserver", "data")
 )
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "created.json"
-"""What a real server makes of objects as they are sent, for the tests."""
+"""Objects as they are sent and as a real server stores them, for the tests."""
 
 QUIET = (
     "ServiceAccount,LimitRanger,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,"
     "StorageObjectInUseProtection,PersistentVolumeClaimResize,RuntimeClass,DefaultIngressClass,ResourceQuota,"
     "PodTopologyLabels"
 )
-"""Admission plugins that change objects: without them, what is added to an object is its defaults."""
+"""Admission plugins that change objects. Without them, only defaults are added to an object."""
 
 
 async def main() -> None:
@@ -73,7 +73,7 @@ def extract(server: Server) -> None:
 
 
 def report(conditional: list[str]) -> None:
-    print("Fields that are set under conditions, which code has to know (nothing is recorded for them):")
+    print("Fields with conditional defaults, which need code (they are not recorded):")
     for line in conditional:
         print(f"  {line}")
 

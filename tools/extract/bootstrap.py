@@ -1,4 +1,4 @@
-"""What a fresh API server has made by itself: namespaces, RBAC, priority classes, flow control."""
+"""The objects that a new API server creates: namespaces, RBAC, priority classes, flow control."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ COLLECTIONS = (
     "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
     "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
 )
-OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
+SET_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
 
 
 def read(server: Server) -> list[JSONObject]:
-    """The objects in an order in which they can be created."""
+    """Return the objects in an order in which they can be created."""
     objects: list[JSONObject] = []
     for collection in COLLECTIONS:
         listing = json.loads(server.get(collection))
         kind = listing["kind"].removesuffix("List")
         for item in listing["items"]:
-            metadata = {key: value for key, value in item["metadata"].items() if key not in OF_THE_SERVER}
+            metadata = {key: value for key, value in item["metadata"].items() if key not in SET_BY_SERVER}
             item.pop("status", None)
             objects.append({"apiVersion": listing["apiVersion"], "kind": kind, **item, "metadata": metadata})
     return objects

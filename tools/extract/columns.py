@@ -1,4 +1,4 @@
-"""The columns of every resource that can be listed, from the Tables that the server answers with."""
+"""The columns of every resource that can be listed, from the Tables in the server's answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
 def read(server: Server, groups: list[JSONObject]) -> JSONObject:
-    """`apps/v1/deployments` to its columns: name, type, format, description, priority."""
+    """Map `apps/v1/deployments` to its columns: name, type, format, description, priority."""
     found: JSONObject = {}
     for group in groups:
         for version in group["versions"]:

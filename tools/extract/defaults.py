@@ -1,8 +1,8 @@
-"""The defaults of the built-in kinds, found by creating sample objects (dry run) and looking at what was added.
+"""The defaults of the built-in kinds, found by creating sample objects (dry run) and comparing them with the answers.
 
-A default belongs to a field of a schema, wherever that schema is used: what is added to a container of a Pod is added
-to a container of a Deployment's template. A field that was added in one place and not in another, or with different
-values, depends on something else: no default can state it. Such fields are reported, for code to take care of.
+A default belongs to a field of a schema, wherever that schema is used: a default of a container in a Pod is also a
+default of a container in a Deployment's template. A field that is added in only some places, or with different values,
+has a conditional default, which a schema cannot express. Such fields are reported, because they need code.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from kubewright.machinery.json import JSONObject
 SAMPLES = Path(__file__).with_name("samples")
 METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
-"""Groups whose status is the answer to a question, not a default."""
+"""Groups whose status is the answer to a request, not a default."""
 
 OF_EVERY_KIND = ("apiVersion", "kind", "metadata")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 NOW = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-ALIKE = {"io.k8s.api.core.v1.EphemeralContainer": "io.k8s.api.core.v1.Container"}
-"""Schemas that no object can be created with, and the ones whose defaults they share."""
+SAME_DEFAULTS = {"io.k8s.api.core.v1.EphemeralContainer": "io.k8s.api.core.v1.Container"}
+"""Schemas that cannot be used to create an object, and the schemas whose defaults they share."""
 
 Place = tuple[str, str]
 """A schema's name and a property of it."""
 
-GIVEN = {("io.k8s.api.core.v1.Namespace", "spec")}
-"""What the server gives every object by itself, which is no default: nobody owns it."""
+SET_BY_SERVER = {("io.k8s.api.core.v1.Namespace", "spec")}
+"""Fields that the server sets on every object. They are not defaults: no manager owns them."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Defaults:
     unconditional: dict[Place, object]
     conditional: list[str]
     created: list[JSONObject]
-    """Each sample as it was `sent` and as the server `made` it for a manager, with uids and times blotted out."""
+    """Each sample as it was `sent` and as the server `made` it for a manager, with uids and times replaced."""
 
 
 @dataclass
@@ -65,33 +65,33 @@ def observe(server: Server, groups: list[JSONObject], schemas: JSONObject, kinds
         if GroupVersion.parse(sample["apiVersion"]).group in REVIEWS:
             made.pop("status", None)
         else:
-            created.append({"sent": sample, "made": _blotted(made)})
+            created.append({"sent": sample, "made": _normalized(made)})
         _Comparison(schemas, sightings).compare(kinds[kind], sample, made)
-    return _judge(sightings, created)
+    return _divide(sightings, created)
 
 
-def _judge(sightings: _Sightings, created: list[JSONObject]) -> Defaults:
+def _divide(sightings: _Sightings, created: list[JSONObject]) -> Defaults:
     found = Defaults({}, [], created)
     for place, values in sorted(sightings.added.items()):
         differs = place in sightings.left_out or any(value != values[0] for value in values)
-        if differs or place in GIVEN or TIME.search(str(values[0])):
+        if differs or place in SET_BY_SERVER or TIME.search(str(values[0])):
             found.conditional.append(".".join(place))
         elif values[0] is not None:
             found.unconditional[place] = _without_nulls(values[0])
-    for alike, name in ALIKE.items():
-        found.unconditional |= {(alike, key): value for (n, key), value in found.unconditional.items() if n == name}
+    for schema, name in SAME_DEFAULTS.items():
+        found.unconditional |= {(schema, key): value for (n, key), value in found.unconditional.items() if n == name}
     return found
 
 
-def _blotted(made: JSONObject) -> JSONObject:
-    """Without what differs each time."""
+def _normalized(made: JSONObject) -> JSONObject:
+    """Replace values that differ each time."""
     text = UID.sub("<uid>", NOW.sub("<time>", json.dumps(made)))
-    blotted: JSONObject = json.loads(text)
-    return blotted
+    normalized: JSONObject = json.loads(text)
+    return normalized
 
 
 def _without_nulls(value: object) -> object:
-    """Go writes null for some empty lists; to a schema it is no value."""
+    """Remove nulls: Go writes null for some empty lists, which is not a value in a schema."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):
@@ -100,7 +100,7 @@ def _without_nulls(value: object) -> object:
 
 
 class _Comparison:
-    """Walks a sample and what was made of it side by side, along the schema."""
+    """Compares a sample with the object that the server made of it, along the schema."""
 
     def __init__(self, schemas: JSONObject, sightings: _Sightings) -> None:
         self._schemas = schemas

@@ -1,6 +1,6 @@
-"""Discovery, both kinds of it, merged: the aggregated documents (v2) and each group version's APIResourceList.
+"""Discovery: the aggregated documents (v2), merged with the APIResourceList of each group version.
 
-The list has storageVersionHash, which the aggregated document leaves out; that has the order of the groups.
+Only the lists have storageVersionHash, and only the aggregated documents have the order of the groups.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def read(server: Server) -> list[JSONObject]:
-    """The groups in the order of discovery, the core group first."""
+    """Return the groups in the order of discovery, the core group first."""
     items = [item for root in ("/api", "/apis") for item in json.loads(server.get(root, AGGREGATED))["items"]]
     return [_group(server, item) for item in items]
 
@@ -52,7 +52,7 @@ def _resource(gv: GroupVersion, item: JSONObject, hashes: dict[str, str]) -> JSO
 
 
 def _kind(gv: GroupVersion, item: JSONObject) -> list[str]:
-    """Group, version and kind; discovery leaves the first two empty where they are the resource's own."""
+    """Return group, version and kind. Discovery omits the first two if they are those of the resource."""
     kind = item["responseKind"]
     if not kind["version"]:
         return [gv.group, gv.version, kind["kind"]]

@@ -9,7 +9,7 @@ from server import Server
 
 
 def read(server: Server) -> dict[str, bytes]:
-    """Path below `/openapi/v3/` to document."""
+    """Map paths below `/openapi/v3/` to documents."""
     paths = json.loads(server.get("/openapi/v3"))["paths"]
     return {path: server.get(f"/openapi/v3/{path}") for path in sorted(paths)}
 

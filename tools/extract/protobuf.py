@@ -1,7 +1,7 @@
-"""The messages of the protobuf encoding, from the published API modules: `generated.proto`, and the Go types beside it.
+"""The messages of the protobuf encoding, from `generated.proto` and the Go types of the published API modules.
 
-The `.proto` file has numbers, types and labels. The tags of the Go struct have what it leaves out: the name of a field
-in JSON, whether it is inlined there, and whether JSON leaves it out when it is zero.
+The `.proto` file has numbers, types and labels. The tags of the Go structs have the rest: the name of a field in JSON,
+whether it is inlined there, and whether JSON omits a zero value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubewright.machinery.json import JSONObject
 
 MODULES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
 RESOLVER = Path(__file__).resolve().parents[1] / "controlplane" / "kubernetes"
-"""The Go module that says which versions."""
+"""The Go module that selects the versions."""
 
 META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 OF_EVERY_GROUP = (
@@ -28,7 +28,7 @@ OF_EVERY_GROUP = (
     "Status",
     "UpdateOptions",
 )
-"""Kinds that come under the group version of whatever they are used with."""
+"""Kinds that have the group version of the resource that they are used with."""
 
 INTEGERS = ("int32", "int64")
 SCALARS = ("string", "bytes", "bool", "double")
@@ -39,7 +39,7 @@ STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.M | re.S)
 TAGGED = re.compile(r"^\s+(?:\w+\s+)?(\S+)\s+`(?=.*json:\"([^\"]*)\")(?=.*protobuf:\"\w+,(\d+))", re.M)
 
 Row = tuple[int, str, str, str]
-"""Number, name in JSON, type, and how it occurs: "" once and left out when zero, "=" once, "*" repeated, "{" map of
+"""Number, name in JSON, type, and how it occurs: "" once and omitted when zero, "=" once, "*" repeated, "{" map of
 strings to the type, "+" inlined."""
 
 
@@ -49,7 +49,7 @@ class _Tag(NamedTuple):
 
 
 def read(kinds: Mapping[str, str]) -> JSONObject:
-    """The message of every kind in `kinds` (`apps/v1/Deployment` to schema name), and every message that these need."""
+    """Return the message of every kind in `kinds` (`apps/v1/Deployment` to schema name), and all that these need."""
     messages = dict(_messages())
     roots = {kind: message_of(schema) for kind, schema in kinds.items() if message_of(schema) in messages}
     roots |= {f"meta.k8s.io/v1/{kind}": f"{META}.{kind}" for kind in OF_EVERY_GROUP}
@@ -96,7 +96,7 @@ def _row(package: str, tag: _Tag | None, label: str, kind: str, field: str, numb
 
 
 def _tags(folder: Path) -> dict[tuple[str, int], _Tag]:
-    """The tags of the folder's structs, by struct and number."""
+    """Return the tags of the folder's structs, by struct and number."""
     found: dict[tuple[str, int], _Tag] = {}
     for file in folder.glob("*.go"):
         for struct, body in STRUCT.findall(file.read_text()):
@@ -116,5 +116,5 @@ def _reachable(messages: Mapping[str, list[Row]], roots: list[str]) -> set[str]:
 
 
 def message_of(schema: str) -> str:
-    """`io.k8s.api.core.v1.Pod` in OpenAPI is the message `k8s.io.api.core.v1.Pod`; packages have `_` for `-` there."""
+    """Return the message of a schema: `k8s.io.api.core.v1.Pod` of `io.k8s.api.core.v1.Pod`, with `_` instead of `-`."""
     return "k8s.io." + schema.removeprefix("io.k8s.").replace("-", "_")

@@ -1,7 +1,7 @@
 """Records objects as a real API server sends them, in protobuf and in JSON, for the codec's tests.
 
-Run by `python tools/extract/record_protobuf.py`; what it writes to `tests/golden/protobuf` differs each time in uids
-and times, so run it only to record something new.
+Run it with `python tools/extract/record_protobuf.py`. The files in `tests/golden/protobuf` differ each time in uids and
+times, so run it only to record something new.
 """
 
 from __future__ import annotations

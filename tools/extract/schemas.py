@@ -1,4 +1,4 @@
-"""The schemas of all documents as one table, without the prose, with the defaults that the server really applies."""
+"""The schemas of all documents as one table, without descriptions, with the defaults that the server applies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from protobuf import Row, message_of
 
 from kubewright.machinery.json import JSONObject
 
-PROSE = ("description", "x-kubernetes-group-version-kind")
+DESCRIPTIVE = ("description", "x-kubernetes-group-version-kind")
 SCALARS = ("string", "integer", "number", "boolean")
 TEXT_FORMS = ("byte", "date-time", "int-or-string")
-"""Formats of what Go holds in types that are no scalars."""
+"""Formats of values that Go does not store as scalars."""
 
 
 def merge(documents: Mapping[str, bytes]) -> tuple[JSONObject, dict[str, str]]:
-    """All schemas by name, and the name of each kind's schema by `apps/v1/Deployment`.
+    """Return all schemas by name, and the name of each kind's schema by `apps/v1/Deployment`.
 
-    Raises ValueError when two documents mean different things by a name.
+    Raises ValueError if two documents have different schemas of the same name.
     """
     merged: JSONObject = {}
     kinds: dict[str, str] = {}
@@ -27,23 +27,23 @@ def merge(documents: Mapping[str, bytes]) -> tuple[JSONObject, dict[str, str]]:
             for gvk in schema.get("x-kubernetes-group-version-kind", ()):
                 key = "/".join(filter(None, (gvk["group"], gvk["version"], gvk["kind"])))
                 kinds[key] = name
-            bare = _without_prose(schema)
+            bare = _without_descriptions(schema)
             if merged.setdefault(name, bare) != bare:
-                raise ValueError(f"{path} has a {name} of its own")
+                raise ValueError(f"{path} has a different schema {name}")
     return dict(sorted(merged.items())), dict(sorted(kinds.items()))
 
 
 def state_defaults(schemas: JSONObject, observed: Mapping[tuple[str, str], object]) -> None:
-    """Put the observed defaults, by schema and field, on the properties."""
+    """Set the observed defaults, by schema and field, on the properties."""
     for (name, field), value in sorted(observed.items()):
         schemas[name]["properties"][field]["default"] = value
 
 
 def state_zeroes(schemas: JSONObject, messages: Mapping[str, list[Row]]) -> None:
-    """Say of each scalar that Go holds by value what becomes of its zero, as `x-kubewright-zero`.
+    """Set `x-kubewright-zero` on each scalar that Go stores by value.
 
-    Such a field cannot tell zero from absent: a zero that is sent is no value. JSON then leaves it out (`omitted`), or
-    has it in any case (`written`).
+    Such a field cannot distinguish zero from absent, so a zero that is sent counts as absent. JSON then omits it
+    (`omitted`), or always has it (`written`).
     """
     for name, schema in schemas.items():
         occurrences = dict(_occurrences(messages, message_of(name)))
@@ -59,7 +59,7 @@ def state_zeroes(schemas: JSONObject, messages: Mapping[str, list[Row]]) -> None
 
 
 def _occurrences(messages: Mapping[str, list[Row]], message: str) -> Iterator[tuple[str, str]]:
-    """How each field of a message occurs, those of inlined messages among them."""
+    """Yield how each field of a message occurs, including the fields of inlined messages."""
     for _, field, kind, occurs in messages.get(message, ()):
         if occurs == "+":
             yield from _occurrences(messages, kind)
@@ -67,24 +67,24 @@ def _occurrences(messages: Mapping[str, list[Row]], message: str) -> Iterator[tu
             yield field, occurs
 
 
-def _without_prose(schema: JSONObject) -> JSONObject:
-    """A copy without descriptions and without the defaults that only say what the zero value of a Go struct is.
+def _without_descriptions(schema: JSONObject) -> JSONObject:
+    """Return a copy without descriptions and without defaults that are the zero value of a Go struct.
 
-    `{}` on a reference tells that Go holds the struct itself, not a pointer to one: that is kept, as
-    `x-kubewright-inline`.
+    `{}` on a reference means that Go stores the struct itself, not a pointer to it. The copy has `x-kubewright-inline`
+    instead.
     """
     bare: JSONObject = {}
     if schema.get("default") == {} and "allOf" in schema:
         bare["x-kubewright-inline"] = True
     for key, value in schema.items():
-        if key in PROSE or (key == "default" and value == {}):
+        if key in DESCRIPTIVE or (key == "default" and value == {}):
             continue
         if key == "properties":
-            bare[key] = {name: _without_prose(each) for name, each in value.items()}
+            bare[key] = {name: _without_descriptions(each) for name, each in value.items()}
         elif key in ("items", "additionalProperties", "not") and isinstance(value, dict):
-            bare[key] = {name: each for name, each in _without_prose(value).items() if name != "default" or each}
+            bare[key] = {name: each for name, each in _without_descriptions(value).items() if name != "default" or each}
         elif key in ("allOf", "anyOf", "oneOf"):
-            bare[key] = [_without_prose(each) for each in value]
+            bare[key] = [_without_descriptions(each) for each in value]
         else:
             bare[key] = value
     return bare

@@ -1,4 +1,4 @@
-"""A plain client for the server that is asked: one request, one answer, any media type."""
+"""A plain client of the API server: one request, one answer, any media type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Server:
         return self._send("GET", path, None, accept)
 
     def dry_run(self, path: str, body: JSONObject) -> JSONObject:
-        """What the server would make of `body`. Raises RuntimeError with its words when it would refuse it."""
+        """Return what the server would store for `body`. Raises RuntimeError with the message of a rejection."""
         return self.create(f"{path}?dryRun=All&fieldManager=golden", body)
 
     def create(self, path: str, body: JSONObject) -> JSONObject:

@@ -1,7 +1,7 @@
 """The pictures of the documentation: SVG, each in a light and a dark version.
 
 `python -m tools.pictures` writes `docs/pictures/<name>.svg` and `<name>-dark.svg`; with `--check` it writes nothing and
-fails when a picture is not what its source draws.
+fails if a picture is out of date.
 
 drawing        the page, its primitives, the two themes
 architecture   the three distributions, and what an operator talks to

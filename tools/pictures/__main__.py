@@ -24,7 +24,7 @@ DRAWN: Final[dict[str, Callable[[Theme], Drawing]]] = {
 
 
 def pictures(results: Path = RESULTS) -> dict[str, str]:
-    """Every picture, by the name of its file."""
+    """Return every picture, by the name of its file."""
     drawn = dict(DRAWN)
     measured = charts.read(results) if results.is_file() else {}
     for name, chart in charts.CHARTS.items():
@@ -43,7 +43,7 @@ def main(arguments: list[str], folder: Path = FOLDER) -> int:
     }
     for name, svg in stale.items():
         if arguments:
-            print(f"docs/pictures/{name} is not what its source draws; run `make pictures`")
+            print(f"docs/pictures/{name} is out of date; run `make pictures`")
         else:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(svg)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from tools.pictures.drawing import MARGIN, WIDTH, Drawing, Theme
 
 Results: TypeAlias = Mapping[str, Any]
-"""The document that `python -m benchmarks` keeps."""
+"""The document that `python -m benchmarks` writes."""
 
 OURS: Final = ("kubewright", "embedded")
 NAMES: Final = {
@@ -25,7 +25,7 @@ NAMES: Final = {
     "embedded": "Kubewright",
     "real": "kube-apiserver",
 }
-"""Of what is measured, as a reader knows it."""
+"""The names of what is measured, for readers."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Chart:
     title: str
     panels: Sequence[Panel]
     measured: str
-    """What the caption says of the sizes: a template over the `about` of the results."""
+    """The sizes in the caption: a template over the `about` of the results."""
 
 
 CHARTS: Final = {
@@ -137,7 +137,7 @@ def caption(chart: Chart, rows: Sequence[str], results: Results) -> str:
 
 
 def _rows(chart: Chart, results: Results) -> list[str]:
-    """What is measured in any panel: the same rows in each."""
+    """Return the names that any panel has. All panels have the same rows."""
     values = (results[panel.section][panel.figure] for panel in chart.panels)
     return list(dict.fromkeys(who for each in values for who in each))
 

@@ -1,4 +1,4 @@
-"""What every picture is drawn with: a page, text that must fit, boxes, arrows, and two themes.
+"""Drawing primitives: a page, text that must fit, boxes, arrows, and two themes.
 
 Pictures are 830 units wide, the width of a README on GitHub, so that a unit is a pixel there. Text uses the reader's
 system fonts. Its width is estimated with the widest common one (DejaVu Sans): text that fits here fits everywhere.
@@ -42,7 +42,7 @@ _MONO_EM: Final = 0.61
 
 
 class DrawingError(Exception):
-    """Text is wider than the room for it."""
+    """A text is wider than its box."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +104,14 @@ THEMES: Final = (LIGHT, DARK)
 
 
 def text_width(text: str, size: float, *, bold: bool = False, mono: bool = False) -> float:
-    """How wide a text is at most, in units."""
+    """Return the maximum width of a text, in units."""
     if mono:
         return len(text) * _MONO_EM * size
     return sum(_EM.get(character, _WIDEST) for character in text) * size * (_BOLD if bold else 1.0)
 
 
 def wrapped(text: str, width: float, size: float) -> list[str]:
-    """The lines of a text that is broken at spaces to fit a width."""
+    """Return the lines of a text that is wrapped at spaces to fit a width."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word

@@ -1,14 +1,15 @@
 """The documentation as a site: `python -m tools.site`, or `make docs`.
 
-pages        what of the repository is on the site, as the generator reads it
-navigation   in which order: that of docs/README.md
-reference    the public names of the packages, and what is said of them; reference_pages: a page for each package
-docstrings   docstrings as Markdown; extension: so that mkdocstrings has them
-settings     the generator's settings
-check        the finished site: no link leads nowhere, nothing comes from another host
+pages             the Markdown of the repository, as the generator reads it
+navigation        the order of the pages: that of docs/README.md
+reference         the public names of the packages, and their docstrings
+reference_pages   a page for each package
+docstrings        docstrings as Markdown
+extension         passes these docstrings to mkdocstrings
+settings          the generator's settings
+check             checks the finished site: no dead links, nothing from another host
 
-Everything is made in `build/docs`, or in the folder that is given; the site is `site` there. A warning of any part is
-an error.
+The site is built in `build/docs/site`, or in `site` of the folder that is passed. A warning of any part is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main() -> int:
 
 
 def _make(build: Path) -> list[str]:
-    """Make the site in that folder. Gives what is wrong; the site is then not there, or not to be used."""
+    """Build the site in a folder. Returns the problems; with any, the site is missing or unusable."""
     shutil.rmtree(build, ignore_errors=True)
     source = build / "source"
     api = reference.load(ROOT)
@@ -49,12 +50,12 @@ def _make(build: Path) -> list[str]:
 
 
 def _generate(file: Path) -> list[str]:
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--config-file", file]
-    environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}  # where it finds our extension's modules
+    command: list[str | Path] = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--config-file", file]
+    environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}  # for the modules of the extension
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode == 0:
         return []
-    return ["the generator refuses the pages:\n" + done.stdout + done.stderr.partition("Traceback")[0]]
+    return ["the generator rejects the pages:\n" + done.stdout + done.stderr.partition("Traceback")[0]]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The finished site: every link and anchor in it leads somewhere, and a browser that shows it asks no other host."""
+"""Checks the finished site: every link and anchor exists, and a browser loads nothing from another host."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 _LOADED: Final = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
-"""Elements, and the attribute that has a browser fetch something."""
+"""Elements, and the attribute that makes a browser load something."""
 
 _FETCHED_LINKS: Final = {"stylesheet", "icon", "preconnect", "preload", "dns-prefetch", "modulepreload", "manifest"}
 
 
 class _Page(HTMLParser):
-    """The references of a page, and what can be referred to in it."""
+    """The references of a page, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class _Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """What is wrong with the site in that folder, one line each."""
+    """Return the problems of the site in a folder, one line each."""
     found = [problem for page in sorted(site.rglob("*.html")) for problem in _problems(page, site)]
     return found + [problem for sheet in sorted(site.rglob("*.css")) for problem in _fetched(sheet, site)]
 
@@ -52,7 +52,7 @@ def _problems(page: Path, site: Path) -> Iterator[str]:
     parsed = _read(page)
     for url in parsed.loaded:
         if url.startswith(("http:", "https:", "//")):
-            yield f"{name} loads {url}: the site has to work offline"
+            yield f"{name} loads {url}: the site must work offline"
     for url in [*parsed.links, *parsed.loaded]:
         if urlsplit(url).scheme == "missing":
             yield f"{name} refers to {url.partition(':')[2]}, which is not in the reference"
@@ -62,7 +62,7 @@ def _problems(page: Path, site: Path) -> Iterator[str]:
 
 def _fetched(sheet: Path, site: Path) -> Iterator[str]:
     for url in re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]+)", sheet.read_text()):
-        yield f"{sheet.relative_to(site)} loads {url}: the site has to work offline"
+        yield f"{sheet.relative_to(site)} loads {url}: the site must work offline"
 
 
 def _leads_nowhere(url: str, page: Path, name: Path) -> Iterator[str]:

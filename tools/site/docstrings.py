@@ -1,13 +1,13 @@
 """Docstrings as Markdown.
 
-A docstring is plain text that follows a few habits of this project, and this gives each its form:
+Docstrings are plain text with a few conventions, each of which has a form in Markdown:
 
-    a line, then lines indented below it      a term, and a list of what holds for it
+    a line, then lines indented below it      a term, and a list about it
     lines that each begin with a `name`       a list
-    columns that are two spaces apart         as they stand
-    a block that is indented                  code, or as it stands when it is no Python
-    `Name` in backticks                       a link, when that is in the reference
-    Raises Name, Other                        links, too
+    columns that are two spaces apart         preformatted text
+    an indented block                         code, or preformatted text if it is not Python
+    `Name` in backticks                       a link, if the name is in the reference
+    Raises Name, Other                        links
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 Link: TypeAlias = Callable[[str], str]
-"""From what stands in backticks to the path in the reference that it means, or to ""."""
+"""Maps text in backticks to a path in the reference, or to ""."""
 
 _CODE: Final = re.compile(r"`([^`]+)`")
 _COLUMNS: Final = re.compile(r"^\S.*?\S? {2,}\S")
@@ -30,26 +30,26 @@ _SPECIAL: Final = re.compile(r"([\\*_<\[\]#|~])")
 
 
 def markdown(text: str, link: Link) -> str:
-    """A docstring, its indentation taken away already, as Markdown."""
+    """Return a docstring without indentation as Markdown."""
     blocks = [_block(each.splitlines(), link) for each in re.split(r"\n\s*\n", text.strip("\n"))]
     return "\n\n".join(blocks)
 
 
 def names(text: str) -> Iterator[str]:
-    """What stands in backticks, code left out."""
+    """Yield the texts in backticks, except for code."""
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         if not block.startswith("    "):
             yield from _CODE.findall(block)
 
 
 def raised(text: str) -> Iterator[str]:
-    """The errors that a docstring says are raised."""
+    """Yield the errors after "Raises"."""
     for errors in _RAISED.findall(text):
         yield from _ERROR.findall(errors)
 
 
 def is_columns(lines: list[str]) -> bool:
-    """Whether a block is a table of names and what they are for."""
+    """Whether a block is a table of names and descriptions."""
     return sum(1 for line in lines if _COLUMNS.match(line)) * 2 > len(lines)
 
 
@@ -78,7 +78,7 @@ def _fenced(lines: list[str], language: str) -> str:
 
 
 def _terms(lines: list[str]) -> Iterator[list[str]]:
-    """The lines of a block, cut where indentation ends."""
+    """Yield the parts of a block. A part ends where indentation ends."""
     part: list[str] = []
     for line in lines:
         if part and part[-1].startswith("    ") and not line.startswith("    "):
@@ -98,7 +98,7 @@ def _term(lines: list[str], link: Link) -> str:
 
 
 def _paragraph(lines: list[str], link: Link) -> str:
-    """Prose; lines of it that begin with a name in backticks are a list of these, up to what is raised."""
+    """Return prose. Lines that begin with a name in backticks become a list, up to a line with "Raises"."""
     first = next((index for index, line in enumerate(lines) if line.startswith("`")), len(lines))
     last = next((index for index, line in enumerate(lines) if index > first and line.startswith("Raises ")), len(lines))
     items = _items(lines[first:last])
@@ -109,7 +109,7 @@ def _paragraph(lines: list[str], link: Link) -> str:
 
 
 def _items(lines: list[str]) -> list[str]:
-    """Lines that begin with a name, each with those that go on with it."""
+    """Return the lines that begin with a name, each with its continuation lines."""
     items: list[str] = []
     for line in lines:
         if line.startswith("`") and (not items or items[-1].endswith((".", ":"))):
@@ -120,7 +120,7 @@ def _items(lines: list[str]) -> list[str]:
 
 
 def _sentences(lines: list[str]) -> list[str]:
-    """Lines, each with those that continue it."""
+    """Return lines, each with its continuation lines."""
     items: list[str] = []
     for line in lines:
         if items and (line.startswith(" ") or not items[-1].endswith((".", ":")) or line[0].islower()):
@@ -135,7 +135,7 @@ def _list(items: list[str], link: Link) -> str:
 
 
 def prose(text: str, link: Link) -> str:
-    """Text within a paragraph."""
+    """Return text within a paragraph as Markdown."""
 
     def as_code(name: re.Match[str]) -> str:
         return f"`{name[0]}`" if link(name[0]) else name[0]

@@ -1,4 +1,4 @@
-"""What mkdocstrings is given of the packages: docstrings as Markdown, with links into the reference, and types."""
+"""The extension of mkdocstrings: docstrings as Markdown, with links into the reference, and types."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tools.site import docstrings, names, reference, signatures
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites the docstrings and completes the signatures of all that is in the reference."""
+    """Rewrites the docstrings and completes the signatures of everything in the reference."""
 
     def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **kwargs: Any) -> None:
-        """With the first distribution, load the others: docstrings link from one to another."""
+        """Load the other distributions with the first one, because docstrings link between them."""
         loaded = loader.modules_collection
         if pkg.path != reference.DISTRIBUTIONS[0]:
             if reference.DISTRIBUTIONS[0] not in loaded.members:
@@ -23,7 +23,7 @@ class Docstrings(griffe.Extension):
                 loader.load(name, submodules=True)
         described = reference.Reference(loaded)
         things = list({thing.path: thing for thing in described.described()}.values())
-        texts = [_text(described, thing) for thing in things]  # before any is changed: links depend on them
+        texts = [_text(described, thing) for thing in things]  # before any changes, because links depend on them
         for thing, text in zip(things, texts, strict=True):
             thing.labels -= {"class-attribute", "instance-attribute"}
             if thing.docstring is not None:
@@ -41,6 +41,6 @@ def _is_shown(member: griffe.Object | griffe.Alias) -> bool:
 
 
 def _text(described: reference.Reference, thing: griffe.Object) -> str:
-    """What is said of `thing`: of the first of its module in the reference, after what is said of that module."""
-    texts = [each.docstring.value for each in described.told_with(thing) if each.docstring is not None]
+    """Return the docstring of `thing`. The first name of a module is preceded by the docstring of the module."""
+    texts = [each.docstring.value for each in described.documented_with(thing) if each.docstring is not None]
     return docstrings.markdown("\n\n".join(texts), lambda name: described.link(name, thing))

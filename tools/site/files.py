@@ -1,4 +1,4 @@
-"""Files that pages link to and that are no pages: programs and manifests are shown as pages, others come along."""
+"""Files that pages link to: programs and manifests become pages, other files are copied."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ LANGUAGES: Final = {
     ".html": "html",
     "": "text",
 }
-"""Of the files that are shown, by their suffix: with none of them, it is a Makefile or the like."""
+"""The languages of files that become pages, by suffix. A file without suffix is a Makefile or another text file."""
 
 _PAGE: Final = "---\nsearch:\n  exclude: true\n---\n\n# {name}\n\n{text}\n"
 
 
 def page_of(path: Path) -> str:
-    """The name of the page that stands for a file or folder, beside it: its own when it comes along as it is."""
+    """Return the name of the page of a file or folder. A file that is copied keeps its own name."""
     if path.is_dir():
         return f"{path.name}/README.md"
     return f"{path.name}.md" if path.suffix in LANGUAGES else path.name
 
 
 def write(path: Path, root: Path, folder: Path) -> None:
-    """Write a file of the repository at `root`, or a folder with all that is in it, to where pages look for it."""
+    """Write a file or a folder of the repository to the path that pages link to."""
     target = folder / path.parent.relative_to(root) / page_of(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():

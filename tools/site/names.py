@@ -1,4 +1,4 @@
-"""What the names in a package stand for, and which of them are public."""
+"""What names in a package refer to, and which of them are public."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import griffe
 
 
 def module(distributions: griffe.ModulesCollection, name: str) -> griffe.Module:
-    """The module of that dotted name."""
+    """Return the module of a dotted name."""
     found = distributions[name]
     assert isinstance(found, griffe.Module)
     return found
 
 
 def defined(distributions: griffe.ModulesCollection, path: str) -> griffe.Object | None:
-    """What is at that dotted path, modules that a function of the same name hides included."""
+    """Return the object at a dotted path, including modules that a function of the same name hides."""
     try:
         return _target(distributions[path])
     except KeyError:
@@ -26,7 +26,8 @@ def defined(distributions: griffe.ModulesCollection, path: str) -> griffe.Object
 def is_shown(member: griffe.Object) -> bool:
     """Whether a member of a class is in the reference.
 
-    A field of a dataclass, or what `__init__` assigns, is not where nobody describes it: the signature has it already.
+    A field of a dataclass, or an attribute that `__init__` assigns, is shown only if it has a docstring, because the
+    signature contains it already.
     """
     init = member.parent.members.get("__init__") if member.parent is not None else None
     if member.name.startswith("_"):
@@ -39,7 +40,7 @@ def is_shown(member: griffe.Object) -> bool:
 
 
 def public(module: griffe.Module) -> dict[str, griffe.Object]:
-    """What a package or module exports, by the names that it has there, in the order of its source."""
+    """Return what a package or module exports, by name, in the order of its source."""
     imported = {name for name, path in module.imports.items() if path.startswith("kubewright")}
     own = {name for name, each in module.members.items() if not each.is_alias and not each.is_module}
     names = {str(each) for each in module.exports or ()} or (imported if module.is_init_module else own)
@@ -48,12 +49,12 @@ def public(module: griffe.Module) -> dict[str, griffe.Object]:
 
 
 def is_type_variable(each: griffe.Object) -> bool:
-    """Whether it is a parameter of generic types, which says nothing to users."""
+    """Whether an object is a type variable, which users do not need."""
     return isinstance(each, griffe.Attribute) and bool(re.match(r"(TypeVar|ParamSpec)\b", str(each.value or "")))
 
 
 def members(thing: griffe.Object) -> Iterator[griffe.Object]:
-    """The members of a class that are its own and public, and its `__init__` where something is said of it."""
+    """Yield the public members of a class without inherited ones, and its `__init__` if that has a docstring."""
     if isinstance(thing, griffe.Class):
         for each in thing.members.values():
             if isinstance(each, griffe.Object) and (is_shown(each) or (each.name == "__init__" and each.has_docstring)):
@@ -61,7 +62,7 @@ def members(thing: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def is_described(thing: griffe.Object) -> bool:
-    """Whether it has a docstring, or needs none: a field, or a method that a base class describes."""
+    """Whether an object has a docstring or needs none: a field, or a method that a base class documents."""
     if thing.docstring is not None:
         return True
     parent = thing.parent
@@ -74,7 +75,7 @@ def is_described(thing: griffe.Object) -> bool:
 
 
 def _target(each: griffe.Object | griffe.Alias | None) -> griffe.Object | None:
-    """What a name stands for. None for what another distribution defines, as msgspec does UNSET.
+    """Return what a name refers to, or None if another project defines it, such as msgspec's UNSET.
 
     A function that a package imports from the module of the same name hides that module.
     """
@@ -89,12 +90,12 @@ def _target(each: griffe.Object | griffe.Alias | None) -> griffe.Object | None:
 
 
 def _imports(package: griffe.Object) -> set[str]:
-    """The modules of `package` that it imports something of the same name from."""
+    """Return the modules of `package` from which it imports an object of the same name."""
     return {path.rpartition(".")[0] for name, path in package.imports.items() if path.endswith(f".{name}.{name}")}
 
 
 def resolve(text: str, thing: griffe.Object) -> griffe.Object | None:
-    """What `text` means in a docstring of `thing`: a name of its class, of its module, or of the package."""
+    """Return what `text` refers to in a docstring of `thing`: a name of its class, of its module, or of the package."""
     head, *rest = text.removesuffix("()").split(".")
     scope: griffe.Object | None = thing
     while scope is not None:

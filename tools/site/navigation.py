@@ -11,14 +11,14 @@ from tools.site import reference
 Entry: TypeAlias = "str | dict[str, str | list[Entry]]"
 
 _ROW: Final = re.compile(r"^\| *\[([^\]]+)\]\(([^)#]+(?:\.md|/))\)", flags=re.M)
-"""The row of a page: its name and where it is."""
+"""The row of a page: its name and its path."""
 
 
 def entries(index: Path) -> list[Entry]:
-    """The entries for the pages that are rows of the tables of `index`.
+    """Return the entries for the pages in the tables of `index`.
 
-    A page is where it is named first. The page of the reference is followed by those of its packages, and the examples
-    that are named by those that are not.
+    A page appears where it is listed first. The pages of the packages follow the page of the reference, and examples
+    that are not listed follow those that are.
     """
     root = index.parent.parent
     examples = {str(page.relative_to(root)): _title(page) for page in sorted(root.glob("examples/*/README.md"))}

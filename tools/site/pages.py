@@ -1,6 +1,6 @@
-"""The pages of the site: the Markdown of the repository, in its folders, so that their links hold there as they stand.
+"""The pages of the site: the Markdown of the repository in the same folders, so that links work unchanged.
 
-A link to a folder leads to the README in it; a folder without one, or a file, that a page links to is on the site too.
+A link to a folder leads to its README. Linked files, and linked folders without a README, are also on the site.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tools.site.reference import Reference
 PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/**/README.md")
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 _PICTURE: Final = re.compile(r"""<(?:img|source)\b[^>]*?\s(?:src|srcset)=["']([^"'\s]+)["']""")
-"""A picture that a page shows by an HTML element, for light or dark."""
+"""A picture in an HTML element, for light or dark."""
 _NAME_OR_LINK: Final = re.compile(r"\[[^\]]*\]\([^)]*\)|``.*?``|`([^`]+)`")
-"""A name in backticks, which is the group, or what has to be left as it is."""
+"""A name in backticks (the group), or text that stays unchanged."""
 _FENCE: Final = re.compile(r"^ *(```|~~~)")
 _ITEM: Final = re.compile(r"^ {0,3}([-*]|\d+\.) ")
 
@@ -35,7 +35,7 @@ class Link(NamedTuple):
 
 
 def pages(root: Path) -> list[Path]:
-    """The pages of a repository."""
+    """Return the pages of a repository."""
     found = {page for pattern in PATTERNS for page in root.glob(pattern)}
     return sorted(page for page in found if not any(part.startswith(".") for part in page.relative_to(root).parts))
 
@@ -50,7 +50,7 @@ def links(page: Path) -> Iterator[Link]:
 
 
 def problems(root: Path) -> list[str]:
-    """Links that lead nowhere, or to what is not on the site."""
+    """Return links to missing files, or to files that are not on the site."""
     known = set(pages(root))
     return [message for page in sorted(known) for link in links(page) if (message := _problem(link, root, known))]
 
@@ -58,7 +58,7 @@ def problems(root: Path) -> list[str]:
 def write(root: Path, folder: Path, api: Reference) -> None:
     """Write all pages, and the files that they link to, into `folder`.
 
-    Of a name of `api` in backticks, the first on a page becomes a link to the reference.
+    The first mention of a name of `api` in backticks on a page becomes a link to the reference.
     """
     known = pages(root)
     for page in known:
@@ -82,7 +82,7 @@ def _problem(link: Link, root: Path, known: set[Path]) -> str:
 
 
 def _as_read_by_the_generator(page: Path, api: Reference) -> str:
-    """Links to pages, and a blank line before a list: Python-Markdown takes it for prose without one."""
+    """Return a page with links to pages, and with a blank line before each list, which Python-Markdown requires."""
     out: list[str] = []
     linked: set[str] = set()
     fenced = False
@@ -120,5 +120,5 @@ def _to_a_page(found: re.Match[str], page: Path) -> str:
 
 
 def _prose(text: str) -> str:
-    """Without fenced blocks, whose brackets are no links."""
+    """Remove fenced blocks, whose brackets are not links."""
     return re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M)

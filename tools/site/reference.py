@@ -1,8 +1,8 @@
-"""The reference: what users import, and what is said of it.
+"""The reference: the public names of the packages, and their docstrings.
 
-A package's public names are its `__all__`, or what it imports from its own modules; a module's are what it defines
-without a leading underscore. Each needs a docstring, and so does each method and property of a class, unless its base
-class has one. A field needs none: its class says what it is for.
+A package's public names are its `__all__`, or what it imports from its own modules. A module's public names are what it
+defines without a leading underscore. Each needs a docstring, and so does each method and property of a class, unless
+its base class has one. A field needs none.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ PACKAGES: Final = (
     "kubewright_controlplane",
     "kubewright_cli.manifests",
 )
-"""Those that have a page, in the order of the pages."""
+"""The modules that have a page, in the order of the pages."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Reference:
-    """The packages, read and not imported."""
+    """The packages, read without importing them."""
 
     def __init__(self, distributions: griffe.ModulesCollection) -> None:
         self.modules = {each: names.module(distributions, each) for each in PACKAGES}
@@ -63,36 +63,37 @@ class Reference:
             if name != "kubewright"
             for exported, thing in things.items()
         }
-        """Where each public thing is in the reference, by the path of its definition.
+        """The path of each public object in the reference, by the path of its definition.
 
-        That is as users import it; but what hides a module of that name has its own path, for that one is the module's.
+        It is the path from which users import it. An object that hides a module of the same name has its own path,
+        because the other path is the module's.
         """
         self._leading = _leading(self._paths)
         self.types = {name: self._types(distributions, name) for name in self.modules}
-        """What signatures name beyond these, on the page of the package that defines it."""
+        """Further types that signatures name, by the page of the package that defines them."""
         self._paths |= {each.path: each.path for types in self.types.values() for each in types}
 
     def problems(self) -> list[str]:
-        """Public names that nothing is said of, and docstrings that refer to what is not there."""
+        """Return public names without a docstring, and docstrings that refer to missing names."""
         found: list[str] = []
         for thing in self.described():
             where = f"{thing.relative_package_filepath}:{thing.lineno or 1}: {thing.path}"
             if not names.is_described(thing):
                 found.append(f"{where} has no docstring")
-            found += [f"{where} refers to `{name}`, which is not there" for name in self._dangling(thing)]
+            found += [f"{where} refers to `{name}`, which does not exist" for name in self._dangling(thing)]
         return list(dict.fromkeys(found))
 
     def described(self) -> Iterator[griffe.Object]:
-        """Everything in the reference: the modules, their public names, and the members of classes."""
+        """Yield everything in the reference: the modules, their public names, and the members of classes."""
         for name, module in self.modules.items():
             yield module
             for thing in [*self.pages[name].values(), *self.types.get(name, ())]:
-                yield from (each for each in self.told_with(thing) if each is not thing)
+                yield from (each for each in self.documented_with(thing) if each is not thing)
                 yield thing
                 yield from names.members(thing)
 
     def named(self, text: str) -> str:
-        """The path of what a page of the guide calls so: a dotted path, a name that `kubewright` has, `ctx.apply`."""
+        """Return the path of a name on a page of the guide: a dotted path, a name of `kubewright`, or `ctx.apply`."""
         text = text.removesuffix("()")
         if self._is_path(text):
             return text
@@ -106,22 +107,25 @@ class Reference:
     def _is_path(self, text: str) -> bool:
         return text in self.modules or text in self._paths.values()
 
-    def told_with(self, thing: griffe.Object) -> list[griffe.Object]:
-        """Whose docstrings are shown with `thing`: its own, after its module's where that has no page and it leads."""
+    def documented_with(self, thing: griffe.Object) -> list[griffe.Object]:
+        """Return the objects whose docstrings are shown with `thing`.
+
+        If a module has no page, its docstring is shown with the first of its public names.
+        """
         home = thing.parent
         if not isinstance(home, griffe.Module) or home.path in self.modules or thing.path not in self._leading:
             return [thing]
         return [home, thing]
 
     def link(self, text: str, thing: griffe.Object) -> str:
-        """The path in the reference of what a docstring of `thing` has in backticks; "" when it is not in it."""
+        """Return the reference path of text in backticks in a docstring of `thing`, or ""."""
         if self._is_path(text):
             return text
         found = names.resolve(text, thing) if _NAME.fullmatch(text.removesuffix("()")) else None
         return self.path(found) if found is not None else self.raised(text)
 
     def path(self, thing: griffe.Object) -> str:
-        """The path of `thing` in the reference; "" when it is not in it."""
+        """Return the path of `thing` in the reference, or ""."""
         if thing.canonical_path in self.modules:
             return thing.canonical_path
         if thing.canonical_path in self._paths:
@@ -132,7 +136,7 @@ class Reference:
         return ""
 
     def _types(self, distributions: griffe.ModulesCollection, page: str) -> list[griffe.Object]:
-        """The types that signatures of the public names have, and that are defined in the package of `page`."""
+        """Return the types in signatures of public names that the package of `page` defines."""
         named = {name for thing in self._exported() for name in signatures.named_types(thing)}
         found: list[griffe.Object] = []
         for name in sorted(named - self._paths.keys() - set(self._paths.values())):
@@ -150,28 +154,28 @@ class Reference:
                 yield from names.members(thing)
 
     def raised(self, name: str) -> str:
-        """The path in the reference of an error of that name; "" for those of Python."""
+        """Return the reference path of an error, or "" for an error of Python."""
         error = self.pages["kubewright.machinery.errors"].get(name)
         return self.path(error) if error is not None else ""
 
     def _dangling(self, thing: griffe.Object) -> Iterator[str]:
-        """Names that begin with one of ours and go on with what that does not have, and errors that there are not."""
-        told = thing.docstring.value if thing.docstring else ""
-        for name in docstrings.raised(told):
+        """Yield dotted names whose first part exists but whose rest does not, and errors that do not exist."""
+        text = thing.docstring.value if thing.docstring else ""
+        for name in docstrings.raised(text):
             if not (self.raised(name) or hasattr(builtins, name) or names.resolve(name, thing)):
                 yield name
-        for text in docstrings.names(told):
-            head, dot, _ = text.removesuffix("()").partition(".")
-            if not dot or not _NAME.fullmatch(text.removesuffix("()")) or names.resolve(text, thing) is not None:
+        for name in docstrings.names(text):
+            head, dot, _ = name.removesuffix("()").partition(".")
+            if not dot or not _NAME.fullmatch(name.removesuffix("()")) or names.resolve(name, thing) is not None:
                 continue
             known = names.resolve(head, thing)
             if isinstance(known, griffe.Class) or (known is not None and known.canonical_path in self.modules):
-                yield text
+                yield name
 
 
 @cache
 def load(root: Path) -> Reference:
-    """The reference of the distributions in `root`."""
+    """Return the reference of the distributions in `root`."""
     loader = griffe.GriffeLoader(search_paths=sorted(root.glob("packages/*/src")))
     for name in DISTRIBUTIONS:
         loader.load(name, submodules=True)
@@ -180,7 +184,7 @@ def load(root: Path) -> Reference:
 
 
 def _leading(paths: Iterable[str]) -> set[str]:
-    """Of each module, the first of the public names that it defines."""
+    """Return the first public name that each module defines."""
     first: dict[str, str] = {}
     for path in paths:
         first.setdefault(path.rpartition(".")[0], path)

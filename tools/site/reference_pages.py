@@ -1,4 +1,4 @@
-"""The pages of the reference: one for each package, and for the built-in kinds what there is and how to import it."""
+"""The pages of the reference: one for each package, with a table of modules and kinds for the built-in kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _page(reference: Reference, name: str, module: griffe.Module) -> str:
 
 
 def _names(reference: Reference, name: str) -> str:
-    """A table of the public names, and of the modules within that have a page of their own."""
+    """Return a table of the public names, and of the inner modules that have a page."""
     rows = [
         f"| [`{each}`][{reference.path(thing)}] | {_summary(reference, thing)} |"
         for each, thing in _sorted(reference, name)
@@ -41,7 +41,7 @@ def _names(reference: Reference, name: str) -> str:
         for each, module in reference.modules.items()
         if each.rpartition(".")[0] == name
     ]
-    return "\n".join(["| name | what it is |", "|---|---|", *rows]) if rows else ""
+    return "\n".join(["| name | description |", "|---|---|", *rows]) if rows else ""
 
 
 def _sorted(reference: Reference, name: str) -> list[tuple[str, griffe.Object]]:
@@ -50,7 +50,7 @@ def _sorted(reference: Reference, name: str) -> list[tuple[str, griffe.Object]]:
 
 
 def _kinds(module: griffe.Module) -> str:
-    """Each group version and its kinds, which are many: named, not described."""
+    """Return a table of group versions and the names of their kinds."""
     rows: list[str] = []
     for _, group in sorted(module.modules.items()):
         for _, version in sorted(group.modules.items()):
@@ -64,14 +64,14 @@ def _is_kind(each: griffe.Class) -> bool:
 
 
 def _text(reference: Reference, module: griffe.Module) -> str:
-    """What is said of a module. The columns that say what is in it are for readers of the source; here is a table."""
+    """Return the docstring of a module without its columns of contents, which the page has as a table."""
     text = module.docstring.value if module.docstring else ""
-    told = [each for each in text.split("\n\n") if not docstrings.is_columns(each.splitlines())]
-    return docstrings.markdown("\n\n".join(told), lambda name: reference.link(name, module))
+    paragraphs = [each for each in text.split("\n\n") if not docstrings.is_columns(each.splitlines())]
+    return docstrings.markdown("\n\n".join(paragraphs), lambda name: reference.link(name, module))
 
 
 def _summary(reference: Reference, thing: griffe.Object) -> str:
-    """The first line of a docstring."""
+    """Return the first line of a docstring."""
     text = thing.docstring.value if thing.docstring else ""
     first = text.partition("\n\n")[0].replace("\n", " ")
     return docstrings.prose(first, lambda name: reference.link(name, thing))

@@ -20,7 +20,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "extra_css": ["theme/extra.css"],
     "extra": {"polyfills": ["theme/iframe-worker.js"]},
     "theme": {
-        "font": False,  # the fonts of the reader's machine: nothing is fetched from elsewhere
+        "font": False,  # use the fonts of the reader's machine, and load none
         "favicon": "theme/kubewright.svg",
         "logo": "theme/kubewright.svg",
         "features": [
@@ -99,14 +99,14 @@ SETTINGS: Final[dict[str, Any]] = {
 
 
 def write(folder: Path, navigation: list[Entry]) -> Path:
-    """Write the settings of a site in `folder`, whose pages are in `source` there. Gives the file."""
+    """Write the settings of a site to `folder`, which has the pages in `source`. Returns the file."""
     settings = {**SETTINGS, "nav": navigation}
     python = settings["plugins"]["mkdocstrings"]["handlers"]["python"]
     python["paths"] = [str(path) for path in sorted(HERE.parents[1].glob("packages/*/src"))]
     python["options"]["extensions"] = [
         "dataclasses",
         f"{HERE / 'extension.py'}:Docstrings",
-    ]  # ours sees what that makes
+    ]  # runs after dataclasses
     shutil.copytree(THEME, folder / "source" / "theme")
     path = folder / "zensical.yml"
     path.write_text(json.dumps(settings, indent=2))  # which is YAML

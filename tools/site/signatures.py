@@ -1,4 +1,4 @@
-"""What signatures say: the types that they name, and those that the source leaves to a type checker."""
+"""Types in signatures: those that they name, and those that only a type checker knows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import griffe
 from tools.site import names
 
 _EMPTY: Final = re.compile(r"(dict|list)\[.*\]\(\)")
-"""A default as a type checker wants it, where the empty one would do."""
+"""A default with types for the type checker, equal to `{}` or `[]`."""
 
 
 def named_types(thing: griffe.Object) -> Iterator[str]:
-    """The paths of the types that `thing` names: of parameters and result, of bases, of a field."""
+    """Yield the paths of the types that `thing` names: of parameters and result, of bases, of a field."""
     for annotation in _annotations(thing):
         if isinstance(annotation, griffe.Expr):
             found = (each for each in annotation.iterate(flat=True) if isinstance(each, griffe.ExprName))
@@ -36,10 +36,10 @@ def _annotations(thing: griffe.Object) -> Iterator[str | griffe.Expr | None]:
 
 
 def complete(attribute: griffe.Attribute) -> None:
-    """Show of a type alias what it stands for, of any other attribute its type and no value."""
+    """Show the value of a type alias, and the type of any other attribute."""
     if str(attribute.annotation).endswith("TypeAlias"):
         attribute.annotation = None
-        if isinstance(attribute.value, str):  # it is quoted, for it names what is defined below it
+        if isinstance(attribute.value, str):  # it is quoted because it names a later definition
             attribute.value = attribute.value.strip("'\"")
         return
     if attribute.annotation is None and "property" not in attribute.labels:
@@ -48,7 +48,7 @@ def complete(attribute: griffe.Attribute) -> None:
 
 
 def _type(attribute: griffe.Attribute) -> str | griffe.Expr | None:
-    """Of a parameter or a literal its own; of a call what the function returns, or the class that is called."""
+    """Return the type of a parameter, a literal, or the result of a call."""
     value = attribute.value
     init = attribute.parent.members.get("__init__") if attribute.parent is not None else None
     if isinstance(value, griffe.ExprName) and isinstance(init, griffe.Function) and value.name in init.parameters:
@@ -69,7 +69,7 @@ def _of_literal(value: str) -> str | None:
 
 
 def shorten_defaults(thing: griffe.Class) -> None:
-    """Write `dict[str, int]()` as `{}` where that is what a parameter is without an argument."""
+    """Write the default `dict[str, int]()` of a parameter as `{}`."""
     init = thing.members.get("__init__")
     for each in init.parameters if isinstance(init, griffe.Function) else ():
         if match := _EMPTY.fullmatch(str(each.default)):

@@ -1,9 +1,9 @@
-"""Transcripts: commands and what they say, kept true by running them again.
+"""Transcripts: commands with their output, which are verified by running the commands again.
 
     python -m tools.transcripts [--check] FILE...
 
-replay      what a transcript says now: of a text file in tests/golden/transcripts, or of a Markdown page for readers
-session     the shell that the commands of one transcript run in
-page        Markdown: blocks of ```console, files that the page tells to write, and the commands in them
-alike       whether two outputs are the same but for what is another each time
+replay      the current output of a transcript: a text file in tests/golden/transcripts, or a Markdown page
+session     the shell in which the commands of one transcript run
+page        Markdown: blocks of ```console with commands, and files that the page lists
+alike       compares outputs, except for parts that differ each time
 """

@@ -1,4 +1,4 @@
-"""Writes transcripts down anew, or compares them with what is said now (`--check`)."""
+"""Records transcripts, or compares them with the current output (`--check`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.transcripts.session import Failed
 
 
 def main() -> int:
-    """Status 1 when a transcript is not true, or can't be replayed."""
+    """Return 1 if a transcript is out of date or cannot be replayed."""
     check = "--check" in sys.argv
     return max([_is_stale(Path(each), check=check) for each in sys.argv[1:] if each != "--check"], default=0)
 
@@ -18,17 +18,17 @@ def main() -> int:
 def _is_stale(path: Path, *, check: bool) -> int:
     written = path.read_text()
     try:
-        said = replay(path)
+        current = replay(path)
     except Failed as error:
         print(f"{path}: {error}")
         return 1
-    if said == written:
+    if current == written:
         return 0
-    print(f"{path}: {'not what the commands say' if check else 'written'}")
+    print(f"{path}: {'differs from the output of the commands' if check else 'written'}")
     if not check:
-        path.write_text(said)
+        path.write_text(current)
         return 0
-    print(difference(written, said))
+    print(difference(written, current))
     return 1
 
 

@@ -1,4 +1,4 @@
-"""Outputs that are the same but for what is another each time: times, ages, uids, addresses, names at random."""
+"""Compares outputs, except for parts that differ each time: times, ages, uids, addresses, random names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 _RANDOM: Final = "[bcdfghjklmnpqrstvwxz2456789]"
-"""What Kubernetes makes names of at random, and the hashes of Pod templates: no vowels, so that no word comes of it."""
+"""The characters of random names and of the hashes of Pod templates. There are no vowels, so no words result."""
 
 _VARYING: Final = [
     (re.compile(pattern), replacement)
@@ -27,14 +27,14 @@ _VARYING: Final = [
     ]
 ]
 _PROGRESS: Final = re.compile(r"\S.*\.\.\.$")
-"""What `kubectl rollout status` and `kubewright deploy` say on their way, or don't, if they are late."""
+"""Progress lines of `kubectl rollout status` and `kubewright deploy`, which appear only if they have to wait."""
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether nothing differs but what is another each time.
+    """Whether two outputs are equal except for parts that differ each time.
 
-    Neighbouring lines with names at random are compared in any order: they are sorted by them. How wide the columns
-    of tables are does not count.
+    Adjacent lines with random names are compared in any order, because commands sort by name. The width of table
+    columns is ignored.
     """
     return list(_essence(one)) == list(_essence(other))
 
@@ -42,12 +42,12 @@ def alike(one: str, other: str) -> bool:
 def _essence(output: str) -> Iterator[str]:
     lines = (fixed(line) for line in output.strip("\n").splitlines() if not _PROGRESS.match(line))
     for at_random, group in itertools.groupby(lines, lambda line: "<random>" in line):
-        neighbours = list(group)
-        yield from sorted(neighbours) if at_random else neighbours
+        adjacent = list(group)
+        yield from sorted(adjacent) if at_random else adjacent
 
 
 def fixed(line: str) -> str:
-    """A line, with words in place of what varies."""
+    """Return a line with placeholders for the parts that vary."""
     for pattern, replacement in _VARYING:
         line = pattern.sub(replacement, line)
     return line.rstrip()

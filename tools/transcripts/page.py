@@ -1,12 +1,11 @@
 """Markdown pages whose commands are run: the examples' READMEs, the tutorial.
 
-    ```console                          commands after `$ `, each followed by what it says
+    ```console                          commands after `$ `, each followed by its output
     ```console fails                    the same, and each of its commands fails
-    ```python title="src/module.py"     a file (of any language) that is written when the reader comes to it
+    ```python title="src/module.py"     a file (of any language) that the replay writes at this point
 
-All else is for readers alone. A command of several lines has `> ` before the further ones. One that ends in `&` goes on
-in the background: shown is what it says until the last line that is shown, which is waited for; with none shown, it is
-not waited for.
+Everything else is for readers only. Continuation lines of a command begin with `> `. A command that ends in `&` runs in
+the background: the replay waits for the last line of its output that the page shows, if there is one.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ _COMMAND: Final = re.compile(r"^\$ (?P<first>.*\n)(?P<further>(?:> ?.*\n)*)", fl
 
 
 def replay(page: str, session: Session) -> str:
-    """The page, with what its commands say now; what they said stays where it differs in nothing that counts.
+    """Return the page with the current output of its commands. Output that is alike stays as it is.
 
-    The user's home is shown as `~`. Files that the page gives go where the reader is.
+    The user's home is shown as `~`. Files of the page are written to the current folder.
 
     Raises Failed for a command that fails, or that does not where it should, or does not come to its end.
     """

@@ -1,4 +1,4 @@
-"""What a transcript says now."""
+"""Replays transcripts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NOT_COPIED: Final = shutil.ignore_patterns(".*_cache", "__pycache__", ".venv", 
 
 
 def replay(transcript: Path) -> str:
-    """The transcript, with what its commands say now.
+    """Return the transcript with the current output of its commands.
 
-    A Markdown page that lies in a project is read in a copy of it, another in an empty home.
+    A Markdown page in a project runs in a copy of the project, any other page in an empty home.
 
-    Raises Failed where that can't be said.
+    Raises Failed if the transcript cannot be replayed.
     """
     with tempfile.TemporaryDirectory(prefix="transcript-") as temporary:
         home = Path(temporary).resolve() / "home"
@@ -39,16 +39,16 @@ def replay(transcript: Path) -> str:
 
 
 def difference(written: str, said: str) -> str:
-    """How two versions of a transcript differ, line by line."""
+    """Return how two versions of a transcript differ, line by line."""
     before, now = written.splitlines(keepends=True), said.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(before, now, "written down", "said now"))
+    return "".join(difflib.unified_diff(before, now, "recorded", "now"))
 
 
 def _lines(transcript: str, session: Session, folder: Path) -> Iterator[str]:
-    """Of a text file: `$ command`, what it says, and `[status 1]` where it fails; lines with `#` are for readers.
+    """Yield the lines of a text file: `$ command`, its output, and `[status 1]` if it fails. `#` begins a comment.
 
-    None of its commands knows of the one before it, but for files. The folder is shown as `<folder>`, its parent, the
-    user's home, as `<home>`.
+    Each command runs in a new shell; only files remain. The folder is shown as `<folder>`, and its parent, the user's
+    home, as `<home>`.
     """
     for line in transcript.splitlines():
         if line.startswith("#"):

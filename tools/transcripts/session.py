@@ -1,4 +1,4 @@
-"""A shell in which commands run one after the other, each knowing what the ones before it have left."""
+"""A shell in which commands run one after the other. Variables, folders and jobs remain between commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple
 
-PATIENCE: Final = 240.0
-"""Seconds that a command may take."""
+TIMEOUT: Final = 240.0
+"""The longest time that a command may take, in seconds."""
 
 
 class Failed(Exception):
-    """A transcript that can't be replayed: a command has no end, or does not say what is waited for."""
+    """A transcript cannot be replayed: a command does not end, or does not print the expected line."""
 
 
 class Said(NamedTuple):
@@ -28,7 +28,7 @@ class Said(NamedTuple):
 class Session:
     """A shell (bash) in a folder, with `kubewright` and `kubectl` on its PATH and little else in its environment.
 
-    It has no terminal, and nothing to read. What is left running when the session ends is stopped.
+    It has no terminal and no input. The end of the session stops all running commands.
     """
 
     def __init__(self, home: Path, folder: Path) -> None:
@@ -53,7 +53,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop what still runs, and the shell."""
+        """Stop running commands, and the shell."""
         try:
             if self._shell.poll() is None:
                 self.run("kill $(jobs -p); wait")
@@ -62,13 +62,13 @@ class Session:
             self._shell.wait()
 
     def run(self, command: str) -> Said:
-        """What a command says, on either stream, and its exit status."""
+        """Run a command. Returns its output, standard error included, and its exit status."""
         output, status = self._start(command)
         self._wait(lambda: status.exists() and status.read_text().endswith("\n"), command, output)
         return Said(output.read_text(), int(status.read_text()))
 
     def start(self, command: str, is_ready: Callable[[str], bool]) -> str:
-        """What a command that goes on in the background says until it is ready."""
+        """Start a command in the background. Returns its output until it is ready."""
         output, _ = self._start(command)
         self._wait(lambda: is_ready(output.read_text()), command, output)
         return output.read_text()
@@ -84,13 +84,13 @@ class Session:
         return output, status
 
     def _wait(self, is_so: Callable[[], bool], command: str, output: Path) -> None:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT
         while not is_so():
             if self._shell.poll() is not None:
                 raise Failed(f"$ {command}\nended the shell\n{output.read_text()}")
             if time.monotonic() > until:
                 self._end_all()
-                raise Failed(f"$ {command}\nhas not come to its end after {PATIENCE:.0f} s\n{output.read_text()}")
+                raise Failed(f"$ {command}\nhas not ended within {TIMEOUT:.0f} s\n{output.read_text()}")
             time.sleep(0.02)
 
     def _end_all(self) -> None:
@@ -117,6 +117,6 @@ def _environment(home: Path, temporary: Path) -> dict[str, str]:
         "VIRTUAL_ENV": str(binaries.parent),
         "LC_ALL": "C.UTF-8",
         "COLUMNS": "100",
-        # Ports that programs have by default are free there, whatever else runs on this machine.
+        # The default ports of programs are free at this address, whatever else runs on this machine.
         "KUBEWRIGHT_BIND_HOST": f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}",
     }

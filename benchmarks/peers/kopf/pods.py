@@ -1,8 +1,8 @@
-"""The Pods of a whole cluster in the memory of a Kopf operator, and answers about them: see `benchmarks.peers`.
+"""Caches all Pods of a cluster in the memory of a Kopf operator: see `benchmarks.peers`.
 
-Kopf's own means is an index. Its cost grows with the square of the number of objects, since each that is indexed wakes
-all that wait for the index to be whole; ten thousand would take many minutes. A handler of events that fills a dict is
-the cheapest that Kopf has.
+Kopf's own way is an index. Its cost grows with the square of the number of objects, because each indexed object wakes
+all tasks that wait for the index to be complete; 10,000 would take many minutes. An event handler that fills a dict is
+the cheapest way that Kopf has.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ NOTE = "bench.kubewright.dev/note"
 
 @kopf.on.login()
 def login(**kwargs):
-    """Without the official client, which this program does not need, and which takes 50 MB."""
+    """Log in without the official client, which this program does not need and which takes 50 MB."""
     return kopf.login_with_kubeconfig(**kwargs)
 
 
@@ -35,10 +35,10 @@ async def take(type, namespace, name, body, memo, **_):
 
 
 async def answer(pods):
-    """Read lines with the names of Pods, and write what is held."""
+    """Read lines of Pod names, and write what is cached."""
     while line := await asyncio.to_thread(sys.stdin.readline):
-        told = {}
+        found = {}
         for name in line.split():
             if metadata := pods.get(("default", name), {}).get("metadata"):
-                told[name] = [metadata["resourceVersion"], metadata["annotations"][NOTE]]
-        print(json.dumps({"count": len(pods), "pods": told}), flush=True)
+                found[name] = [metadata["resourceVersion"], metadata["annotations"][NOTE]]
+        print(json.dumps({"count": len(pods), "pods": found}), flush=True)

@@ -1,7 +1,7 @@
 """The Widget operator on Kopf: `kopf run widgets.py`.
 
-As Kopf's tutorial has it: handlers are plain functions, children are made with the official client and adopted, the
-status goes into `patch`. Kopf knows no watch of what an object owns.
+As in Kopf's tutorial, handlers are plain functions, children are created with the official client and adopted, and the
+status is written to `patch`. Kopf cannot watch the objects that an object owns.
 """
 
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ GROUP = "bench.kubewright.dev"
 @kopf.on.create(GROUP, "v1", "widgets")
 @kopf.on.update(GROUP, "v1", "widgets")
 def reconcile(spec, status, meta, name, namespace, patch, **_):
-    """Keep the ConfigMap of a Widget, and say in the status that it is there."""
+    """Maintain the ConfigMap of a Widget, and report it in the status."""
     config_map = {"metadata": {"name": name}, "data": {"message": spec["message"], "size": str(spec["size"])}}
     kopf.adopt(config_map)
     api = kubernetes.client.CoreV1Api()
@@ -39,7 +39,7 @@ def ready(status, generation):
         "type": "Ready",
         "status": "True",
         "reason": "ConfigMapUpToDate",
-        "message": "the ConfigMap is as the spec says",
+        "message": "the ConfigMap matches the spec",
         "observedGeneration": generation,
         "lastTransitionTime": known.get("lastTransitionTime") or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }

@@ -1,4 +1,4 @@
-"""The Pods of a whole cluster in Kubewright's cache, and answers about them: see `benchmarks.peers`."""
+"""Caches all Pods of a cluster in Kubewright's cache: see `benchmarks.peers`."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ manager = Manager(name="pods.bench.kubewright.dev")
 
 
 async def answer() -> None:
-    """Read lines with the names of Pods, and write what the cache holds."""
+    """Read lines of Pod names, and write what the cache holds."""
     pods = (await manager.client.cache.ready(Pod)).lister
     while line := await asyncio.to_thread(sys.stdin.readline):
         found = {name: pod for name in line.split() if (pod := pods.get(name, "default"))}
-        told = {name: [pod.metadata.resource_version, pod.metadata.annotations[NOTE]] for name, pod in found.items()}
-        print(json.dumps({"count": len(pods), "pods": told}), flush=True)
+        facts = {name: [pod.metadata.resource_version, pod.metadata.annotations[NOTE]] for name, pod in found.items()}
+        print(json.dumps({"count": len(pods), "pods": facts}), flush=True)
 
 
 manager.add(answer)

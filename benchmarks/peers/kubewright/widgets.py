@@ -6,23 +6,23 @@ from kubewright.apis.meta.v1 import Int32, Int64
 
 
 class WidgetSpec(Model):
-    """What a Widget should be."""
+    """The desired state of a Widget."""
 
     message: str
-    """What the ConfigMap holds"""
+    """A message for the ConfigMap"""
     size: Int32
-    """What the ConfigMap holds beside it"""
+    """A number for the ConfigMap"""
 
 
 class WidgetStatus(Model):
-    """What a Widget is."""
+    """The observed state of a Widget."""
 
     observed_generation: Int64 | None = None
-    """The generation that the rest of the status is about"""
+    """The generation that the status describes"""
     config_map: str = ""
     """The name of the ConfigMap"""
     conditions: list[Condition] = []  # noqa: RUF012 - a Model copies it
-    """Whether the ConfigMap is as the spec says"""
+    """Whether the ConfigMap matches the spec"""
 
 
 class Widget(CustomResource, group="bench.kubewright.dev", version="v1"):
@@ -49,7 +49,7 @@ async def reconcile(ctx: Context[Widget]) -> None:
         "Ready",
         "True",
         reason="ConfigMapUpToDate",
-        message="the ConfigMap is as the spec says",
+        message="the ConfigMap matches the spec",
         observed_generation=widget.metadata.generation,
     )
     await ctx.update_status(status)

@@ -21,8 +21,8 @@ def test_a_missing_tool_chain_is_one_line_and_the_rest_goes_on(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert build([CONTROLLER_RUNTIME, KUBE_RS]) == []
     told = capsys.readouterr().err
-    assert "controller-runtime is left out: building it needs Go 1.26 or newer, and there is no `go`" in told
-    assert "kube-rs is left out: building it needs Rust 1.88 or newer with cargo, and there is no `cargo`" in told
+    assert "controller-runtime omitted: it needs Go 1.26 or newer; no `go`" in told
+    assert "kube-rs omitted: it needs Rust 1.88 or newer with cargo; no `cargo`" in told
     assert not list((tmp_path / "kubewright" / "benchmarks").iterdir())
 
 

@@ -95,7 +95,7 @@ async def test_a_process_that_ends_by_itself_ends_the_measurement_with_its_last_
         async with running(command, tmp_path / "log", answers=True) as program:
             await program.ask("anything")
 
-    with pytest.raises(ProcessFailed, match=r"(?s)ended with code 1.*no API server"):
+    with pytest.raises(ProcessFailed, match=r"(?s)exited with status 1.*no API server"):
         await ask()
 
 

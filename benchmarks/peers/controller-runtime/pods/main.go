@@ -1,4 +1,4 @@
-// The Pods of a whole cluster in controller-runtime's cache, and answers about them: see benchmarks/peers/__init__.py.
+// Caches all Pods of a cluster in controller-runtime's cache: see benchmarks/peers/__init__.py.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const noteAnnotation = "bench.kubewright.dev/note"
 
-// Answer is what is known of the Pods.
+// Answer is what the cache knows about the Pods.
 type Answer struct {
 	Count int                 `json:"count"`
 	Pods  map[string][]string `json:"pods"`
@@ -35,7 +35,7 @@ func main() {
 	exitOn(mgr.Start(ctrl.SetupSignalHandler()))
 }
 
-// answer reads lines with the names of Pods, and writes what the cache holds.
+// answer reads lines of Pod names, and writes what the cache holds.
 func answer(ctx context.Context, mgr ctrl.Manager) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {

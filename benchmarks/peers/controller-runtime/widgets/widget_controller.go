@@ -23,7 +23,7 @@ type WidgetReconciler struct {
 	Workers int
 }
 
-// Reconcile keeps the ConfigMap of a Widget, and says in the status that it is there.
+// Reconcile maintains the ConfigMap of a Widget and reports it in the status.
 func (r *WidgetReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var widget benchv1.Widget
 	if err := r.Get(ctx, req.NamespacedName, &widget); err != nil {
@@ -48,7 +48,7 @@ func (r *WidgetReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		Type:               "Ready",
 		Status:             metav1.ConditionTrue,
 		Reason:             "ConfigMapUpToDate",
-		Message:            "the ConfigMap is as the spec says",
+		Message:            "the ConfigMap matches the spec",
 		ObservedGeneration: widget.Generation,
 	})
 	if !changed && widget.Status.ObservedGeneration == widget.Generation && widget.Status.ConfigMap == configMap.Name {

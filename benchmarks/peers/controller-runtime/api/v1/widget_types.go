@@ -20,19 +20,19 @@ var (
 
 // WidgetSpec defines the desired state of Widget.
 type WidgetSpec struct {
-	// Message is what the ConfigMap holds.
+	// Message is a message for the ConfigMap.
 	Message string `json:"message"`
-	// Size is what the ConfigMap holds beside it.
+	// Size is a number for the ConfigMap.
 	Size int32 `json:"size"`
 }
 
 // WidgetStatus defines the observed state of Widget.
 type WidgetStatus struct {
-	// ObservedGeneration is the generation that the rest of the status is about.
+	// ObservedGeneration is the generation that the status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ConfigMap is the name of the ConfigMap.
 	ConfigMap string `json:"configMap,omitempty"`
-	// Conditions say whether the ConfigMap is as the spec says.
+	// Conditions say whether the ConfigMap matches the spec.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

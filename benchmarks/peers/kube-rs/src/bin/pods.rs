@@ -1,4 +1,4 @@
-//! The Pods of a whole cluster in a store of kube-rs, and answers about them: see benchmarks/peers/__init__.py.
+//! Caches all Pods of a cluster in a store of kube-rs: see benchmarks/peers/__init__.py.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 
 const NOTE: &str = "bench.kubewright.dev/note";
 
-/// What is known of the Pods.
+/// What the store knows about the Pods.
 #[derive(Serialize)]
 struct Answer<'a> {
     count: usize,
@@ -40,7 +40,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Reads lines with the names of Pods, and writes what the store holds.
+/// Reads lines of Pod names, and writes what the store holds.
 async fn answer(store: Store<Pod>) -> anyhow::Result<()> {
     store.wait_until_ready().await?;
     let mut lines = BufReader::new(stdin()).lines();

@@ -17,27 +17,27 @@ use std::time::Duration;
 
 const FIELD_MANAGER: &str = "widgets.bench.kubewright.dev";
 
-/// What a Widget should be.
+/// The desired state of a Widget.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "bench.kubewright.dev", version = "v1", kind = "Widget", namespaced, status = "WidgetStatus")]
 struct WidgetSpec {
-    /// What the ConfigMap holds.
+    /// A message for the ConfigMap.
     message: String,
-    /// What the ConfigMap holds beside it.
+    /// A number for the ConfigMap.
     size: i32,
 }
 
-/// What a Widget is.
+/// The observed state of a Widget.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct WidgetStatus {
-    /// The generation that the rest of the status is about.
+    /// The generation that the status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed_generation: Option<i64>,
     /// The name of the ConfigMap.
     #[serde(default)]
     config_map: String,
-    /// Whether the ConfigMap is as the spec says.
+    /// Whether the ConfigMap matches the spec.
     #[serde(default)]
     conditions: Vec<Condition>,
 }
@@ -54,7 +54,7 @@ enum Error {
     Incomplete,
 }
 
-/// Keeps the ConfigMap of a Widget, and says in the status that it is there.
+/// Maintains the ConfigMap of a Widget and reports it in the status.
 async fn reconcile(widget: Arc<Widget>, ctx: Arc<Context>) -> Result<Action, Error> {
     let name = widget.name_any();
     let namespace = widget.namespace().ok_or(Error::Incomplete)?;
@@ -99,7 +99,7 @@ fn status_of(widget: &Widget, config_map: String) -> WidgetStatus {
             type_: "Ready".to_string(),
             status: "True".to_string(),
             reason: "ConfigMapUpToDate".to_string(),
-            message: "the ConfigMap is as the spec says".to_string(),
+            message: "the ConfigMap matches the spec".to_string(),
             observed_generation: widget.metadata.generation,
             last_transition_time: since,
         }],

@@ -1,1 +1,1 @@
-"""The kinds of `apiextensions.k8s.io`, one module a version."""
+"""The kinds of `apiextensions.k8s.io`, one module per version."""

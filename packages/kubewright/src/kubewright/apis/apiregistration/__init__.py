@@ -1,1 +1,1 @@
-"""The kinds of `apiregistration.k8s.io`, one module a version."""
+"""The kinds of `apiregistration.k8s.io`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `apps`, one module a version."""
+"""The kinds of `apps`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `authentication.k8s.io`, one module a version."""
+"""The kinds of `authentication.k8s.io`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `autoscaling`, one module a version."""
+"""The kinds of `autoscaling`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `batch`, one module a version."""
+"""The kinds of `batch`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `coordination.k8s.io`, one module a version."""
+"""The kinds of `coordination.k8s.io`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of the core group, one module a version."""
+"""The kinds of the core group, one module per version."""

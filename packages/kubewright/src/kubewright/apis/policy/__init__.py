@@ -1,1 +1,1 @@
-"""The kinds of `policy`, one module a version."""
+"""The kinds of `policy`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `rbac.authorization.k8s.io`, one module a version."""
+"""The kinds of `rbac.authorization.k8s.io`, one module per version."""

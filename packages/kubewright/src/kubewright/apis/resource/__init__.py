@@ -1,1 +1,1 @@
-"""The kinds of `resource.k8s.io`, one module a version."""
+"""The kinds of `resource.k8s.io`, one module per version."""

@@ -1,1 +1,1 @@
-"""The kinds of `scheduling.k8s.io`, one module a version."""
+"""The kinds of `scheduling.k8s.io`, one module per version."""

@@ -1,4 +1,4 @@
-"""What goes away under an operator, and sometimes comes again: its kind, a namespace that it works in."""
+"""The kind or the namespace of an operator is deleted while it runs, and sometimes recreated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robustness.gizmos import Gizmos, operated
 DEFINITION = codec.from_dict(CustomResourceDefinition, custom_resource_definition(Gizmo))
 
 
-async def test_a_namespace_that_is_deleted_under_load_goes_quietly_and_the_others_are_served(
+async def test_a_namespace_that_is_deleted_under_load_causes_no_errors_elsewhere(
     cluster: Cluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(Gizmo, owns=[ConfigMap], workers=2)
@@ -40,7 +40,7 @@ async def test_a_namespace_that_is_deleted_under_load_goes_quietly_and_the_other
     assert said == []
 
 
-async def test_a_kind_that_is_uninstalled_and_installed_again_is_picked_up(cluster: Cluster, namespace: str) -> None:
+async def test_a_kind_that_is_uninstalled_and_installed_again_is_reconciled(cluster: Cluster, namespace: str) -> None:
     gizmos = Gizmos(cluster.client, namespace)
     async with operated(cluster, namespace, [reconcile]) as (_, gate):
         await gizmos.populate()

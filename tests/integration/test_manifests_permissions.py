@@ -1,4 +1,4 @@
-"""A manager runs with the flags of its Deployment, as its ServiceAccount, with the generated rights and no others."""
+"""A manager runs with the flags and the ServiceAccount of its Deployment, and only the generated permissions."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from kubewright.apis.core.v1 import ConfigMap
 class Status(Model):
     seen: bool = False
 
-class Berth(CustomResource, group="rights.example.com", version="v1"):
+class Berth(CustomResource, group="permissions.example.com", version="v1"):
     status: Status = field(default_factory=Status)
 
-class Coast(CustomResource, group="rights.example.com", version="v1", namespaced=False):
+class Coast(CustomResource, group="permissions.example.com", version="v1", namespaced=False):
     status: Status = field(default_factory=Status)
 
 @controller(Berth, owns=[ConfigMap])
@@ -56,14 +56,14 @@ if __name__ == "__main__":
     manager.main()
 """
 OBJECTS = """
-apiVersion: rights.example.com/v1
+apiVersion: permissions.example.com/v1
 kind: {kind}
 metadata: {{name: {name}, namespace: {namespace}}}
 """
 
 
 class Deployed:
-    """A project whose manifests are in a cluster, and its manager, which runs here as it would there."""
+    """A project whose manifests are installed, and its manager, which runs in this process as it would in a Pod."""
 
     def __init__(self, cluster: Cluster, kubectl: Kubectl, project: Path) -> None:
         self.cluster = cluster
@@ -102,7 +102,7 @@ class Deployed:
             assert await process.wait() == 0, self.said.decode()
 
     async def scrape(self, token: str) -> int:
-        """The status of an answer to a request for the metrics."""
+        """Request the metrics. Returns the status of the answer."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
@@ -136,7 +136,7 @@ async def deployed(cluster: Cluster, folder: Path, settings: str) -> AsyncIterat
 
 
 async def exercise(there: Deployed, berths: str) -> None:
-    """Berths in a namespace and a coast are seen, with their Events, and nothing was denied on the way."""
+    """Assert that Berths and a Coast are reconciled, with Events, and that no request was denied."""
     for kind, namespace in (("Berth", berths), ("Coast", "")):
         text = OBJECTS.format(kind=kind, name=there.project.name, namespace=namespace or "default")
         await there.kubectl("create", "-f", "-", given=text if namespace else text.replace(", namespace: default", ""))
@@ -154,7 +154,7 @@ async def exercise(there: Deployed, berths: str) -> None:
 
 
 @pytest.mark.parametrize("watched", ['"all"', '"own"', "some"])
-async def test_a_manager_needs_no_more_than_the_generated_rights(
+async def test_the_generated_permissions_are_sufficient(
     cluster: Cluster, namespace: str, tmp_path: Path, watched: str
 ) -> None:
     value = f'["{namespace}"]' if watched == "some" else watched
@@ -164,9 +164,7 @@ async def test_a_manager_needs_no_more_than_the_generated_rights(
     assert b"not allowed" not in there.said, there.said.decode()
 
 
-async def test_metrics_are_for_those_who_are_bound_to_the_reader_role(
-    cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
+async def test_only_users_with_the_reader_role_read_metrics(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     async with deployed(cluster, tmp_path, "") as there, there.running():
         await there.kubectl("create", "serviceaccount", "scraper", f"--namespace={namespace}")
         token = await there.token("scraper", namespace)
