@@ -112,7 +112,7 @@ class Deployed:
 async def deployed(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Deployed]:
     found = Deployed(Project(tmp_path), cluster)
     yield found
-    await found.run("undeploy", "--timeout=20")
+    await found.run("undeploy", "--yes", "--timeout=20")
 
 
 @pytest.fixture
@@ -172,7 +172,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     await eventually(is_new)
     pid = await eventually(deployed.process)
-    said = await deployed.good("undeploy")
+    assert "1 Gadget would be deleted" in await deployed.failed("undeploy")
+    said = await deployed.good("undeploy", "--yes")
     assert "Warning: 1 Gadget will be deleted" in said
     await nothing_is_left(deployed)
     assert "Gadget" not in said.replace("1 Gadget will", "")
@@ -203,7 +204,7 @@ async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: De
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=fails_in_a_pod)
     said = await deployed.failed("deploy")
-    assert "The last that it wrote:\n  no luck\n" in said
+    assert "Last lines of its log:\n  no luck\n" in said
     *_, last = said.splitlines()
     assert last.startswith(f"Error: {deployed.project.name} does not run: Pod {deployed.project.deployment}-")
     assert "CrashLoopBackOff: its last run ended with exit code 1 (Error)" in last
@@ -221,7 +222,7 @@ async def test_who_interrupts_a_deploy_is_told_what_is_done_and_what_goes_on(dep
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=sleeps_in_a_pod)
     said = await deployed.interrupted("deploy", when="replicas are available")
-    assert "Interrupted: all is applied, and Kubernetes goes on with it" in said
+    assert "Interrupted: everything is applied, and Kubernetes continues" in said
     assert "created" not in await deployed.good("deploy", "--no-wait")
 
 
@@ -231,25 +232,14 @@ async def test_who_interrupts_an_undeploy_is_told_what_goes_on(deployed: Deploye
     kind = project.kind()
     held = ObjectMeta(name="one", namespace=namespace, finalizers=["test.example.com/held"])
     made = await client.create(kind(metadata=held))
-    said = await deployed.interrupted("undeploy", when=f"/one (in {namespace}) deleted")
-    assert "Interrupted: what is named above goes, the rest is still there; the same command removes it" in said
+    said = await deployed.interrupted("undeploy", "--yes", when=f"/one (in {namespace}) deleted")
+    assert (
+        "Interrupted: what is listed above is being deleted, the rest remains; run the same command to finish" in said
+    )
     assert (await client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is not None
     await client.get(Deployment, project.deployment, namespace=project.namespace)
     await client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
-    assert project.crd in await deployed.good("undeploy")
-
-
-@pytest.mark.usefixtures("processes")
-async def test_an_image_that_two_projects_have_is_warned_of(
-    deployed: Deployed, cluster: Cluster, tmp_path: Path
-) -> None:
-    assert "Warning: until now" not in await deployed.good("deploy", "--no-wait")
-    folder = tmp_path / "other"
-    folder.mkdir()
-    other = Deployed(Project(folder), cluster)
-    said = await other.good("deploy", "--no-wait", "--image", deployed.project.image)
-    assert f"until now the image {deployed.project.image} was another project's" in said
-    await other.good("undeploy")
+    assert project.crd in await deployed.good("undeploy", "--yes")
 
 
 async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
@@ -284,7 +274,7 @@ async def test_kinds_and_their_objects_can_be_kept(deployed: Deployed, namespace
     assert (await deployed.client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is None
     found = await deployed.client.get(kind, "one", namespace=namespace)
     await deployed.client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
-    assert "1 Gadget will be deleted" in await deployed.good("uninstall")
+    assert "1 Gadget will be deleted" in await deployed.good("uninstall", "--yes")
     await gone(deployed.client.get, CustomResourceDefinition, deployed.project.crd)
 
 
@@ -293,9 +283,9 @@ async def test_an_object_that_its_operator_does_not_finish_is_named(deployed: De
     kind = deployed.project.kind()
     held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{deployed.project.group}/finish"])
     made = await deployed.client.create(kind(metadata=held))
-    said = await deployed.failed("undeploy", "--timeout=1")
+    said = await deployed.failed("undeploy", "--yes", "--timeout=1")
     assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
-    assert "does the operator run" in said
+    assert "Does the operator run" in said
     assert "deleted" in await deployed.failed("status")
     await deployed.client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
 
@@ -316,8 +306,10 @@ async def test_the_doctor_says_what_is_missing_and_what_to_do(deployed: Deployed
     )
     found = json.loads((await deployed.run("doctor", "-o", "json"))[1])["findings"]
     by_subject = {each["subject"]: each for each in found}
-    assert f"may not get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
-    assert f"{project.namespace}/{project.deployment} may not" in by_subject["rbac"]["problem"]
+    assert (
+        f"lacks permission to get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
+    )
+    assert f"{project.namespace}/{project.deployment} lacks permission" in by_subject["rbac"]["problem"]
     assert "configmaps" in by_subject["rbac"]["problem"]
     assert "leases" not in by_subject["rbac"]["problem"]
     assert "scaled to 0" in by_subject["deployment"]["problem"]
@@ -331,7 +323,7 @@ async def test_what_has_not_converged_is_told_with_its_reason(deployed: Deployed
     found = await deployed.client.get(kind, "one", namespace=namespace)
     await deployed.client.patch(found, MergePatch({"status": {"observedGeneration": 0}}), subresource="status")
     said = await deployed.failed("status")
-    assert "generation 1 has not been looked at yet" in said
+    assert "generation 1 is not reconciled yet" in said
     assert "not deployed" in said
 
 
@@ -347,3 +339,116 @@ async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, ta
         pytest.skip("there is no image to pull")
     await deployed.good("deploy")
     assert all(is_ready(each) for each in await deployed.pods())
+
+
+async def test_uninstall_asks_for_objects_of_a_version_that_the_program_no_longer_has(
+    deployed: Deployed, namespace: str
+) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("install")
+    await project.create(client, namespace)
+    project.write(version="v2")
+    for command in ("uninstall", "undeploy"):
+        said = await deployed.failed(command)
+        assert "1 Gadget would be deleted with the CRDs" in said
+        assert "Pass --yes" in said
+    found = await client.get(project.kind(), "one", namespace=namespace)
+    assert found.metadata.deletion_timestamp is None
+    assert "Warning: 1 Gadget will be deleted with the CRDs" in await deployed.good("uninstall", "--yes")
+    await gone(client.get, CustomResourceDefinition, project.crd)
+
+
+@pytest.mark.usefixtures("processes")
+async def test_undeploy_finalizes_objects_of_another_version_before_the_manager_is_removed(
+    deployed: Deployed, namespace: str
+) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("deploy")
+    await project.create(client, namespace)
+    assert await eventually(project.text, client, namespace) == ""
+    project.write(version="v2")
+    said = await deployed.good("undeploy", "--yes")
+    assert said.index(f"gadget.{project.group}/one") < said.index(f"deployment.apps/{project.deployment}")
+    await nothing_is_left(deployed)
+
+
+async def test_an_object_that_the_operator_has_not_reconciled_has_not_converged(
+    deployed: Deployed, namespace: str
+) -> None:
+    await deployed.good("install")
+    await deployed.project.create(deployed.client, namespace)
+    said = await deployed.failed("status")
+    assert "not reconciled yet: status.observedGeneration is not set" in said
+    assert "not reconciled yet" in await deployed.failed("doctor")
+    deployed.project.set('watch-namespaces = ["elsewhere"]')
+    assert f"the operator does not watch namespace {namespace}" in await deployed.failed("status")
+    doctor = await deployed.failed("doctor")
+    assert f"gadget/one (in {namespace}): the operator does not watch namespace {namespace}; move the object" in doctor
+
+
+async def test_objects_that_a_new_required_field_makes_undecodable_are_named(
+    deployed: Deployed, namespace: str
+) -> None:
+    project = deployed.project
+    await deployed.good("install")
+    await project.create(deployed.client, namespace)
+    project.write(field="size: int")
+    fault = f'Gadget "{namespace}/one": spec: object missing required field size'
+    assert f"Warning: the program cannot decode {fault}" in await deployed.good("deploy", "--no-wait")
+    assert f"the operator cannot decode it: {fault}" in await deployed.failed("status")
+    doctor = await deployed.failed("doctor")
+    assert f"gadget/one (in {namespace}): the operator cannot decode it: {fault}; set the field in the object" in doctor
+
+
+async def test_the_doctor_survives_a_crd_that_the_api_server_rejects(deployed: Deployed, namespace: str) -> None:
+    project = deployed.project
+    await deployed.good("install")
+    await project.create(deployed.client, namespace)
+    project.write(version="v2")
+    status, said = await deployed.run("doctor", "--output=json")
+    assert status == 1
+    findings = json.loads(said)["findings"]
+    (crd,) = [each for each in findings if each["subject"] == f"crd/{project.crd}"]
+    assert "versions that the program no longer has (v1)" in crd["problem"]
+    assert "status.storedVersions" in crd["remedy"]
+    assert any(each["subject"] == "deployment" for each in findings)
+    said = await deployed.failed("status")
+    assert f"Gadget.{project.group} is installed, in v1 alone, without v2" in said
+    project.set('image = "not an image"')
+    status, said = await deployed.run("doctor", "--output=json")
+    assert json.loads(said)["findings"][0]["subject"] == "project"
+
+
+@pytest.mark.usefixtures("processes")
+async def test_two_projects_on_one_control_plane_keep_their_images(
+    deployed: Deployed, cluster: Cluster, tmp_path: Path
+) -> None:
+    project = deployed.project
+    await deployed.good("deploy", "--no-wait")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = Deployed(Project(folder), cluster)
+    said = await other.failed("deploy", "--no-wait", "--image", project.image)
+    assert f"image {project.image} belongs to another project on this control plane" in said
+    assert f"Deployment {project.namespace}/{project.deployment} runs the code in {project.folder}" in said
+    assert deployed.table is not None
+    await other.good("deploy", "--no-wait")
+    stolen = ImageTable(deployed.table).get(other.project.image)
+    assert stolen is not None
+    ImageTable(deployed.table).put(project.image, stolen)
+    assert f"image: {project.image} runs the code of another project" in await deployed.failed("doctor")
+    assert "belongs to" not in await other.good("undeploy")
+    assert ImageTable(deployed.table).get(project.image) == stolen
+    assert "runs in namespace" in await deployed.good("deploy")
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_deploy_replaces_pods_that_failed_before(deployed: Deployed, tmp_path: Path) -> None:
+    wanted = tmp_path / "wanted"
+    deployed.project.set('env = { POD = "yes" }')
+    deployed.project.write(
+        before=f"import os, pathlib\nif 'POD' in os.environ and not pathlib.Path({str(wanted)!r}).exists(): raise SystemExit('no')\n"
+    )
+    assert "CrashLoopBackOff" in await deployed.failed("deploy")
+    wanted.touch()
+    assert "runs in namespace" in await deployed.good("deploy")

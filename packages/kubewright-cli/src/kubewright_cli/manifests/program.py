@@ -31,6 +31,8 @@ class Program:
     """By name; a kind's versions are one."""
     kinds: tuple[APIResource, ...]
     """One version of each kind, by name."""
+    classes: tuple[type[CustomResource], ...] = ()
+    """The project's own kinds, in every version."""
 
     @classmethod
     def of(cls, manager: Manager, kinds: Iterable[type[CustomResource]]) -> Program:
@@ -38,7 +40,25 @@ class Program:
         kinds = list(kinds)
         one_version = {(kind.__api__.group, kind.__api__.kind): kind.__api__ for kind in kinds}
         ordered = tuple(one_version[key] for key in sorted(one_version))
-        return cls(manager, tuple(custom_resource_definitions(kinds)), ordered)
+        return cls(manager, tuple(custom_resource_definitions(kinds)), ordered, tuple(kinds))
+
+    def class_of(self, crd: JSONObject) -> type[CustomResource]:
+        """The class that the program reads objects of a CRD by: its controller's, else that of the storage version."""
+        spec = crd["spec"]
+        versions = [
+            each
+            for each in self.classes
+            if (each.__api__.group, each.__api__.kind) == (spec["group"], spec["names"]["kind"])
+        ]
+        controlled = {each.kind for each in self.manager.controllers}
+        return next(
+            (each for each in versions if each in controlled),
+            next(each for each in versions if each.__served_as__.storage),
+        )
+
+    def has_controller(self, cls: type[CustomResource]) -> bool:
+        """Whether a controller of the program reconciles objects of this class."""
+        return any(each.kind is cls for each in self.manager.controllers)
 
     @property
     def namespaces(self) -> tuple[str, ...]:

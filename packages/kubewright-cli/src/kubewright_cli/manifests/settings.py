@@ -77,8 +77,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     kinds: str = ""
     """Where the kinds of a project without a Manager are, a module or package: `package.api`. Its CRDs are all that is
     made for it."""
-    image: str = "controller:latest"
-    """The manager's image; it starts the manager with no arguments but its flags."""
+    image: str = ""
+    """The manager's image; `<name>:latest` by default. It starts the manager with no arguments but its flags."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the image is pulled; Kubernetes' own rule when not given."""
     image_pull_secrets: tuple[str, ...] = ()
@@ -164,6 +164,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "namespace", self.namespace or f"{self.name}-system")
+        msgspec.structs.force_setattr(self, "image", self.image or f"{self.name}:latest")
         msgspec.structs.force_setattr(self, "name_prefix", self.name_prefix or f"{self.name}-")
         fault = next(_faults(self), None)
         if fault is not None:
@@ -211,9 +212,6 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _faulty_image(image: str) -> Iterator[str]:
-    if not image:
-        yield 'image: it is empty; write the image of the manager, like "ghcr.io/me/operator:1.0"'
-        return
     try:
         Reference.parse(image)
     except ConfigError as error:
