@@ -61,7 +61,6 @@ def test_names_follow_from_the_project(tmp_path: Path) -> None:
             'kinds = "x.api"',
             "tool.kubewright.kinds: those of a program with a Manager are found beside it; leave it out",
         ),
-        ('image = ""', "tool.kubewright.image: it is empty"),
         ('image = "Bad Image"', 'tool.kubewright.image: image "Bad Image" is not a name'),
     ],
 )
