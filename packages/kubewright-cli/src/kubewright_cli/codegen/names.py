@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Final
 
 _TAKEN: Final = frozenset({"bool", "bytes", "dict", "field", "float", "int", "list", "str"})
@@ -22,6 +22,17 @@ def attribute(wire: str, taken: Container[str], *, of_kind: bool = False) -> str
     if keyword.iskeyword(name) or name in (_TAKEN_IN_KINDS if of_kind else _TAKEN):
         name += "_"
     return unique(name, taken)
+
+
+def attributes(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str]:
+    """The name of each field of a class, by its name on the wire. The order of `wires` does not matter.
+
+    If two fields would have the same name, the field whose name on the wire follows from it gets it.
+    """
+    found: dict[str, str] = {}
+    for wire in sorted(wires, key=lambda wire: (on_the_wire(attribute(wire, (), of_kind=of_kind)) != wire, wire)):
+        found[wire] = attribute(wire, frozenset(found.values()), of_kind=of_kind)
+    return found
 
 
 def class_name(owner: str, wire: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -16,6 +17,9 @@ from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.changes import WouldOverwrite
 from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
 from kubewright_cli.scaffold.record import Record, Resource, project_root
+
+_GROUPS_OF_KUBERNETES: Final = ("apps", "core")
+"""Groups that are more often meant to be those of Kubernetes than to be new ones."""
 
 
 @click.group("create")
@@ -83,10 +87,29 @@ def api(
         namespaced=others[0].namespaced if namespaced is None and others else namespaced is not False,
         plural=_plural(plural, kind, others),
     )
-    _warn_of_built_in(added)
+    _warn_about_built_in(added)
     record.refuse_clash(added, again=force)
-    _write(plan.api(root, record, added), force=force)
-    console.say("\nNext: write down what it is and does, then\n\n  make manifests\n  make test")
+    addition = plan.api(root, record, added)
+    _write(addition, force=force)
+    if others and version not in {each.version for each in others}:
+        _explain_versions(kind, version, others[0].version, addition.copied_from)
+    console.say("\nNext: edit the types and the controller, then run\n\n  make manifests\n  make test")
+
+
+@command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def webhook(flags: tuple[str, ...]) -> None:
+    """Webhooks are not supported yet: say what takes their place.
+
+    \b
+    Example:
+      kubewright create webhook
+    """
+    raise ConfigError(
+        "webhooks are not supported yet. Validate with markers and CEL rules in the types (m.XValidation), set "
+        "defaults in the types, and use a ValidatingAdmissionPolicy for other kinds; versions are not converted. See "
+        "docs/concepts/webhooks.md"
+    )
 
 
 @command.command("controller")
@@ -143,14 +166,28 @@ def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
     return found if isinstance(found, type) and issubclass(found, Object) else None
 
 
-def _warn_of_built_in(added: Resource) -> None:
-    """Who names a kind of Kubernetes wants a controller for it, more often than a kind that has its name."""
-    if _built_in(added.group, added.version, added.kind) is None:
+def _warn_about_built_in(added: Resource) -> None:
+    """Point at `create controller` if the group or the kind is one of Kubernetes."""
+    of_kubernetes = _built_in(added.group, added.version, added.kind) is not None
+    if not of_kubernetes and added.group not in _GROUPS_OF_KUBERNETES:
         return
     group = f"--group {added.group} " if added.group else ""
+    what = f"{added.kind} is a kind" if of_kubernetes else f'"{added.group}" is an API group'
     console.warn(
-        f"{added.kind} is a kind of Kubernetes, and this is another one, of {added.api_version}; for a controller of "
-        f"Kubernetes' own: kubewright create controller {group}--version {added.version} --kind {added.kind}"
+        f"{what} of Kubernetes, and this adds another kind: {added.kind} of {added.api_version}. For a controller of a "
+        f"kind of Kubernetes: kubewright create controller {group}--version {added.version} --kind {added.kind}"
+    )
+
+
+def _explain_versions(kind: str, added: str, other: str, copied_from: str) -> None:
+    """Say what it means that the API server does not convert between versions."""
+    if not copied_from:
+        console.warn(f"the types of {other} could not be copied: {added} has an example field instead")
+    console.note(
+        f"{kind} now has versions {other} and {added}. Versions are not converted (conversion strategy None): all have "
+        "the fields of the one stored object, and a write through a version deletes fields that this version lacks. "
+        "`kubewright generate` warns of such fields. kubectl shows the newest stable version by default. To store "
+        f"objects in {added}, move storage=False to {other}."
     )
 
 

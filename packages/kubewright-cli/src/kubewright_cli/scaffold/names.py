@@ -21,9 +21,7 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _OURS: Final = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 _LABEL_FAULT: Final = 'must be of lower-case letters, digits and "-", and begin with a letter and not end with a "-"'
 _DOMAIN_FAULT: Final = "must be a domain name in lower case, like example.com"
-_USED_BY_THE_FILES: Final = frozenset(
-    {"Annotated", "Condition", "Context", "CustomResource", "ListMapKey", "ListType", "Model", "PrintColumn"}
-)
+_USED_BY_THE_FILES: Final = frozenset({"Annotated", "Condition", "Context", "CustomResource", "Model", "PrintColumn"})
 
 
 def project_faults(name: str) -> list[str]:

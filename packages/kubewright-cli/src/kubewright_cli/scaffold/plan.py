@@ -12,6 +12,7 @@ from kubewright_cli.scaffold.names import module_name
 from kubewright_cli.scaffold.program import LINE_LENGTH, ControllerImport, with_controller
 from kubewright_cli.scaffold.record import FILE, Record, Resource
 from kubewright_cli.scaffold.templates import render
+from kubewright_cli.scaffold.versions import another_version
 
 KEPT: Final = ("LICENSE", "README.md")
 """What a folder that becomes a project may hold: a repository often begins with these."""
@@ -23,6 +24,7 @@ _FILES: Final = {
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
     "README.md": "README.md",
+    "wheels/README.md": "wheels.md",
     "tests/conftest.py": "conftest.py",
     "tests/test_operator.py": "test_operator.py",
     "tests/test_e2e.py": "test_e2e.py",
@@ -46,7 +48,9 @@ class Addition:
 
     changes: Changes
     by_hand: ControllerImport | None
-    """What its author has to add to main.py: it is not as `init` wrote it."""
+    """What the author must add to main.py, if main.py is not as `init` wrote it."""
+    copied_from: str = ""
+    """The version whose types were copied."""
 
 
 def project(root: Path, record: Record, packaging: Packaging) -> Changes:
@@ -83,14 +87,23 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
     others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
     values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
     _packages(root, changes, resource.path)
-    changes.create(_source(resource.path), render("api.py", **values))
+    copied = _copied(root, others[0], resource) if others and others[0].api else None
+    changes.create(_source(resource.path), copied or render("api.py", **values))
     if resource.controller:
         by_hand = _controller(root, record, resource, changes, "controller.py")
     if others:
         values |= {"first": others[0], "versions": sorted((others[0], resource), key=lambda each: each.path)}
     changes.create(_test(record, resource, another=bool(others)), render(_test_template(resource, others), **values))
     changes.edit(FILE, record.having(resource).text())
-    return Addition(changes, by_hand)
+    return Addition(changes, by_hand, copied_from=others[0].version if copied else "")
+
+
+def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
+    """The module of another version of the kind as that of this version; None if it cannot be copied."""
+    path = root / _source(other.path)
+    if not path.is_file():
+        return None
+    return another_version(path.read_text(), resource.kind, other.path, other.version, resource.version)
 
 
 def controller(root: Path, record: Record, resource: Resource) -> Addition:
