@@ -75,7 +75,7 @@ def test_of_two_names_that_differ_in_case_alone_each_keeps_its_own(tmp_path: Pat
     (crd, *_) = yaml.load_all((GOLDEN / "crds.yaml").read_text())
     text = {"type": "string"}
     for wires in (("not_snake", "notSnake"), ("notSnake", "not_snake")):
-        schema = {"type": "object", "properties": {wire: text for wire in wires}}
+        schema = {"type": "object", "properties": dict.fromkeys(wires, text)}
         for version in crd["spec"]["versions"]:
             version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema}}}
         (tmp_path / "crds.json").write_text(json.dumps(crd))

@@ -27,7 +27,8 @@ def another_version(source: str, kind: str, module: str, old: str, new: str) -> 
     edits = [(_start(lines, version.value), _end(lines, version.value), f'"{new}"')]
     storage = _argument(declared, "storage")
     if storage is None:
-        edits.append((_start(lines, version), _start(lines, version), _inserted(lines, version)))
+        end = _end(lines, version.value)
+        edits[0] = (edits[0][0], end, edits[0][2] + _inserted(lines, version))
     else:
         edits.append((_start(lines, storage.value), _end(lines, storage.value), "False"))
     edits += _absolute_imports(lines, tree, module)
@@ -58,10 +59,9 @@ def _argument(declared: ast.ClassDef, name: str) -> ast.keyword | None:
 
 
 def _inserted(lines: list[bytes], version: ast.keyword) -> str:
-    """`storage=False` before the argument `version`, on a line of its own if that one has its own."""
-    line = lines[version.lineno - 1]
-    before = line[: version.col_offset]
-    return "storage=False, " if before.strip() else f"storage=False,\n{before.decode()}"
+    """`storage=False` after the argument `version`, on a line of its own if that one has its own."""
+    before = lines[version.lineno - 1][: version.col_offset]
+    return ", storage=False" if before.strip() else f",\n{before.decode()}storage=False"
 
 
 def _absolute_imports(lines: list[bytes], tree: ast.Module, module: str) -> list[tuple[int, int, str]]:
