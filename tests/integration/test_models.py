@@ -73,7 +73,7 @@ async def test_modules_from_a_file_are_up_to_date_with_the_cluster(cluster: Clus
     from_file = await asyncio.create_subprocess_exec(*generate, GOLDEN / "crds.yaml")
     assert await from_file.wait() == 0
     checked = await asyncio.create_subprocess_exec(
-        *(*generate, "--check", "--kubeconfig", cluster.kubeconfig()),
+        *(*generate, "--check", "-v", "--kubeconfig", cluster.kubeconfig()),
         *(argument for name in names for argument in ("--from-cluster", name)),
     )
     assert await checked.wait() == 0

@@ -59,7 +59,7 @@ def modules(crds: Iterable[JSONObject]) -> dict[str, str]:
 def modules_of(crds: Iterable[JSONObject]) -> dict[str, Module]:
     """The same modules, with the kinds that are in each. Raises ModelError."""
     made: dict[str, Module] = {}
-    for crd in map(_sorted, crds):
+    for crd in map(_normalized, crds):
         if crd.get("kind") != "CustomResourceDefinition" or crd.get("apiVersion") != "apiextensions.k8s.io/v1":
             said = f"{crd.get('kind')} of {crd.get('apiVersion')}"
             raise ModelError(f"a CustomResourceDefinition of apiextensions.k8s.io/v1 is needed, and this is {said}")
@@ -162,11 +162,16 @@ class Module:
         return declared + docstring(schema.get("description") or "")
 
 
-def _sorted(value: Any) -> Any:
-    """`value` with the keys of all objects sorted, as an API server returns them: files may have any order."""
+def _normalized(value: Any) -> Any:
+    """`value` with the keys of all objects sorted, and whole numbers as integers.
+
+    A file and an API server may write the same CRD in different ways.
+    """
     if is_object(value):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(each) for each in value] if is_array(value) else value
+        return {key: _normalized(value[key]) for key in sorted(value)}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return [_normalized(each) for each in value] if is_array(value) else value
 
 
 @cache
