@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions that a command is given: as files, folders of them, or names of those in a cluster."""
+"""CustomResourceDefinitions as input of a command: files, folders of files, or names in a cluster."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _EXTENSIONS = (".yaml", ".yml", ".json")
 
 
 def crd_sources(function: F) -> F:
-    """`SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: what `given` is given."""
+    """`SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: the arguments of `given`."""
     sources = click.argument("sources", nargs=-1, type=click.Path(exists=True, path_type=Path))
     names = click.option(
-        "--from-cluster", "names", metavar="NAME", multiple=True, help="A CRD of the cluster. May be given again."
+        "--from-cluster", "names", metavar="NAME", multiple=True, help="Name of a CRD in the cluster. May be repeated."
     )
     return sources(names(kubeconfig_options(function)))
 
@@ -70,7 +70,7 @@ def _read(source: Path) -> Iterator[JSONObject]:
 
 
 def _items(document: JSONObject) -> Iterator[JSONObject]:
-    """A document; of a List, as kubectl prints several objects, those in it."""
+    """The document, or the items of a List, as kubectl prints several objects."""
     items = document.get("items")
     if str(document.get("kind", "")).endswith("List") and is_array(items):
         yield from filter(is_object, items)
