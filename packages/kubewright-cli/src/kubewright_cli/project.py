@@ -1,6 +1,6 @@
 """The project that a command works on: its settings, its program, and the kinds of its API.
 
-The kinds are all versions that the package `api` beside the program's module declares (`webserver_operator.api`), with
+The kinds are all versions that the package `api` next to the program's module declares (`webserver_operator.api`), with
 or without a controller. Without that package, they are the kinds that the controllers reconcile. In a project without a
 Manager, the settings name the package.
 """

@@ -1,7 +1,6 @@
-"""A module for each group version that CustomResourceDefinitions have, with classes for its kinds.
+"""A module for each group version of CustomResourceDefinitions, with classes for its kinds.
 
-From the classes the same CRD can be made again (`custom_resource_definition`), but for what is not said of types:
-conversion, and what a schema says of `metadata`.
+`custom_resource_definition` makes the same CRD from the classes, except for conversion and the schema of `metadata`.
 """
 
 from __future__ import annotations
@@ -45,24 +44,24 @@ _MODULES: Final = {
         "Time",
     ),
 }
-"""What the classes of a module may need, and where it is from."""
+"""The names that classes may need, by module."""
 
 
 def modules(crds: Iterable[JSONObject]) -> dict[str, str]:
-    """The source of each module that `crds`, CustomResourceDefinitions of apiextensions.k8s.io/v1, make, by its name.
+    """The source of each module, by name. `crds` are CustomResourceDefinitions of apiextensions.k8s.io/v1.
 
-    Raises ModelError for a document that is none, and for a version without a structural schema.
+    Raises ModelError for another document, and for a version without a structural schema.
     """
     return {name: module.source() for name, module in modules_of(crds).items()}
 
 
 def modules_of(crds: Iterable[JSONObject]) -> dict[str, Module]:
-    """The same modules, with the kinds that are in each. Raises ModelError."""
+    """The modules with their kinds. Raises ModelError."""
     made: dict[str, Module] = {}
     for crd in map(_normalized, crds):
         if crd.get("kind") != "CustomResourceDefinition" or crd.get("apiVersion") != "apiextensions.k8s.io/v1":
-            said = f"{crd.get('kind')} of {crd.get('apiVersion')}"
-            raise ModelError(f"a CustomResourceDefinition of apiextensions.k8s.io/v1 is needed, and this is {said}")
+            given = f"{crd.get('kind')} of {crd.get('apiVersion')}"
+            raise ModelError(f"expected a CustomResourceDefinition of apiextensions.k8s.io/v1, got {given}")
         for version in crd["spec"]["versions"]:
             group = crd["spec"]["group"]
             name = names.module(group, version["name"])
@@ -76,14 +75,14 @@ class Kind:
 
     name: str
     class_name: str
-    """Another than its name where that is something else's."""
+    """Differs from the name if that is taken."""
     accessor: str
-    """Its plural, as a name in Python."""
+    """The plural as a name in Python."""
     namespaced: bool
 
 
 class Module:
-    """The module of a group and version, while it is being made."""
+    """The module of a group and version."""
 
     def __init__(self, group: str, version: str) -> None:
         self.group = group
@@ -96,15 +95,15 @@ class Module:
     def source(self) -> str:
         body = "\n\n\n".join(self._classes)
         about = f'"""The kinds of {self.group}/{self.version}, from their CustomResourceDefinitions."""'
-        waived = "# ruff: noqa: E501, RUF100 - descriptions are their authors', line by line"
+        waived = "# ruff: noqa: E501, RUF100 - descriptions keep the lines of their authors"
         head = [HEADER.rstrip(), waived, about, "", "from __future__ import annotations", *_imports(body)]
         return "\n".join(head) + f"\n\n\n{body}\n"
 
     def add(self, crd: JSONObject, version: JSONObject) -> None:
-        """Make the class of a kind and those of its structures."""
+        """Add the class of a kind and the classes of its structures."""
         kind = crd["spec"]["names"]["kind"]
-        judged: JSONObject = version.get("schema") or {}
-        schema: JSONObject = judged.get("openAPIV3Schema") or {}
+        stated: JSONObject = version.get("schema") or {}
+        schema: JSONObject = stated.get("openAPIV3Schema") or {}
         if not schema:
             raise ModelError(f"{crd['metadata']['name']}: version {version['name']} has no schema")
         own = ("apiVersion", "kind", "metadata")
@@ -120,7 +119,7 @@ class Module:
         )
 
     def _nested(self, schema: JSONObject, name: str) -> str:
-        """The name of the class for `schema`: one that is there already when it is the same."""
+        """The name of the class for `schema`. Equal schemas share a class."""
         if shared := _shared().get(_key(_undescribed(schema))):
             return shared
         key = _key(schema)
@@ -146,7 +145,7 @@ class Module:
     def _field(
         self, owner: str, attribute: str, wire: str, schema: JSONObject, *, required: bool, of_kind: bool
     ) -> list[str]:
-        """A field with its docstring, where its class has none that says the same."""
+        """A field with its docstring, unless its class has the same docstring."""
         held: list[str] = []
 
         def nested(schema: JSONObject) -> str:
@@ -176,7 +175,7 @@ def _normalized(value: Any) -> Any:
 
 @cache
 def _shared() -> dict[str, str]:
-    """The names of structures that many kinds have, and that functions of the SDK take, by what they say."""
+    """The names of structures of the SDK that many kinds have, by schema."""
     return {_key(_undescribed(struct_schema(each))): each.__name__ for each in (meta.Condition, meta.LabelSelector)}
 
 
@@ -185,7 +184,7 @@ def _key(schema: JSONObject) -> str:
 
 
 def _undescribed(schema: JSONObject) -> JSONObject:
-    """`schema` without its descriptions and those of what is in it."""
+    """`schema` without descriptions, at every level."""
     out = {key: value for key, value in schema.items() if key != "description"}
     if properties := out.get("properties"):
         out["properties"] = {key: _undescribed(each) for key, each in properties.items()}
@@ -199,7 +198,7 @@ def _markers(schema: JSONObject) -> dict[str, Code]:
 
 
 def _arguments(crd: JSONObject, version: JSONObject, name: str) -> dict[str, Code]:
-    """The class arguments of a kind, those that are not what they would be anyhow."""
+    """The class arguments of a kind that differ from the defaults."""
     spec = crd["spec"]
     subresources: JSONObject = version.get("subresources") or {}
     properties: JSONObject = version["schema"]["openAPIV3Schema"].get("properties") or {}
@@ -253,7 +252,7 @@ def _scale(scale: JSONObject) -> Code:
 
 
 def _imports(body: str) -> list[str]:
-    """The imports that the classes need, as an import sorter writes them."""
+    """The imports that the classes need, sorted."""
     code = re.sub(r'"""(?:[^"\\]|\\.|"(?!""))*"""', "", body)
     words = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', code)))
     out: list[str] = []

@@ -90,7 +90,7 @@ class ImageProject:
         raise ConfigError(f"{self.root}: there is no package {package} here or in src (tool.kubewright.manager)")
 
     def copy_sources(self, into: Path) -> None:
-        """Copy the package of the program, and everything beside it in `src`."""
+        """Copy the package of the program, and everything else in `src`."""
         origin = self.sources()
         package = self.settings.package
         chosen = [origin / package, origin / f"{package}.py"] if origin == self.root else sorted(origin.iterdir())

@@ -201,6 +201,4 @@ def _is_loopback(host: str) -> bool:
 def _unreached(error: ConnectionFailed, host: str) -> ConfigError:
     if isinstance(error.__cause__, ssl.SSLError):
         return ConfigError(f"registry {host}: {error}; if the registry does not use TLS, pass --plain-http")
-    return ConfigError(
-        f"registry {host}: {error}; check the name of the image, and whether a proxy is needed (HTTPS_PROXY)"
-    )
+    return ConfigError(f"registry {host}: {error}; check the image name, and HTTPS_PROXY if a proxy is needed")

@@ -1,4 +1,4 @@
-"""Generated files beside files that people wrote: which to write, which are in the way, which to remove.
+"""Generated files among files that people wrote: which to write, which are in the way, which to remove.
 
 A generated file says so in its first lines. Any other file is never overwritten and never removed.
 """

@@ -1,4 +1,4 @@
-"""What the running program says of its deployment: kinds, rules, and how long it takes to stop."""
+"""Facts about a deployment that come from the program: kinds, rules, and the time to stop."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _TO_SHUT_DOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A Manager, and the kinds that are its project's own."""
+    """A Manager, and the kinds of its project."""
 
     manager: Manager
     crds: tuple[JSONObject, ...]
-    """By name; a kind's versions are one."""
+    """By name. All versions of a kind are one CRD."""
     kinds: tuple[APIResource, ...]
     """One version of each kind, by name."""
     classes: tuple[type[CustomResource], ...] = ()
@@ -36,7 +36,7 @@ class Program:
 
     @classmethod
     def of(cls, manager: Manager, kinds: Iterable[type[CustomResource]]) -> Program:
-        """Raises ModelError for kinds whose versions do not go together."""
+        """Raises ModelError for classes that are not versions of one kind."""
         kinds = list(kinds)
         one_version = {(kind.__api__.group, kind.__api__.kind): kind.__api__ for kind in kinds}
         ordered = tuple(one_version[key] for key in sorted(one_version))
@@ -62,22 +62,22 @@ class Program:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Those that the program names itself; none when it works in all."""
+        """The namespaces that the program names; none if it watches all."""
         return tuple(each for each in each_of(self.manager.namespace) if each)
 
     @property
     def lease_namespace(self) -> str:
-        """The namespace that the program names for its Lease; empty for its own."""
+        """The namespace of the Lease, if the program names one; empty for the manager's own."""
         election = self.manager.leader_election
         return election.namespace if isinstance(election, LeaderElection) else ""
 
     @property
     def termination_grace_period(self) -> int:
-        """Seconds until a Pod that was asked to stop is killed: more than its reconciles may take to end."""
+        """Seconds until a stopping Pod is killed: more than the graceful timeout of its reconciles."""
         return ceil(self.manager.graceful_timeout.total_seconds()) + _TO_SHUT_DOWN
 
     def rules_by_scope(self) -> tuple[list[PolicyRule], list[PolicyRule]]:
-        """The manager's rules for what belongs to a namespace, and those for what belongs to none."""
+        """The manager's rules for namespaced resources, and those for cluster-scoped resources."""
         within: list[PolicyRule] = []
         cluster: list[PolicyRule] = []
         everywhere = CLUSTER_SCOPED | {(api.group, api.plural) for api in self._declared() if not api.namespaced}
@@ -90,7 +90,7 @@ class Program:
             if rule.non_resource_urls:
                 cluster.append(PolicyRule(non_resource_urls=rule.non_resource_urls, verbs=rule.verbs))
         if any(not each.kind.__api__.namespaced for each in self.manager.controllers):
-            cluster += [rule for rule in within if rule.resources == ["events"]]  # of what is in no namespace
+            cluster += [rule for rule in within if rule.resources == ["events"]]  # about cluster-scoped objects
         return within, cluster
 
     def _declared(self) -> Sequence[APIResource]:

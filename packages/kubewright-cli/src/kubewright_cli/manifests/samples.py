@@ -58,7 +58,7 @@ def planned(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, st
 
 
 def obsolete(kinds: Iterable[type[CustomResource]], folder: Path) -> list[str]:
-    """The untouched samples of kinds and versions that are not served any more."""
+    """The untouched samples of kinds and versions that are no longer served."""
     wanted = planned(kinds, folder)
     return [name for name in present(folder) if name not in wanted and _is_untouched(folder / name)]
 
