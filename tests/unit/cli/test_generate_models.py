@@ -27,7 +27,7 @@ def test_files_and_folders_become_a_module_for_each_group_version(tmp_path: Path
         assert written == {path.name: path.read_text() for path in GOLDEN.glob("*.py")}
 
 
-def test_check_writes_nothing_and_fails_for_what_is_stale(tmp_path: Path) -> None:
+def test_check_writes_nothing_and_fails_for_stale_files(tmp_path: Path) -> None:
     first = generate_models(GOLDEN, "--output", tmp_path, "--check")
     assert (first.exit_code, list(tmp_path.iterdir())) == (1, [])
     assert "not up to date" in first.output
@@ -35,7 +35,7 @@ def test_check_writes_nothing_and_fails_for_what_is_stale(tmp_path: Path) -> Non
     assert generate_models(GOLDEN, "--output", tmp_path, "--check").exit_code == 0
 
 
-def test_a_file_that_a_person_wrote_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_was_not_generated_is_not_changed(tmp_path: Path) -> None:
     own = tmp_path / "shop_example_com_v1.py"
     own.write_text("# my own\n")
     done = generate_models(GOLDEN, "--output", tmp_path)
@@ -44,7 +44,7 @@ def test_a_file_that_a_person_wrote_is_left_alone(tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["# my own\n"]
 
 
-def test_no_crd_at_all_is_told(tmp_path: Path) -> None:
+def test_a_file_without_a_crd_is_explained(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("kind: Pod\n---\nkind: Pod\n---\nkind: Service\n---\nspec: {}\n")
     done = generate_models(tmp_path / "pod.yaml", "--output", tmp_path)
     assert done.exit_code == 2
@@ -85,7 +85,7 @@ def test_of_two_names_that_differ_in_case_alone_each_keeps_its_own(tmp_path: Pat
         assert '    not_snake2: str | None = field(default=None, name="not_snake")\n' in made
 
 
-def test_crds_that_kubectl_printed_as_a_list_become_modules_too(tmp_path: Path) -> None:
+def test_crds_in_a_list_of_kubectl_become_modules(tmp_path: Path) -> None:
     crds = list(yaml.load_all((GOLDEN / "crds.yaml").read_text()))
     (tmp_path / "crds.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": crds}))
     done = generate_models(tmp_path / "crds.json", "--output", tmp_path / "made")
@@ -102,7 +102,7 @@ def test_crds_that_kubectl_printed_as_a_list_become_modules_too(tmp_path: Path) 
         pytest.param("x" * 1000, f"document 1 is a scalar: '{'x' * 59}..., not an object", id="long text"),
     ],
 )
-def test_what_is_found_in_place_of_an_object_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_a_document_that_is_not_an_object_is_shown(tmp_path: Path, text: str, said: str) -> None:
     source = tmp_path / "crd.yaml"
     source.write_text(text)
     done = generate_models(source, "--output", tmp_path)
@@ -110,7 +110,7 @@ def test_what_is_found_in_place_of_an_object_is_told(tmp_path: Path, text: str, 
     assert done.output.startswith(f"Error: {source}: {said}")
 
 
-def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
     (tmp_path / "crd.yaml").write_text("{")
     done = generate_models(tmp_path / "crd.yaml", "--output", tmp_path)
     assert done.exit_code == 1

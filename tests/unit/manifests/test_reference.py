@@ -36,12 +36,12 @@ def test_a_name_is_read_as_docker_reads_it(text: str, meant: str) -> None:
         ("registry.example.com/", "is not a name"),
     ],
 )
-def test_what_cannot_be_a_name_is_refused(text: str, why: str) -> None:
+def test_an_invalid_image_name_is_refused(text: str, why: str) -> None:
     with pytest.raises(ConfigError) as error:
         Reference.parse(text)
     assert why in str(error.value)
 
 
-def test_a_digest_is_what_counts() -> None:
+def test_a_digest_takes_precedence() -> None:
     assert Reference.parse("python:3.13").version == "3.13"
     assert Reference.parse("python:3.13").at(DIGEST).version == DIGEST

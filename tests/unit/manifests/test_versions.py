@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright import CustomResource, Model
+from kubewright import CustomResource, Model, field
 from kubewright.models._crd import custom_resource_definition
 from kubewright_cli.manifests.versions import lost_fields
 
@@ -14,7 +14,7 @@ class OldPart(Model):
 
 class OldSpec(Model):
     quota: int = 0
-    parts: list[OldPart] = []
+    parts: list[OldPart] = field(default_factory=list[OldPart])
 
 
 class Old(CustomResource, group="fleet.test", version="v1alpha1", kind="Tenant"):
@@ -26,7 +26,7 @@ class NewPart(Model):
 
 
 class NewSpec(Model):
-    parts: list[NewPart] = []
+    parts: list[NewPart] = field(default_factory=list[NewPart])
 
 
 class New(CustomResource, group="fleet.test", version="v1", kind="Tenant", storage=False):

@@ -28,7 +28,7 @@ def copied(source: str, kind: str = "Tenant") -> str | None:
     return another_version(source, kind, "web.api.v1alpha1.tenant", "v1alpha1", "v1")
 
 
-def test_a_copy_has_the_shape_and_the_names_of_the_other_version() -> None:
+def test_a_copy_has_the_fields_and_names_of_the_other_version() -> None:
     expected = SOURCE.replace("in version v1alpha1", "in version v1").replace("..common", "web.api.common")
     expected = expected.replace('    version="v1alpha1"', '    version="v1",\n    storage=False')
     assert copied(SOURCE) == expected

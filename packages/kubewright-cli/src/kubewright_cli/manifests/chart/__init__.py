@@ -5,7 +5,8 @@ rbac, crds templates from documents                                  templates/ 
 
 With default values, a release with the project's name in the settings' namespace has the objects of
 `dist/install.yaml` except the Namespace, plus labels of the release. The templates are valid as they
-are. In a chart, the names of their helpers begin with the chart's name instead of `chart`, because dependencies share one name space.
+are. In a chart, the names of their helpers begin with the chart's name instead of `chart`, because a chart and its
+dependencies share one name space.
 """
 
 from __future__ import annotations
