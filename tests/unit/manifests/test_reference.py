@@ -28,12 +28,12 @@ def test_a_name_is_read_as_docker_reads_it(text: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "is not a name"),
-        ("Team/App", "is not a name; write registry.example.com/team/my-operator:v1, in lower case"),
+        ("", "is not a valid name"),
+        ("Team/App", "is not a valid name; use one like registry.example.com/team/my-operator:v1"),
         ("app:", '"" is not a tag'),
         ("app:v 1", '"v 1" is not a tag'),
         ("app@sha256:12", '"sha256:12" is not a digest'),
-        ("registry.example.com/", "is not a name"),
+        ("registry.example.com/", "is not a valid name"),
     ],
 )
 def test_an_invalid_image_name_is_refused(text: str, why: str) -> None:

@@ -38,7 +38,7 @@ def test_a_conflict_prevents_all_writes(tmp_path: Path) -> None:
     changes = Changes(tmp_path)
     changes.create("first.txt", "first")
     changes.create("mine.txt", "theirs\n")
-    with pytest.raises(WouldOverwrite, match=r"^mine\.txt is there already") as refused:
+    with pytest.raises(WouldOverwrite, match=r"^mine\.txt exists with other content") as refused:
         changes.write()
     assert refused.value.difference.endswith("-mine\n+theirs\n")
     assert contents(tmp_path) == {"mine.txt": "mine\n"}

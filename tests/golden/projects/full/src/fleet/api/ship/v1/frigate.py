@@ -23,8 +23,8 @@ class FrigateStatus(Model):
 class Frigate(
     CustomResource,
     group="ship.example.com",
-    storage=False,
     version="v1",
+    storage=False,
     columns=[
         PrintColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
         PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
