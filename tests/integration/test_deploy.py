@@ -22,18 +22,19 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client._patch import MergePatch
+from kubewright.models._rbac import PolicyRule
 from kubewright.testing import Cluster, eventually, gone
 from kubewright_controlplane.kubelet.processes.images import ImageTable
 
 
 class Following:
-    """Somebody who follows a log."""
+    """A process that follows a log."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
-    async def hears(self, text: str) -> None:
-        """Until a line has `text` in it."""
+    async def receives(self, text: str) -> None:
+        """Wait for a line with `text`."""
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             if text in line.decode():
@@ -51,7 +52,7 @@ class Deployed:
         self._kubeconfig = cluster.kubeconfig()
 
     async def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit status of a command, and what it said."""
+        """The exit status of a command, and its output."""
         return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
 
     async def good(self, *arguments: str) -> str:
@@ -65,7 +66,7 @@ class Deployed:
         return said
 
     async def interrupted(self, *arguments: str, when: str) -> str:
-        """What a command says that is interrupted as soon as it has said `when`."""
+        """The output of a command that is interrupted as soon as it has printed `when`."""
         process = await asyncio.create_subprocess_exec(
             COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -142,7 +143,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     first = await deployed.holder()
     following = await deployed.follow()
-    await following.hears("Became leader")
+    await following.receives("Became leader")
     os.kill(await eventually(deployed.process), signal.SIGKILL)
 
     async def another_leads() -> None:
@@ -152,7 +153,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     (pod,) = await deployed.pods()
     await eventually(was_started_again, deployed)
     assert "Became leader" in await deployed.good("logs", "--previous")
-    await following.hears("Became leader")
+    await following.receives("Became leader")
     following.process.kill()
 
     second = await deployed.holder()
@@ -199,7 +200,7 @@ async def nothing_is_left(deployed: Deployed) -> None:
 
 
 @pytest.mark.usefixtures("processes")
-async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: Deployed) -> None:
+async def test_a_failing_manager_is_reported_with_its_last_lines(deployed: Deployed) -> None:
     fails_in_a_pod = "import os\nif 'HOSTNAME' in os.environ and 'POD' in os.environ: raise SystemExit('no luck')\n"
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=fails_in_a_pod)
@@ -217,7 +218,7 @@ async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: De
 
 
 @pytest.mark.usefixtures("processes")
-async def test_who_interrupts_a_deploy_is_told_what_is_done_and_what_goes_on(deployed: Deployed) -> None:
+async def test_an_interrupted_deploy_says_what_is_done(deployed: Deployed) -> None:
     sleeps_in_a_pod = "import os, time\nif 'POD' in os.environ: time.sleep(1000)\n"
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=sleeps_in_a_pod)
@@ -226,7 +227,7 @@ async def test_who_interrupts_a_deploy_is_told_what_is_done_and_what_goes_on(dep
     assert "created" not in await deployed.good("deploy", "--no-wait")
 
 
-async def test_who_interrupts_an_undeploy_is_told_what_goes_on(deployed: Deployed, namespace: str) -> None:
+async def test_an_interrupted_undeploy_says_what_remains(deployed: Deployed, namespace: str) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")
     kind = project.kind()
@@ -242,7 +243,7 @@ async def test_who_interrupts_an_undeploy_is_told_what_goes_on(deployed: Deploye
     assert project.crd in await deployed.good("undeploy", "--yes")
 
 
-async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
+async def test_objects_of_an_earlier_deploy_are_pruned(deployed: Deployed) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")
     service = f"{project.name}-controller-manager-metrics-service"
@@ -255,7 +256,7 @@ async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
     await client.get(Deployment, project.deployment, namespace=project.namespace)
 
 
-async def test_a_namespace_that_was_there_before_stays(deployed: Deployed, namespace: str) -> None:
+async def test_an_existing_namespace_remains(deployed: Deployed, namespace: str) -> None:
     await deployed.good("deploy", "--no-wait", "--namespace", namespace)
     found = await deployed.client.get(Deployment, deployed.project.deployment, namespace=namespace)
     assert found.spec.template is not None
@@ -278,7 +279,7 @@ async def test_kinds_and_their_objects_can_be_kept(deployed: Deployed, namespace
     await gone(deployed.client.get, CustomResourceDefinition, deployed.project.crd)
 
 
-async def test_an_object_that_its_operator_does_not_finish_is_named(deployed: Deployed, namespace: str) -> None:
+async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, namespace: str) -> None:
     await deployed.good("install")
     kind = deployed.project.kind()
     held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{deployed.project.group}/finish"])
@@ -290,7 +291,7 @@ async def test_an_object_that_its_operator_does_not_finish_is_named(deployed: De
     await deployed.client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
 
 
-async def test_the_doctor_says_what_is_missing_and_what_to_do(deployed: Deployed) -> None:
+async def test_the_doctor_names_problems_and_remedies(deployed: Deployed) -> None:
     project, client = deployed.project, deployed.client
     said = await deployed.failed("doctor")
     assert f"crd/{project.crd}: is not installed; run `kubewright install`" in said
@@ -316,7 +317,7 @@ async def test_the_doctor_says_what_is_missing_and_what_to_do(deployed: Deployed
     assert all(each["remedy"] for each in found)
 
 
-async def test_what_has_not_converged_is_told_with_its_reason(deployed: Deployed, namespace: str) -> None:
+async def test_an_object_that_has_not_converged_is_shown_with_its_reason(deployed: Deployed, namespace: str) -> None:
     await deployed.good("install")
     await deployed.project.create(deployed.client, namespace)
     kind = deployed.project.kind()
@@ -446,9 +447,26 @@ async def test_two_projects_on_one_control_plane_keep_their_images(
 async def test_a_deploy_replaces_pods_that_failed_before(deployed: Deployed, tmp_path: Path) -> None:
     wanted = tmp_path / "wanted"
     deployed.project.set('env = { POD = "yes" }')
-    deployed.project.write(
-        before=f"import os, pathlib\nif 'POD' in os.environ and not pathlib.Path({str(wanted)!r}).exists(): raise SystemExit('no')\n"
-    )
+    missing = f"not pathlib.Path({str(wanted)!r}).exists()"
+    deployed.project.write(before=f"import os, pathlib\nif 'POD' in os.environ and {missing}: raise SystemExit('no')\n")
     assert "CrashLoopBackOff" in await deployed.failed("deploy")
     wanted.touch()
     assert "runs in namespace" in await deployed.good("deploy")
+
+
+async def test_a_deploy_that_is_forbidden_half_way_says_what_is_done(
+    deployed: Deployed, cluster: Cluster, namespace: str
+) -> None:
+    """The account may apply the Namespace and the CRD, and nothing after them."""
+    rules = [
+        PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["*"]),
+        PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["*"]),
+        PolicyRule(api_groups=["apps"], resources=["deployments"], verbs=["list"]),
+    ]
+    async with cluster.service_account(rules, namespace=namespace) as account:
+        limited = cluster.kubeconfig(account)
+        status, said = await asyncio.to_thread(run, "deploy", folder=deployed.project.folder, kubeconfig=limited)
+    assert status == 1
+    assert f"customresourcedefinition.apiextensions.k8s.io/{deployed.project.crd} created" in said
+    assert "Not finished: what is listed above is applied, the rest is not; run the same command to finish" in said
+    assert said.splitlines()[-1].startswith("Error: ")

@@ -153,7 +153,7 @@ async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Pa
         await create(client, {})
         assert await eventually(reason, client) == "Reconciled"
         running.edit(CONTROLLER, '"Reconciled"', '"Changed"')
-        await running.says(f"{CONTROLLER} changed: starting again")
+        await running.says(f"{CONTROLLER} changed: restarting")
 
         async def is_changed() -> None:
             assert await reason(client) == "Changed"
@@ -168,7 +168,7 @@ async def test_a_mistake_is_told_and_the_operator_goes_on_as_it_was(project: Pat
         await running.says('"Working"')
         running.edit(CONTROLLER, "obj = ctx.object", "obj = (ctx.object")
         await running.says(f"{CONTROLLER}, line ")
-        await running.says("the operator goes on as it was")
+        await running.says("the operator keeps running")
         client = running.client()
         await create(client, {})
         assert await eventually(reason, client) == "Reconciled"
@@ -182,7 +182,7 @@ async def test_an_operator_that_ends_is_started_again_with_the_next_change(proje
         await running.says('"Working"')
         running.edit(CONTROLLER, "@controller", "import nowhere\n\n\n@controller")
         await running.says("No module named 'nowhere'")
-        await running.says("the operator has ended; it is started again when a file changes")
+        await running.says("the operator has exited; it restarts when a file changes")
         running.edit(CONTROLLER, "import nowhere\n\n\n", "")
         await running.says('"Working"', times=2)
         assert await running.end() == 0
@@ -217,4 +217,4 @@ async def test_its_help_has_its_own_options_and_the_operators(project: Path) -> 
 async def test_an_embedded_control_plane_and_another_cluster_do_not_go_together(project: Path, option: str) -> None:
     async with run(project, "--embedded", option) as running:
         assert await running.ended() == 2
-    assert "--embedded brings a cluster of its own; leave out --kubeconfig and --context" in running.said
+    assert "--embedded starts its own cluster; omit --kubeconfig and --context" in running.said

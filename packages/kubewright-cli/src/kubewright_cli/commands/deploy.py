@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from kubewright.client._client import Client
+from kubewright.machinery.errors import Forbidden
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.deployed import Done, Target, namespace_option, timeout_option, unfinished
@@ -66,8 +67,11 @@ async def _deploy(target: Target, timeout: int | None) -> None:
 async def _warn(client: Client, target: Target) -> None:
     for lost in lost_fields(target.manifests.crds):
         console.warn(str(lost))
-    async for each in undecodable_objects(client, target.manifests):
-        console.warn(str(each))
+    try:
+        async for each in undecodable_objects(client, target.manifests):
+            console.warn(str(each))
+    except Forbidden as error:
+        console.warn(f"existing objects were not checked against the types: {error}")
 
 
 async def _apply(client: Client, target: Target, documents: Iterable[JSONObject], done: Done) -> set[str]:
