@@ -162,7 +162,7 @@ def test_a_folder_without_a_project_is_an_error(tmp_path: Path, command: str) ->
         pytest.param("thing.main:manager", "", 'there is no module "thing.main"', id="no module"),
         pytest.param("nothing:manager", "", 'there is no module "nothing"', id="no package"),
         pytest.param("thing:manager", "", '"thing:manager" (tool.kubewright.manager)', id="no variable"),
-        pytest.param("thing:manager", "manager = 1", "is not a Manager, but int", id="another type"),
+        pytest.param("thing:manager", "manager = 1", "is not a Manager but int", id="another type"),
         pytest.param(
             "thing:manager",
             "\nimport nowhere",

@@ -85,7 +85,7 @@ def test_a_requirement_that_no_index_has_is_told_with_the_way_out(
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}")
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith(
-        "What no index has is taken from a folder of wheels: --find-links FOLDER, or find-links in "
+        "Put wheels that no index has into a folder, and name it: --find-links FOLDER, or find-links in "
         "[tool.kubewright.build]"
     ), done.stderr
 
@@ -94,13 +94,13 @@ def test_a_build_says_what_came_of_it(project: Path) -> None:
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels")
     assert done.returncode == 0, done.stderr
     assert "Image  registry.example.com/team/web-operator:v3 (sha256:" in done.stdout
-    assert "`kubewright image push` sends it" in done.stdout
+    assert "`kubewright image push` pushes it" in done.stdout
 
 
 def test_what_is_not_there_is_said_in_a_line(project: Path) -> None:
     done = image(project, "push")
     assert done.returncode == 1
-    assert done.stderr.endswith("/dist/image; build it first: kubewright image build\n")
+    assert done.stderr.endswith("/dist/image does not exist; build the image first: kubewright image build\n")
     done = image(project, "build", "--base", "oci:nowhere")
     assert done.stderr == "Error: nowhere is not an OCI image layout: it has no index.json\n"
 

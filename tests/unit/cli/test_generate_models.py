@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubewright.machinery import yaml
+from kubewright.machinery.json import is_array, is_object
 from kubewright_cli.main import cli
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
@@ -66,9 +67,9 @@ def test_the_order_of_keys_in_a_crd_does_not_matter(tmp_path: Path) -> None:
 
 def backwards(value: Any) -> Any:
     """`value` with the keys of its objects in the reverse order."""
-    if isinstance(value, dict):
+    if is_object(value):
         return {key: backwards(value[key]) for key in reversed(value)}
-    return [backwards(each) for each in value] if isinstance(value, list) else value
+    return [backwards(each) for each in value] if is_array(value) else value
 
 
 def test_of_two_names_that_differ_in_case_alone_each_keeps_its_own(tmp_path: Path) -> None:

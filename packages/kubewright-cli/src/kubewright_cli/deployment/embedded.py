@@ -108,9 +108,9 @@ async def _other_user(client: Client, manifests: Manifests) -> str | None:
     own = (manifests.settings.namespace, names_of(manifests).of(MANAGER))
     for each in await client.list(Deployment):
         template = each.spec.template
-        if (each.metadata.namespace, each.metadata.name) == own or template.metadata is None:
+        if (each.metadata.namespace, each.metadata.name) == own:
             continue
-        images = [container.image for container in template.spec.containers] if template.spec is not None else []
+        images = [container.image for container in template.spec.containers]
         if PROGRAM in template.metadata.annotations and manifests.settings.image in images:
             return f"{each.metadata.namespace}/{each.metadata.name}"
     return None

@@ -17,7 +17,7 @@ from typing import Final
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.fields import FieldError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.models import CustomResource
 from kubewright.models._schema import root_schema
 from kubewright_cli.manifests.samplevalues import fields
@@ -128,16 +128,16 @@ def _unknown(value: object, schema: JSONObject, path: str) -> Iterator[str]:
     if schema.get("x-kubernetes-preserve-unknown-fields") or path in ("metadata", "apiVersion", "kind"):
         return
     properties: JSONObject = schema.get("properties") or {}
-    if isinstance(value, list):
+    if is_array(value):
         for place, each in enumerate(value):
             yield from _unknown(each, schema.get("items") or {}, f"{path}[{place}]")
-    elif isinstance(value, dict):
+    elif is_object(value):
         inside = schema.get("additionalProperties")
         for name, each in value.items():
-            below = f"{path}.{name}" if path else str(name)
+            below = f"{path}.{name}" if path else name
             if name in properties:
                 yield from _unknown(each, properties[name], below)
-            elif isinstance(inside, dict):
+            elif is_object(inside):
                 yield from _unknown(each, inside, below)
             elif not inside:
                 yield below

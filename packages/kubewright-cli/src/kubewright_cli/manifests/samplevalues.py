@@ -125,9 +125,12 @@ def _items(schema: JSONObject) -> list[Any]:
             return _distinct(items, schema["items"])
         case "map":
             for key in schema.get("x-kubernetes-list-map-keys") or ():
-                about: JSONObject = (schema["items"].get("properties") or {}).get(key, {})
+                properties: JSONObject = schema["items"].get("properties") or {}
+                about: JSONObject = properties.get(key) or {}
                 keys = _distinct([each.get(key, value(about)) for each in items], about)
                 items = [{**each, key: chosen} for each, chosen in zip(items, keys, strict=True)]
+        case _:
+            pass
     return items
 
 

@@ -66,8 +66,9 @@ def _missing(source: JSONObject, target: JSONObject, path: str) -> Iterator[str]
     """The paths of fields that `source` declares and `target` drops. Of a missing object, its own path alone."""
     if target.get(_PRESERVE):
         return
-    properties = target.get("properties") or {}
-    for name, schema in (source.get("properties") or {}).items():
+    properties: JSONObject = target.get("properties") or {}
+    declared: JSONObject = source.get("properties") or {}
+    for name, schema in declared.items():
         below = f"{path}.{name}" if path else name
         if name in properties:
             yield from _missing(schema, properties[name], below)
