@@ -284,6 +284,8 @@ async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, name
     kind = deployed.project.kind()
     held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{deployed.project.group}/finish"])
     made = await deployed.client.create(kind(metadata=held))
+    kept = await deployed.good("undeploy", "--keep-crds")
+    assert "Warning: 1 object has finalizers, and cannot be deleted until the operator runs again" in kept
     said = await deployed.failed("undeploy", "--yes", "--timeout=1")
     assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
     assert "Does the operator run" in said

@@ -143,7 +143,7 @@ async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> No
 async def test_stand_ins_are_for_a_control_plane_of_its_own(project: Path) -> None:
     async with run(project, "--stand-ins") as running:
         assert await running.ended() == 2
-    assert "--stand-ins is for the Pods of a control plane that --embedded brings; give both" in running.said
+    assert "--stand-ins needs --embedded: it is about the Pods of the embedded control plane" in running.said
 
 
 async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Final
 
 import click
 
+from kubewright.client._client import Client
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, confirmed, namespace_option, timeout_option, unfinished, yes_option
 from kubewright_cli.deployment.apply import undeploy
+from kubewright_cli.deployment.crds import customs
 from kubewright_cli.deployment.embedded import forget_images
 from kubewright_cli.deployment.pods import images_of
 
@@ -48,6 +50,8 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
         if not keep_crds and not await confirmed(client, manifests.crds, yes=yes):
             console.note("Nothing was deleted.")
             return False
+        if keep_crds:
+            await _warn_of_finalizers(client, target)
         images = {manifests.settings.image, *await images_of(client, manifests)}
         with unfinished(_REMAINS) as done, console.progress("Deleting"):
             changes = undeploy(client, manifests.settings, manifests.objects(), keep_crds=keep_crds, timeout=timeout)
@@ -60,3 +64,12 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
             console.say(f"Nothing of {settings.name} is deployed in namespace {settings.namespace}")
     forget_images(target.config, target.project.root, manifests.settings.manager, images)
     return True
+
+
+async def _warn_of_finalizers(client: Client, target: Target) -> None:
+    """Objects with finalizers that remain cannot be deleted until the operator runs again."""
+    held = [each for each in await customs(client, target.manifests.crds) if each.finalizers]
+    if held:
+        what = "1 object has" if len(held) == 1 else f"{len(held)} objects have"
+        shown = f"{held[0]}{', ...' if len(held) > 1 else ''}"
+        console.warn(f"{what} finalizers, and cannot be deleted until the operator runs again: {shown}")
