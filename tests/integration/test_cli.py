@@ -37,7 +37,7 @@ def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None 
 
 
 async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple[int, str]:
-    """The same while this event loop goes on."""
+    """The same while this event loop runs."""
     return await asyncio.to_thread(run, *arguments, folder=EXAMPLE, kubeconfig=kubeconfig)
 
 
@@ -71,7 +71,7 @@ def test_up_says_how_to_reach_it_and_leaves_nothing_behind(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_up_stops_while_somebody_watches(tmp_path: Path) -> None:
+async def test_up_stops_while_a_client_watches(tmp_path: Path) -> None:
     with up(tmp_path) as started:
         client = Client(Config.from_kubeconfig(started.kubeconfig))
         watch = client.watch(ConfigMap)
@@ -179,7 +179,7 @@ def test_a_folder_without_a_project_is_an_error(tmp_path: Path, command: str) ->
         ),
     ],
 )
-def test_a_project_without_its_manager_is_told(tmp_path: Path, manager: str | None, program: str, said: str) -> None:
+def test_a_project_without_its_manager_is_an_error(tmp_path: Path, manager: str | None, program: str, said: str) -> None:
     assert said in failure("generate", folder=project(tmp_path, manager, program))
 
 
