@@ -19,7 +19,12 @@ from kubewright_cli.manifests.chart import values
 
 PAGE = (ROOT / "docs/manifests.md").read_text()
 FULL = GOLDEN / "full"
-DERIVED = {"namespace": "<project>-system", "name-prefix": "<project>-", "pod-security": "restricted"}
+DERIVED = {
+    "image": "<project>:latest",
+    "namespace": "<project>-system",
+    "name-prefix": "<project>-",
+    "pod-security": "restricted",
+}
 """Defaults that follow from others."""
 
 
