@@ -45,7 +45,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "completion": "Print a completion script for a shell.",
     },
 }
-"""Each is a module of `kubewright_cli.commands` with a click command `command`, imported when the command runs."""
+"""Each is a module of `kubewright_cli.commands` with a click command `command`, imported only when it runs."""
 
 _COMMANDS: Final = {name: text for section in _SECTIONS.values() for name, text in section.items()}
 

@@ -69,8 +69,8 @@ def _check(classes: tuple[type[CustomResource], ...]) -> None:
             ours, theirs = getattr(first.__api__, what), getattr(cls.__api__, what)
             if ours != theirs:
                 raise ModelError(
-                    f"{_version_of(cls)} and {_version_of(first)} are not versions of one kind: {what} is {theirs!r} in "
-                    f"the first and {ours!r} in the second; all versions of a kind need the same {what}"
+                    f"{cls.__name__} is no version of {first.__name__}: {what} is {theirs!r} and not {ours!r}; "
+                    "all versions of a kind say the same"
                 )
     versions = [cls.__api__.version for cls in classes]
     if len(set(versions)) < len(versions):
@@ -83,10 +83,6 @@ def _check(classes: tuple[type[CustomResource], ...]) -> None:
         )
     if not any(cls.__served_as__.served for cls in classes):
         raise ModelError(f"{first.__name__}: no version is served; leave out served=False for one of them")
-
-
-def _version_of(cls: type[CustomResource]) -> str:
-    return f"{cls.__module__}.{cls.__qualname__} (version {cls.__api__.version})"
 
 
 def _version(cls: type[CustomResource]) -> JSONObject:
