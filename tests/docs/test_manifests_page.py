@@ -19,8 +19,13 @@ from kubewright_cli.manifests.chart import values
 
 PAGE = (ROOT / "docs/manifests.md").read_text()
 FULL = GOLDEN / "full"
-DERIVED = {"namespace": "<project>-system", "name-prefix": "<project>-", "pod-security": "restricted"}
-"""Defaults that are derived from other settings."""
+DERIVED = {
+    "image": "<project>:latest",
+    "namespace": "<project>-system",
+    "name-prefix": "<project>-",
+    "pod-security": "restricted",
+}
+"""Defaults that follow from others."""
 
 
 def section(title: str) -> str:

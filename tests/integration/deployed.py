@@ -18,14 +18,15 @@ from kubewright.manager._leader import LeaderElection
 
 class GadgetSpec(Model):
     text: str = ""
+    {field}
 
 
 class GadgetStatus(Model):
     observed_generation: int = 0
 
 
-class Gadget(CustomResource, group="{group}", version="v1"):
-    spec: GadgetSpec = field(default_factory=GadgetSpec)
+class Gadget(CustomResource, group="{group}", version="{version}"):
+    spec: GadgetSpec{default}
     status: GadgetStatus = field(default_factory=GadgetStatus)
 
 
@@ -78,9 +79,13 @@ class Project:
         lines += [f'image = "{self.image}"', *settings]
         (self.folder / "pyproject.toml").write_text("\n".join(lines))
 
-    def write(self, text: str = "gadget.spec.text", before: str = "") -> None:
-        """Write the program: each Gadget gets a ConfigMap that says `text`, an expression."""
-        program = PROGRAM.format(group=self.group, text=text)
+    def write(self, text: str = "gadget.spec.text", before: str = "", *, version: str = "v1", field: str = "") -> None:
+        """Write the program: each Gadget gets a ConfigMap with the value of the expression `text`.
+
+        `field` is one more field of the spec.
+        """
+        default = "" if field else " = field(default_factory=GadgetSpec)"
+        program = PROGRAM.format(group=self.group, text=text, version=version, field=field, default=default)
         (self.folder / "gadgets.py").write_text(before + program)
 
     def kind(self) -> type[CustomResource]:

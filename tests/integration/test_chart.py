@@ -224,7 +224,7 @@ def test_selector_labels_of_the_manager_do_not_change() -> None:
         ('serviceAccount={"enabled": false}', "say in serviceAccount.name which ServiceAccount the manager runs as"),
         ('prometheus={"enabled": true}|metrics={"enabled": false}', "there is nothing to scrape"),
         ('networkPolicy={"enabled": true}|metrics={"enabled": false}', "it is about who reaches the metrics"),
-        ('manager={"replicas": 2}|leaderElection={"enabled": false}', "all of them would work at once"),
+        ('manager={"replicas": 2}|leaderElection={"enabled": false}', "several replicas need leaderElection.enabled"),
     ],
 )
 def test_an_invalid_value_is_rejected(value: str, said: str) -> None:
@@ -304,9 +304,9 @@ async def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster,
 
     chart = str(MINIMAL / "dist/chart")
     said = await helm("install", "notes", chart, "--wait", "--timeout", "120s")
-    assert "It works in all namespaces." in said
+    assert "It watches all namespaces." in said
     said = await helm("upgrade", "notes", chart, "--wait", "--timeout", "120s", "--set", "watchNamespaces=own")
-    assert f"It works in {namespace}." in said
+    assert f"It watches {namespace}." in said
     kubectl = Kubectl(kubeconfig, namespace)
     assert "notes-minimal-controller-manager" in await kubectl("get", "deployments")
     await helm("uninstall", "notes", "--wait")

@@ -22,18 +22,19 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client._patch import MergePatch
+from kubewright.models._rbac import PolicyRule
 from kubewright.testing import Cluster, eventually, gone
 from kubewright_controlplane.kubelet.images import ImageTable
 
 
 class Following:
-    """Somebody who follows a log."""
+    """A process that follows a log."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
-    async def hears(self, text: str) -> None:
-        """Until a line has `text` in it."""
+    async def receives(self, text: str) -> None:
+        """Wait for a line with `text`."""
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             if text in line.decode():
@@ -51,7 +52,7 @@ class Deployed:
         self._kubeconfig = cluster.kubeconfig()
 
     async def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit status of a command, and what it said."""
+        """The exit status of a command, and its output."""
         return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
 
     async def good(self, *arguments: str) -> str:
@@ -65,7 +66,7 @@ class Deployed:
         return said
 
     async def interrupted(self, *arguments: str, when: str) -> str:
-        """What a command says that is interrupted as soon as it has said `when`."""
+        """The output of a command that is interrupted as soon as it has printed `when`."""
         process = await asyncio.create_subprocess_exec(
             COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -112,7 +113,7 @@ class Deployed:
 async def deployed(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Deployed]:
     found = Deployed(Project(tmp_path), cluster)
     yield found
-    await found.run("undeploy", "--timeout=20")
+    await found.run("undeploy", "--yes", "--timeout=20")
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     first = await deployed.holder()
     following = await deployed.follow()
-    await following.hears("Became leader")
+    await following.receives("Became leader")
     os.kill(await eventually(deployed.process), signal.SIGKILL)
 
     async def another_leads() -> None:
@@ -152,7 +153,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     (pod,) = await deployed.pods()
     await eventually(was_started_again, deployed)
     assert "Became leader" in await deployed.good("logs", "--previous")
-    await following.hears("Became leader")
+    await following.receives("Became leader")
     following.process.kill()
 
     second = await deployed.holder()
@@ -172,7 +173,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     await eventually(is_new)
     pid = await eventually(deployed.process)
-    said = await deployed.good("undeploy")
+    assert "1 Gadget would be deleted" in await deployed.failed("undeploy")
+    said = await deployed.good("undeploy", "--yes")
     assert "Warning: 1 Gadget will be deleted" in said
     await nothing_is_left(deployed)
     assert "Gadget" not in said.replace("1 Gadget will", "")
@@ -198,12 +200,12 @@ async def nothing_is_left(deployed: Deployed) -> None:
 
 
 @pytest.mark.usefixtures("processes")
-async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: Deployed) -> None:
+async def test_a_failing_manager_is_reported_with_its_last_lines(deployed: Deployed) -> None:
     fails_in_a_pod = "import os\nif 'HOSTNAME' in os.environ and 'POD' in os.environ: raise SystemExit('no luck')\n"
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=fails_in_a_pod)
     said = await deployed.failed("deploy")
-    assert "The last that it wrote:\n  no luck\n" in said
+    assert "Last lines of its log:\n  no luck\n" in said
     *_, last = said.splitlines()
     assert last.startswith(f"Error: {deployed.project.name} does not run: Pod {deployed.project.deployment}-")
     assert "CrashLoopBackOff: its last run ended with exit code 1 (Error)" in last
@@ -216,43 +218,32 @@ async def test_a_manager_that_fails_is_told_with_what_it_wrote_last(deployed: De
 
 
 @pytest.mark.usefixtures("processes")
-async def test_who_interrupts_a_deploy_is_told_what_is_done_and_what_goes_on(deployed: Deployed) -> None:
+async def test_an_interrupted_deploy_says_what_is_done(deployed: Deployed) -> None:
     sleeps_in_a_pod = "import os, time\nif 'POD' in os.environ: time.sleep(1000)\n"
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=sleeps_in_a_pod)
     said = await deployed.interrupted("deploy", when="replicas are available")
-    assert "Interrupted: all is applied, and Kubernetes goes on with it" in said
+    assert "Interrupted: everything is applied, and Kubernetes continues" in said
     assert "created" not in await deployed.good("deploy", "--no-wait")
 
 
-async def test_who_interrupts_an_undeploy_is_told_what_goes_on(deployed: Deployed, namespace: str) -> None:
+async def test_an_interrupted_undeploy_says_what_remains(deployed: Deployed, namespace: str) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")
     kind = project.kind()
     held = ObjectMeta(name="one", namespace=namespace, finalizers=["test.example.com/held"])
     made = await client.create(kind(metadata=held))
-    said = await deployed.interrupted("undeploy", when=f"/one (in {namespace}) deleted")
-    assert "Interrupted: what is named above goes, the rest is still there; the same command removes it" in said
+    said = await deployed.interrupted("undeploy", "--yes", when=f"/one (in {namespace}) deleted")
+    assert (
+        "Interrupted: what is listed above is being deleted, the rest remains; run the same command to finish" in said
+    )
     assert (await client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is not None
     await client.get(Deployment, project.deployment, namespace=project.namespace)
     await client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
-    assert project.crd in await deployed.good("undeploy")
+    assert project.crd in await deployed.good("undeploy", "--yes")
 
 
-@pytest.mark.usefixtures("processes")
-async def test_an_image_that_two_projects_have_is_warned_of(
-    deployed: Deployed, cluster: Cluster, tmp_path: Path
-) -> None:
-    assert "Warning: until now" not in await deployed.good("deploy", "--no-wait")
-    folder = tmp_path / "other"
-    folder.mkdir()
-    other = Deployed(Project(folder), cluster)
-    said = await other.good("deploy", "--no-wait", "--image", deployed.project.image)
-    assert f"until now the image {deployed.project.image} was another project's" in said
-    await other.good("undeploy")
-
-
-async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
+async def test_objects_of_an_earlier_deploy_are_pruned(deployed: Deployed) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")
     service = f"{project.name}-controller-manager-metrics-service"
@@ -265,7 +256,7 @@ async def test_what_is_deployed_no_more_is_removed(deployed: Deployed) -> None:
     await client.get(Deployment, project.deployment, namespace=project.namespace)
 
 
-async def test_a_namespace_that_was_there_before_stays(deployed: Deployed, namespace: str) -> None:
+async def test_an_existing_namespace_remains(deployed: Deployed, namespace: str) -> None:
     await deployed.good("deploy", "--no-wait", "--namespace", namespace)
     found = await deployed.client.get(Deployment, deployed.project.deployment, namespace=namespace)
     assert found.spec.template is not None
@@ -284,23 +275,25 @@ async def test_kinds_and_their_objects_can_be_kept(deployed: Deployed, namespace
     assert (await deployed.client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is None
     found = await deployed.client.get(kind, "one", namespace=namespace)
     await deployed.client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
-    assert "1 Gadget will be deleted" in await deployed.good("uninstall")
+    assert "1 Gadget will be deleted" in await deployed.good("uninstall", "--yes")
     await gone(deployed.client.get, CustomResourceDefinition, deployed.project.crd)
 
 
-async def test_an_object_that_its_operator_does_not_finish_is_named(deployed: Deployed, namespace: str) -> None:
+async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, namespace: str) -> None:
     await deployed.good("install")
     kind = deployed.project.kind()
     held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{deployed.project.group}/finish"])
     made = await deployed.client.create(kind(metadata=held))
-    said = await deployed.failed("undeploy", "--timeout=1")
+    kept = await deployed.good("undeploy", "--keep-crds")
+    assert "Warning: 1 object has finalizers, and cannot be deleted until the operator runs again" in kept
+    said = await deployed.failed("undeploy", "--yes", "--timeout=1")
     assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
-    assert "does the operator run" in said
+    assert "Does the operator run" in said
     assert "deleted" in await deployed.failed("status")
     await deployed.client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
 
 
-async def test_the_doctor_says_what_is_missing_and_what_to_do(deployed: Deployed) -> None:
+async def test_the_doctor_names_problems_and_remedies(deployed: Deployed) -> None:
     project, client = deployed.project, deployed.client
     said = await deployed.failed("doctor")
     assert f"crd/{project.crd}: is not installed; run `kubewright install`" in said
@@ -316,22 +309,24 @@ async def test_the_doctor_says_what_is_missing_and_what_to_do(deployed: Deployed
     )
     found = json.loads((await deployed.run("doctor", "-o", "json"))[1])["findings"]
     by_subject = {each["subject"]: each for each in found}
-    assert f"may not get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
-    assert f"{project.namespace}/{project.deployment} may not" in by_subject["rbac"]["problem"]
+    assert (
+        f"lacks permission to get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
+    )
+    assert f"{project.namespace}/{project.deployment} lacks permission" in by_subject["rbac"]["problem"]
     assert "configmaps" in by_subject["rbac"]["problem"]
     assert "leases" not in by_subject["rbac"]["problem"]
     assert "scaled to 0" in by_subject["deployment"]["problem"]
     assert all(each["remedy"] for each in found)
 
 
-async def test_what_has_not_converged_is_told_with_its_reason(deployed: Deployed, namespace: str) -> None:
+async def test_an_object_that_has_not_converged_is_shown_with_its_reason(deployed: Deployed, namespace: str) -> None:
     await deployed.good("install")
     await deployed.project.create(deployed.client, namespace)
     kind = deployed.project.kind()
     found = await deployed.client.get(kind, "one", namespace=namespace)
     await deployed.client.patch(found, MergePatch({"status": {"observedGeneration": 0}}), subresource="status")
     said = await deployed.failed("status")
-    assert "generation 1 has not been looked at yet" in said
+    assert "generation 1 is not reconciled yet" in said
     assert "not deployed" in said
 
 
@@ -347,3 +342,133 @@ async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, ta
         pytest.skip("there is no image to pull")
     await deployed.good("deploy")
     assert all(is_ready(each) for each in await deployed.pods())
+
+
+async def test_uninstall_asks_for_objects_of_a_version_that_the_program_no_longer_has(
+    deployed: Deployed, namespace: str
+) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("install")
+    await project.create(client, namespace)
+    project.write(version="v2")
+    for command in ("uninstall", "undeploy"):
+        said = await deployed.failed(command)
+        assert "1 Gadget would be deleted with the CRDs" in said
+        assert "Pass --yes" in said
+    found = await client.get(project.kind(), "one", namespace=namespace)
+    assert found.metadata.deletion_timestamp is None
+    assert "Warning: 1 Gadget will be deleted with the CRDs" in await deployed.good("uninstall", "--yes")
+    await gone(client.get, CustomResourceDefinition, project.crd)
+
+
+@pytest.mark.usefixtures("processes")
+async def test_undeploy_finalizes_objects_of_another_version_before_the_manager_is_removed(
+    deployed: Deployed, namespace: str
+) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("deploy")
+    await project.create(client, namespace)
+    assert await eventually(project.text, client, namespace) == ""
+    project.write(version="v2")
+    said = await deployed.good("undeploy", "--yes")
+    assert said.index(f"gadget.{project.group}/one") < said.index(f"deployment.apps/{project.deployment}")
+    await nothing_is_left(deployed)
+
+
+async def test_an_object_that_the_operator_has_not_reconciled_has_not_converged(
+    deployed: Deployed, namespace: str
+) -> None:
+    await deployed.good("install")
+    await deployed.project.create(deployed.client, namespace)
+    said = await deployed.failed("status")
+    assert "not reconciled yet: status.observedGeneration is not set" in said
+    assert "not reconciled yet" in await deployed.failed("doctor")
+    deployed.project.set('watch-namespaces = ["elsewhere"]')
+    assert f"the operator does not watch namespace {namespace}" in await deployed.failed("status")
+    doctor = await deployed.failed("doctor")
+    assert f"gadget/one (in {namespace}): the operator does not watch namespace {namespace}; move the object" in doctor
+
+
+async def test_objects_that_a_new_required_field_makes_undecodable_are_named(
+    deployed: Deployed, namespace: str
+) -> None:
+    project = deployed.project
+    await deployed.good("install")
+    await project.create(deployed.client, namespace)
+    project.write(field="size: int")
+    fault = f'Gadget "{namespace}/one": spec: object missing required field size'
+    assert f"Warning: the program cannot decode {fault}" in await deployed.good("deploy", "--no-wait")
+    assert f"the operator cannot decode it: {fault}" in await deployed.failed("status")
+    doctor = await deployed.failed("doctor")
+    assert f"gadget/one (in {namespace}): the operator cannot decode it: {fault}; set the field in the object" in doctor
+
+
+async def test_the_doctor_survives_a_crd_that_the_api_server_rejects(deployed: Deployed, namespace: str) -> None:
+    project = deployed.project
+    await deployed.good("install")
+    await project.create(deployed.client, namespace)
+    project.write(version="v2")
+    status, said = await deployed.run("doctor", "--output=json")
+    assert status == 1
+    findings = json.loads(said)["findings"]
+    (crd,) = [each for each in findings if each["subject"] == f"crd/{project.crd}"]
+    assert "versions that the program no longer has (v1)" in crd["problem"]
+    assert "status.storedVersions" in crd["remedy"]
+    assert any(each["subject"] == "deployment" for each in findings)
+    said = await deployed.failed("status")
+    assert f"Gadget.{project.group} is installed, in v1 alone, without v2" in said
+    project.set('image = "not an image"')
+    status, said = await deployed.run("doctor", "--output=json")
+    assert json.loads(said)["findings"][0]["subject"] == "project"
+
+
+@pytest.mark.usefixtures("processes")
+async def test_two_projects_on_one_control_plane_keep_their_images(
+    deployed: Deployed, cluster: Cluster, tmp_path: Path
+) -> None:
+    project = deployed.project
+    await deployed.good("deploy", "--no-wait")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = Deployed(Project(folder), cluster)
+    said = await other.failed("deploy", "--no-wait", "--image", project.image)
+    assert f"image {project.image} belongs to another project on this control plane" in said
+    assert f"Deployment {project.namespace}/{project.deployment} runs the code in {project.folder}" in said
+    assert deployed.table is not None
+    await other.good("deploy", "--no-wait")
+    stolen = ImageTable(deployed.table).get(other.project.image)
+    assert stolen is not None
+    ImageTable(deployed.table).put(project.image, stolen)
+    assert f"image: {project.image} runs the code of another project" in await deployed.failed("doctor")
+    assert "belongs to" not in await other.good("undeploy")
+    assert ImageTable(deployed.table).get(project.image) == stolen
+    assert "runs in namespace" in await deployed.good("deploy")
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_deploy_replaces_pods_that_failed_before(deployed: Deployed, tmp_path: Path) -> None:
+    wanted = tmp_path / "wanted"
+    deployed.project.set('env = { POD = "yes" }')
+    missing = f"not pathlib.Path({str(wanted)!r}).exists()"
+    deployed.project.write(before=f"import os, pathlib\nif 'POD' in os.environ and {missing}: raise SystemExit('no')\n")
+    assert "CrashLoopBackOff" in await deployed.failed("deploy")
+    wanted.touch()
+    assert "runs in namespace" in await deployed.good("deploy")
+
+
+async def test_a_deploy_that_is_forbidden_half_way_says_what_is_done(
+    deployed: Deployed, cluster: Cluster, namespace: str
+) -> None:
+    """The account may apply the Namespace and the CRD, and nothing after them."""
+    rules = [
+        PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["*"]),
+        PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["*"]),
+        PolicyRule(api_groups=["apps"], resources=["deployments"], verbs=["list"]),
+    ]
+    async with cluster.service_account(rules, namespace=namespace) as account:
+        limited = cluster.kubeconfig(account)
+        status, said = await asyncio.to_thread(run, "deploy", folder=deployed.project.folder, kubeconfig=limited)
+    assert status == 1
+    assert f"customresourcedefinition.apiextensions.k8s.io/{deployed.project.crd} created" in said
+    assert "Not finished: what is listed above is applied, the rest is not; run the same command to finish" in said
+    assert said.splitlines()[-1].startswith("Error: ")

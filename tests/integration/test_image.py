@@ -85,7 +85,7 @@ def test_a_requirement_that_no_index_has_is_reported_with_advice(
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}")
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith(
-        "What no index has is taken from a folder of wheels: --find-links FOLDER, or find-links in "
+        "Put wheels that no index has into a folder, and name it: --find-links FOLDER, or find-links in "
         "[tool.kubewright.build]"
     ), done.stderr
 
@@ -94,13 +94,13 @@ def test_a_build_reports_its_result(project: Path) -> None:
     done = image(project, "build", "--base", f"oci:{project.parent / 'base'}", "--find-links", "wheels")
     assert done.returncode == 0, done.stderr
     assert "Image  registry.example.com/team/web-operator:v3 (sha256:" in done.stdout
-    assert "`kubewright image push` sends it" in done.stdout
+    assert "`kubewright image push` pushes it" in done.stdout
 
 
 def test_missing_parts_are_reported_in_one_line(project: Path) -> None:
     done = image(project, "push")
     assert done.returncode == 1
-    assert done.stderr.endswith("/dist/image; build it first: kubewright image build\n")
+    assert done.stderr.endswith("/dist/image does not exist; build the image first: kubewright image build\n")
     done = image(project, "build", "--base", "oci:nowhere")
     assert done.stderr == "Error: nowhere is not an OCI image layout: it has no index.json\n"
 
@@ -156,7 +156,7 @@ async def test_a_registry_that_requires_a_password_gets_it(project: Path, tmp_pa
         built(project, "--image", name)
         refused = image(project, "push", "--image", name)
         assert refused.returncode == 1
-        assert refused.stderr == f"Error: {server} wants to know who you are; log in: docker login {server}\n"
+        assert refused.stderr == f"Error: {server} requires a login: docker login {server}\n"
         log_in(server)
         assert image(project, "push", "--image", name).returncode == 0
 
@@ -171,7 +171,7 @@ async def test_a_registry_that_requires_a_token_gets_it(project: Path, tmp_path:
         built(project, "--image", name)
         refused = await in_thread(project, "push", "--image", name)
         assert refused.returncode == 1
-        assert "gives no token for repository:team/web-operator:pull,push without a login: 401" in refused.stderr
+        assert "refused a token for repository:team/web-operator:pull,push without a login: 401" in refused.stderr
         log_in(server)
         done = await in_thread(project, "push", "--image", name)
         assert done.returncode == 0, done.stderr
@@ -203,6 +203,5 @@ async def test_a_missing_image_is_reported(tmp_path: Path, project: Path) -> Non
     async with registry(tmp_path / "registry") as server:
         done = image(project, "build", "--base", f"{server}/nothing:v1")
         assert done.stderr == (
-            f"Error: {server} did not let us pull {server}/nothing:v1: 404 there is none of that name, "
-            "or you may not see it\n"
+            f"Error: cannot pull {server}/nothing:v1: {server} answered 404 not found, or access denied\n"
         )

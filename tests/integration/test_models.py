@@ -64,7 +64,19 @@ async def test_generated_modules_read_and_write_objects(cluster: Cluster, namesp
         await cluster.client.update(written)
 
 
-async def test_a_cluster_accepts_the_crds_of_the_classes(cluster: Cluster) -> None:
+async def test_modules_from_a_file_are_up_to_date_with_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    names = await installed(cluster)
+    generate = (COMMAND, "generate", "models", "--output", tmp_path)
+    from_file = await asyncio.create_subprocess_exec(*generate, GOLDEN / "crds.yaml")
+    assert await from_file.wait() == 0
+    checked = await asyncio.create_subprocess_exec(
+        *(*generate, "--check", "-v", "--kubeconfig", cluster.kubeconfig()),
+        *(argument for name in names for argument in ("--from-cluster", name)),
+    )
+    assert await checked.wait() == 0
+
+
+async def test_a_cluster_takes_the_crds_of_the_classes(cluster: Cluster) -> None:
     await installed(cluster)
     current, old = load(GOLDEN / "shop_example_com_v1.py"), load(GOLDEN / "shop_example_com_v1alpha1.py")
     for classes in ((current.Basket, old.Basket), (current.Person,)):

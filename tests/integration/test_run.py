@@ -144,7 +144,7 @@ async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> No
 async def test_stand_ins_are_for_a_control_plane_of_its_own(project: Path) -> None:
     async with run(project, "--stand-ins") as running:
         assert await running.ended() == 2
-    assert "--stand-ins is for the Pods of a control plane that --embedded brings; give both" in running.said
+    assert "--stand-ins needs --embedded: it is about the Pods of the embedded control plane" in running.said
 
 
 async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Path) -> None:
@@ -154,7 +154,7 @@ async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Pa
         await create(client, {})
         assert await eventually(reason, client) == "Reconciled"
         running.edit(CONTROLLER, '"Reconciled"', '"Changed"')
-        await running.says(f"{CONTROLLER} changed: starting again")
+        await running.says(f"{CONTROLLER} changed: restarting")
 
         async def is_changed() -> None:
             assert await reason(client) == "Changed"
@@ -169,7 +169,7 @@ async def test_a_mistake_is_reported_and_the_old_operator_keeps_running(project:
         await running.says('"Working"')
         running.edit(CONTROLLER, "obj = ctx.object", "obj = (ctx.object")
         await running.says(f"{CONTROLLER}, line ")
-        await running.says("the operator goes on as it was")
+        await running.says("the operator keeps running")
         client = running.client()
         await create(client, {})
         assert await eventually(reason, client) == "Reconciled"
@@ -183,7 +183,7 @@ async def test_an_operator_that_ends_is_started_again_with_the_next_change(proje
         await running.says('"Working"')
         running.edit(CONTROLLER, "@controller", "import nowhere\n\n\n@controller")
         await running.says("No module named 'nowhere'")
-        await running.says("the operator has ended; it is started again when a file changes")
+        await running.says("the operator has exited; it restarts when a file changes")
         running.edit(CONTROLLER, "import nowhere\n\n\n", "")
         await running.says('"Working"', times=2)
         assert await running.end() == 0
@@ -218,4 +218,4 @@ async def test_help_lists_options_of_the_command_and_of_the_operator(project: Pa
 async def test_an_embedded_control_plane_excludes_another_cluster(project: Path, option: str) -> None:
     async with run(project, "--embedded", option) as running:
         assert await running.ended() == 2
-    assert "--embedded brings a cluster of its own; leave out --kubeconfig and --context" in running.said
+    assert "--embedded starts its own cluster; omit --kubeconfig and --context" in running.said

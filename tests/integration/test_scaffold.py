@@ -63,11 +63,11 @@ def test_an_image_is_made_of_a_fresh_project_without_a_container_engine(tmp_path
     shutil.copytree(PROJECTS / "minimal", project)
     write_base(tmp_path / "base", python="3.12")
     write_wheel(project / "wheels", "kubewright", version("kubewright"), "")
-    command = [COMMAND, "image", "build", "--base", f"oci:{tmp_path / 'base'}", "--find-links", "wheels"]
+    command = [COMMAND, "image", "build", "--base", f"oci:{tmp_path / 'base'}"]
     alone = {"HOME": str(tmp_path), "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
     done = subprocess.run(command, cwd=project, env=os.environ | alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "controller:latest (sha256:" in done.stdout
+    assert "docker.io/library/webserver-operator:latest (sha256:" in done.stdout
 
 
 def test_make_finds_the_environment_that_is_active_or_there_or_on_the_path(tmp_path: Path) -> None:

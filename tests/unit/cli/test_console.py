@@ -28,7 +28,7 @@ def test_a_table_has_columns_under_its_header_and_no_space_at_the_end() -> None:
     assert click.unstyle(said(show, color=True).stdout) == said(show).stdout
 
 
-def test_what_is_of_interest_to_a_person_is_not_in_the_way_of_a_machine() -> None:
+def test_notes_and_warnings_go_to_standard_error() -> None:
     def show() -> None:
         console.note("looking at the cluster")
         console.warn("it is far away")
@@ -39,7 +39,7 @@ def test_what_is_of_interest_to_a_person_is_not_in_the_way_of_a_machine() -> Non
     assert result.stderr == "looking at the cluster\nWarning: it is far away\n"
 
 
-def test_progress_of_less_than_a_second_is_silent() -> None:
+def test_progress_is_silent_for_less_than_a_second() -> None:
     def show() -> None:
         with console.progress("Waiting for the CRD"):
             console.say("served")
@@ -57,7 +57,7 @@ print("done")
 """
 
 
-def test_progress_without_a_terminal_is_a_line_for_each_thing() -> None:
+def test_progress_without_a_terminal_is_a_line_for_each_step() -> None:
     command = [sys.executable, "-c", WAITING]
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True, bufsize=1) as process:
         assert process.stdin is not None
@@ -68,7 +68,7 @@ def test_progress_without_a_terminal_is_a_line_for_each_thing() -> None:
         assert process.communicate() == ("done\n", "")
 
 
-def test_progress_on_a_terminal_is_one_line_that_counts_and_goes() -> None:
+def test_progress_on_a_terminal_is_one_line_that_counts_and_disappears() -> None:
     terminal, end = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", WAITING], stdin=PIPE, stdout=PIPE, stderr=end) as process:
         os.close(end)

@@ -26,7 +26,7 @@ LEAVES = list(leaves(click.Context(cli, info_name="kubewright")))
 
 
 @pytest.mark.parametrize("context", LEAVES, ids=lambda each: each.command_path)
-def test_it_has_examples_and_all_their_options_exist(context: click.Context) -> None:
+def test_help_has_examples_whose_options_exist(context: click.Context) -> None:
     shown = context.get_help()
     examples = re.findall(rf"^ +{context.command_path}(?: .*)?$", shown.partition("Example")[2], flags=re.M)
     assert examples

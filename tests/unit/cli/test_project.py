@@ -50,13 +50,13 @@ def kinds(root: Path) -> str:
     return (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def test_the_kinds_are_those_of_the_api_package_in_all_versions_and_with_or_without_a_controller(
+def test_all_versions_in_the_api_package_are_kinds_of_the_project(
     tmp_path: Path,
 ) -> None:
     assert kinds(project(tmp_path)) == "Port/v1 Ship/v1 Ship/v2"
 
 
-def test_without_an_api_package_they_are_those_of_the_controllers(tmp_path: Path) -> None:
+def test_without_an_api_package_the_kinds_are_those_of_the_controllers(tmp_path: Path) -> None:
     (project(tmp_path) / "src/fleet/api").rename(tmp_path / "src/fleet/types")
     main = tmp_path / "src/fleet/main.py"
     main.write_text(MAIN.replace("fleet.api", "fleet.types"))

@@ -30,18 +30,18 @@ async def changed_by(project: Path, *written: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["src/web/main.py", "src/web/api/v1/web.py", "pyproject.toml", "src/web/api/new.py"])
-async def test_a_file_that_is_written_is_told(project: Path, name: str) -> None:
+async def test_a_written_file_is_reported(project: Path, name: str) -> None:
     assert await changed_by(
         project, "src/web/api/data.json", "src/web/.hidden/other.py", "src/web/env/lib/x.py", name
     ) == [name]
 
 
-async def test_files_that_are_written_together_are_told_together(project: Path) -> None:
+async def test_files_that_are_written_together_are_reported_together(project: Path) -> None:
     names = ["src/web/api/v1/web.py", "src/web/main.py"]
     assert await changed_by(project, *names) == names
 
 
-async def test_a_file_that_is_as_long_as_before_and_one_that_goes_are_told(project: Path) -> None:
+async def test_a_change_of_equal_size_and_a_removed_file_are_reported(project: Path) -> None:
     main, web = project / "src/web/main.py", project / "src/web/api/v1/web.py"
     sources = Sources(project)
     main.write_text("x = 3\n")
@@ -50,7 +50,7 @@ async def test_a_file_that_is_as_long_as_before_and_one_that_goes_are_told(proje
     assert await sources.change() == [path.relative_to(project) for path in (web, main)]
 
 
-async def test_a_folder_that_goes_and_comes_back_is_told(project: Path) -> None:
+async def test_a_folder_that_is_removed_and_created_again_is_reported(project: Path) -> None:
     sources = Sources(project)
     (project / "src").rename(project / "away")
     assert [str(path) for path in await sources.change()] == ["src/web/api/v1/web.py", "src/web/main.py"]
@@ -58,7 +58,7 @@ async def test_a_folder_that_goes_and_comes_back_is_told(project: Path) -> None:
     assert len(await sources.change()) == 2
 
 
-async def test_every_change_is_told_once(project: Path) -> None:
+async def test_every_change_is_reported_once(project: Path) -> None:
     sources = Sources(project)
     (project / "src/web/main.py").write_text("")
     await sources.change()
@@ -75,7 +75,7 @@ async def test_every_change_is_told_once(project: Path) -> None:
         (b"x = 1", ""),
     ],
 )
-def test_a_file_that_is_no_python_is_named_with_its_line(project: Path, source: bytes, fault: str) -> None:
+def test_a_file_that_does_not_compile_is_named_with_its_line(project: Path, source: bytes, fault: str) -> None:
     (project / "src/web/main.py").write_bytes(source)
     found = Sources(project).fault([Path("pyproject.toml"), Path("src/web/gone.py"), Path("src/web/main.py")])
     assert found.startswith(fault)

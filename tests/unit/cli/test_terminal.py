@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees: questions for what is missing, completion."""
+"""Prompts, colors and completion at a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _read(terminal: int) -> str:
         return ""
 
 
-def test_what_is_missing_is_asked_for(tmp_path: Path) -> None:
+def test_missing_values_are_prompted_for(tmp_path: Path) -> None:
     folder = tmp_path / "web-operator"
     folder.mkdir()
     dialogue(folder, "init", answers={"What domain do the names of your API groups end with: ": "example.com"})
@@ -48,28 +48,28 @@ def test_what_is_missing_is_asked_for(tmp_path: Path) -> None:
     assert "class Web(" in (folder / "src/web_operator/api/v1/web.py").read_text()
 
 
-def test_an_answer_that_cannot_be_is_explained_and_asked_for_again(tmp_path: Path) -> None:
+def test_an_invalid_answer_is_explained_and_prompted_for_again(tmp_path: Path) -> None:
     folder = tmp_path / "Not a name"
     folder.mkdir()
     answers = {
         "What is the project called: ": "Web_Operator",
-        '"Web_Operator" must be of lower-case letters': "web",
+        '"Web_Operator" must consist of lower-case letters': "web",
     }
     dialogue(folder, "init", "--domain", "example.com", answers=answers)
     assert 'name = "web"' in (folder / "pyproject.toml").read_text()
 
 
-def test_colours_are_for_terminals_and_can_be_off(tmp_path: Path) -> None:
+def test_colors_are_for_terminals_and_can_be_off(tmp_path: Path) -> None:
     subprocess.run([COMMAND, "init", "--domain", "my.domain", "--project-name", "web"], cwd=tmp_path, check=True)
     (tmp_path / "src/web/main.py").write_text("")
     create = ("create", "controller", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--force")
-    assert "\x1b[33mWarning:\x1b[0m main.py is not as" in dialogue(tmp_path, *create, answers={})
+    assert "\x1b[33mWarning:\x1b[0m main.py has changed" in dialogue(tmp_path, *create, answers={})
     for said in (
         dialogue(tmp_path, "--no-color", *create, answers={}),
         dialogue(tmp_path, *create, answers={}, NO_COLOR="1"),
         subprocess.run([COMMAND, *create], cwd=tmp_path, capture_output=True, text=True, check=True).stderr,
     ):
-        assert "Warning: main.py is not as" in said
+        assert "Warning: main.py has changed" in said
         assert "\x1b" not in said
 
 

@@ -1,4 +1,4 @@
-"""Whether an object is what it is meant to be, by its own word."""
+"""Whether an object has converged, according to its status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kubewright.client._dynamic import Unstructured, decode_object
 from kubewright.machinery.json import compact
 from kubewright.models import APIResource
-from kubewright_cli.deployment.convergence import hindrance
+from kubewright_cli.deployment.convergence import not_reconciled, reason_not_converged
 
 KIND = Unstructured.of(APIResource("example.com", "v1", "Widget", "widgets"))
 
@@ -40,14 +40,14 @@ def condition(kind: str, status: str, **more: Any) -> dict[str, Any]:
         pytest.param({"conditions": "broken"}, id="no conditions at all"),
     ],
 )
-def test_what_does_not_complain_has_converged(status: object) -> None:
-    assert hindrance(widget(status)) is None
+def test_an_object_without_problems_has_converged(status: object) -> None:
+    assert reason_not_converged(widget(status)) is None
 
 
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        ({"observedGeneration": 1}, "generation 2 has not been looked at yet; the status is of generation 1"),
+        ({"observedGeneration": 1}, "generation 2 is not reconciled yet; the status is of generation 1"),
         (condition("Ready", "False", reason="NoNode", message="none fits"), "Ready is False (NoNode: none fits)"),
         (condition("Available", "Unknown"), "Available is Unknown"),
         (condition("Degraded", "True", reason="Disk"), "Degraded is True (Disk)"),
@@ -58,10 +58,28 @@ def test_what_does_not_complain_has_converged(status: object) -> None:
         ),
     ],
 )
-def test_what_complains_says_why(status: object, why: str) -> None:
-    assert hindrance(widget(status)) == why
+def test_a_problem_is_the_reason(status: object, why: str) -> None:
+    assert reason_not_converged(widget(status)) == why
 
 
-def test_what_is_being_deleted_names_who_holds_it() -> None:
+def test_a_deleted_object_names_its_finalizers() -> None:
     dying = widget(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["a.example.com/f"])
-    assert hindrance(dying) == "is being deleted, held by a.example.com/f"
+    assert reason_not_converged(dying) == "is being deleted, held by a.example.com/f"
+
+
+@pytest.mark.parametrize(
+    ("status", "declared", "field"),
+    [
+        (None, ("observedGeneration", "conditions"), "observedGeneration"),
+        (condition("Ready", "True"), ("observedGeneration",), "observedGeneration"),
+        ({"conditions": []}, ("conditions",), "conditions"),
+        ({"observedGeneration": 2}, ("observedGeneration", "conditions"), None),
+        (condition("Ready", "True"), ("conditions",), None),
+        (None, (), None),
+    ],
+)
+def test_an_object_without_a_status_is_not_reconciled(
+    status: object, declared: tuple[str, ...], field: str | None
+) -> None:
+    reason = None if field is None else f"not reconciled yet: status.{field} is not set"
+    assert not_reconciled(widget(status), declared) == reason

@@ -1,4 +1,4 @@
-"""An image has the base, the requirements and the program, and starts it."""
+"""An image has the base, the requirements and the program, and starts the program."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ from kubewright_cli.manifests.reference import Reference
 
 
 def say(text: str) -> None:
-    """Nobody is there to be told."""
+    """Ignore progress."""
 
 
 def plan(project: Path, base: Layout, platforms: tuple[Platform, ...] = (AMD64,), python: str = "") -> Plan:
@@ -35,7 +35,7 @@ def plan(project: Path, base: Layout, platforms: tuple[Platform, ...] = (AMD64,)
 
 @pytest.fixture(autouse=True)
 def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wheels come from folders alone."""
+    """Only folders of wheels are used."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("UV_NO_INDEX", "1")
 
@@ -58,7 +58,7 @@ def unpack(layout: Layout, image: Descriptor, root: Path) -> None:
             archive.extractall(root)
 
 
-def test_the_program_runs_from_what_is_in_the_image_alone(project: Path, base: Layout, tmp_path: Path) -> None:
+def test_the_program_runs_from_the_files_of_the_image_only(project: Path, base: Layout, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "image")
     image, _ = build(plan(project, base), layout, say)
     root = tmp_path / "root"
@@ -75,7 +75,7 @@ def test_the_program_runs_from_what_is_in_the_image_alone(project: Path, base: L
     assert (root / "etc/os-release").is_file()
 
 
-def test_it_carries_bytecode_that_names_its_place_in_the_image(project: Path, base: Layout, tmp_path: Path) -> None:
+def test_bytecode_names_its_path_in_the_image(project: Path, base: Layout, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "image")
     image, _ = build(plan(project, base), layout, say)
     unpack(layout, image, tmp_path / "root")
@@ -85,7 +85,7 @@ def test_it_carries_bytecode_that_names_its_place_in_the_image(project: Path, ba
         assert b"/app/" in compiled.read_bytes()
 
 
-def test_the_same_sources_give_the_same_image_wherever_they_are(base: Layout, tmp_path: Path) -> None:
+def test_the_same_sources_produce_the_same_image_in_any_folder(base: Layout, tmp_path: Path) -> None:
     digests: set[str] = set()
     for name in ("here", "somewhere-else"):
         project = write_project(tmp_path / name)
@@ -95,9 +95,7 @@ def test_the_same_sources_give_the_same_image_wherever_they_are(base: Layout, tm
     assert len(digests) == 1
 
 
-def test_a_change_of_the_program_leaves_the_layer_of_its_requirements(
-    project: Path, base: Layout, tmp_path: Path
-) -> None:
+def test_a_program_change_keeps_the_layer_of_requirements(project: Path, base: Layout, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "image")
     before = read(layout, build(plan(project, base), layout, say)[0])["layers"]
     (project / "src/web_operator/more.py").write_text("x = 1\n")
@@ -116,7 +114,7 @@ def test_an_image_for_two_platforms_has_each_on_its_own_base(project: Path, tmp_
         assert (root / "etc/os-release").read_text() == f"NAME=test-{one.platform.architecture}\n"
 
 
-def test_what_is_locked_is_what_goes_in(project: Path, base: Layout, tmp_path: Path) -> None:
+def test_locked_requirements_are_installed(project: Path, base: Layout, tmp_path: Path) -> None:
     write_wheel(project / "wheels", "greeting", "2.0", 'TEXT = "good evening"\n')
     (project / "pyproject.toml").write_text(PYPROJECT.replace("==1.0", ""))
     (project / "requirements.lock").write_text("greeting==1.0\n")
@@ -126,18 +124,18 @@ def test_what_is_locked_is_what_goes_in(project: Path, base: Layout, tmp_path: P
 
 
 def test_a_base_for_another_platform_is_refused(project: Path, base: Layout, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="base base is not for linux/arm64, but for linux/amd64"):
+    with pytest.raises(ConfigError, match="base base does not support linux/arm64, only linux/amd64"):
         build(plan(project, base, (ARM64,)), Layout(tmp_path / "image"), say)
 
 
-def test_a_base_that_does_not_tell_its_python_is_asked_after(project: Path, tmp_path: Path) -> None:
+def test_a_base_without_a_declared_python_needs_an_option(project: Path, tmp_path: Path) -> None:
     base = write_base(tmp_path / "base", python="")
-    with pytest.raises(ConfigError, match=r"does not say which Python it has \(PYTHON_VERSION\); name it: --python"):
+    with pytest.raises(ConfigError, match=r"does not declare its Python \(PYTHON_VERSION\); name the version"):
         build(plan(project, base), Layout(tmp_path / "image"), say)
     assert build(plan(project, base, python=PYTHON), Layout(tmp_path / "image"), say)[1][0].python == PYTHON
 
 
-def test_a_base_whose_python_the_project_is_not_for_is_refused(project: Path, tmp_path: Path) -> None:
+def test_a_base_with_an_unsupported_python_is_refused(project: Path, tmp_path: Path) -> None:
     base = write_base(tmp_path / "base", python="3.9")
     text = PYPROJECT.replace("dependencies", 'requires-python = ">=3.11"\ndependencies')
     (project / "pyproject.toml").write_text(text)
@@ -145,20 +143,20 @@ def test_a_base_whose_python_the_project_is_not_for_is_refused(project: Path, tm
         build(plan(project, base), Layout(tmp_path / "image"), say)
 
 
-def test_a_requirement_that_is_not_to_be_had_is_named(project: Path, base: Layout, tmp_path: Path) -> None:
+def test_a_missing_requirement_is_named(project: Path, base: Layout, tmp_path: Path) -> None:
     (project / "wheels/greeting-1.0-py3-none-any.whl").unlink()
-    with pytest.raises(ConfigError, match=r"can't be installed for linux/amd64(.|\n)*greeting"):
+    with pytest.raises(ConfigError, match=r"cannot install the requirements for linux/amd64(.|\n)*greeting"):
         build(plan(project, base), Layout(tmp_path / "image"), say)
 
 
-def test_a_mistake_in_a_source_is_told_before_it_is_shipped(project: Path, base: Layout, tmp_path: Path) -> None:
+def test_a_source_that_does_not_compile_is_refused(project: Path, base: Layout, tmp_path: Path) -> None:
     (project / "src/web_operator/main.py").write_text("def\n")
-    with pytest.raises(ConfigError, match=r"can't compile the sources(.|\n)*main\.py"):
+    with pytest.raises(ConfigError, match=r"cannot compile the sources(.|\n)*main\.py"):
         build(plan(project, base), Layout(tmp_path / "image"), say)
 
 
 def test_an_unknown_setting_is_refused(project: Path) -> None:
     with (project / "pyproject.toml").open("a") as file:
         file.write('\n[tool.kubewright.build]\nbasis = "python:3.13"\n')
-    with pytest.raises(ConfigError, match=r'kubewright\.build: there is no setting "basis"; did you mean "base"'):
+    with pytest.raises(ConfigError, match=r'kubewright\.build: unknown setting "basis"; did you mean "base"'):
         ImageProject.read(project)

@@ -49,7 +49,7 @@ def test_podmans_file_comes_before_dockers(folder: Path, tmp_path: Path, monkeyp
     assert credentials_for("r.example.com") == Credentials("podman", "x")
 
 
-def test_a_helper_is_asked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_credential_helper_is_called(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helper = tmp_path / "docker-credential-test"
     helper.write_text(
         '#!/bin/sh\nread server\n[ "$server" = r.example.com ] && echo \'{"Username":"ann","Secret":"s"}\'\n'
@@ -63,8 +63,8 @@ def test_a_helper_is_asked(folder: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
     keep(folder, {"auths": {"r.example.com": {"auth": "%%%"}}})
-    with pytest.raises(ConfigError, match=r"config.json: what it has for r.example.com can't be read .*log in again"):
+    with pytest.raises(ConfigError, match=r"config.json: the entry of r.example.com is not base64 .*log in again"):
         credentials_for("r.example.com")
     (folder / "config.json").write_text("{")
-    with pytest.raises(ConfigError, match=r"config\.json can't be read"):
+    with pytest.raises(ConfigError, match=r"cannot read .*config\.json"):
         credentials_for("r.example.com")

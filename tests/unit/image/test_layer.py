@@ -20,7 +20,7 @@ def entries(layout: Layout, layer: Layer) -> list[tarfile.TarInfo]:
         return archive.getmembers()
 
 
-def test_a_layer_is_the_same_whatever_the_order_times_and_owners_of_its_files(tmp_path: Path) -> None:
+def test_a_layer_does_not_depend_on_order_times_and_owners(tmp_path: Path) -> None:
     digests: set[str] = set()
     for number, names in enumerate((("b.py", "a.py"), ("a.py", "b.py"))):
         folder = tmp_path / str(number)
@@ -32,7 +32,7 @@ def test_a_layer_is_the_same_whatever_the_order_times_and_owners_of_its_files(tm
     assert len(digests) == 1
 
 
-def test_files_keep_their_place_content_links_and_whether_they_can_be_run(tmp_path: Path) -> None:
+def test_files_keep_path_content_links_and_executable_bit(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "bin").mkdir(parents=True)
     (source / "bin" / "tool").write_text("#!/bin/sh\n")
@@ -53,14 +53,14 @@ def test_files_keep_their_place_content_links_and_whether_they_can_be_run(tmp_pa
     }
 
 
-def test_its_diff_id_is_the_digest_of_what_is_in_it(tmp_path: Path) -> None:
+def test_the_diff_id_is_the_digest_of_the_content(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     layer = write_layer(layout, [File(APP / "a", b"x" * 100_000)], "")
     content = gzip.decompress(layout.read(layer.blob))
     assert layer.diff_id == f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def test_files_bear_the_time_of_source_date_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_have_the_time_of_source_date_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = Layout(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     assert {each.mtime for each in entries(layout, write_layer(layout, [File(APP / "a")], ""))} == {1700000000}

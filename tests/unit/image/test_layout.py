@@ -1,4 +1,4 @@
-"""A layout has whole blobs, and names what is complete."""
+"""A layout has only complete blobs, and its index names complete images."""
 
 import tarfile
 from collections.abc import AsyncIterator
@@ -17,10 +17,10 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-async def test_what_comes_is_checked_and_nothing_is_kept_of_what_is_wrong(tmp_path: Path) -> None:
+async def test_a_received_blob_is_checked_and_not_kept_if_it_is_wrong(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     blob = Descriptor.of(LAYER, b"right")
-    with pytest.raises(ConfigError, match="is not what came"):
+    with pytest.raises(ConfigError, match="expected sha256:"):
         await layout.receive(blob, chunks(b"wro", b"ng"))
     assert not layout.has(blob)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -28,7 +28,7 @@ async def test_what_comes_is_checked_and_nothing_is_kept_of_what_is_wrong(tmp_pa
     assert layout.read(blob) == b"right"
 
 
-def test_a_layout_that_is_published_anew_keeps_nothing_of_the_image_before(tmp_path: Path) -> None:
+def test_publish_removes_the_blobs_of_the_previous_image(tmp_path: Path) -> None:
     layout = write_base(tmp_path)
     stale = layout.write(LAYER, b"stale")
     layout.publish(layout.images[0], "again")
@@ -37,17 +37,17 @@ def test_a_layout_that_is_published_anew_keeps_nothing_of_the_image_before(tmp_p
     assert all(layout.has(blob) for blob in layout.closure(layout.images[0]))
 
 
-def test_an_index_tells_its_platforms(tmp_path: Path) -> None:
+def test_an_index_lists_its_platforms(tmp_path: Path) -> None:
     layout = write_base(tmp_path, (AMD64, ARM64))
     assert set(layout.platforms(layout.images[0])) == {AMD64, ARM64}
 
 
-def test_what_is_not_a_layout_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not an OCI image layout: it has no index\.json"):
         Layout(tmp_path).images  # noqa: B018 -- a property that reads
 
 
-def test_an_archive_has_all_of_it(tmp_path: Path) -> None:
+def test_an_archive_has_all_files(tmp_path: Path) -> None:
     layout = write_base(tmp_path / "layout")
     layout.archive(tmp_path / "image.tar")
     with tarfile.open(tmp_path / "image.tar") as archive:

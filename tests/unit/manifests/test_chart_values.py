@@ -28,13 +28,13 @@ def keys(defaults: JSONObject, schema: JSONObject, where: str = "") -> Iterator[
             yield from keys(value, known, f"{where}{key}.")
 
 
-def test_each_value_of_the_schema_has_a_default_and_no_other_has() -> None:
+def test_the_schema_and_the_defaults_have_the_same_values() -> None:
     known = dict(described(values.schema()))
     del known["global"]
     assert list(keys(values.defaults(MANIFESTS), values.schema())) == list(known)
 
 
-def test_values_yaml_holds_the_defaults_with_what_the_schema_says_of_them() -> None:
+def test_values_yaml_has_defaults_and_descriptions() -> None:
     text = values.text(MANIFESTS)
     assert yaml.load(text) == values.defaults(MANIFESTS)
     known = dict(described(values.schema()))
@@ -44,7 +44,7 @@ def test_values_yaml_holds_the_defaults_with_what_the_schema_says_of_them() -> N
     ]
 
 
-def test_the_first_values_follow_from_the_settings() -> None:
+def test_default_values_follow_from_the_settings() -> None:
     settings = Settings(
         name="fleet",
         manager="fleet",

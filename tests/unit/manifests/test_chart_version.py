@@ -31,6 +31,6 @@ def test_a_version_keeps_its_meaning(version: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["", "one", "1.2.3.4", "1.0-final!"])
-def test_what_is_no_version_of_a_chart_is_refused(version: str) -> None:
+def test_an_invalid_chart_version_is_refused(version: str) -> None:
     with pytest.raises(ConfigError, match=r"project\.version: "):
         semantic(version)

@@ -28,20 +28,20 @@ def test_a_name_is_read_as_docker_reads_it(text: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "is not a name"),
-        ("Team/App", "is not a name; write registry.example.com/team/my-operator:v1, in lower case"),
+        ("", "is not a valid name"),
+        ("Team/App", "is not a valid name; use one like registry.example.com/team/my-operator:v1"),
         ("app:", '"" is not a tag'),
         ("app:v 1", '"v 1" is not a tag'),
         ("app@sha256:12", '"sha256:12" is not a digest'),
-        ("registry.example.com/", "is not a name"),
+        ("registry.example.com/", "is not a valid name"),
     ],
 )
-def test_what_cannot_be_a_name_is_refused(text: str, why: str) -> None:
+def test_an_invalid_image_name_is_refused(text: str, why: str) -> None:
     with pytest.raises(ConfigError) as error:
         Reference.parse(text)
     assert why in str(error.value)
 
 
-def test_a_digest_is_what_counts() -> None:
+def test_a_digest_takes_precedence() -> None:
     assert Reference.parse("python:3.13").version == "3.13"
     assert Reference.parse("python:3.13").at(DIGEST).version == DIGEST

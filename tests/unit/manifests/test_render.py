@@ -54,7 +54,7 @@ def names(documents: list[JSONObject]) -> list[str]:
     return [each["metadata"]["name"] for each in documents]
 
 
-def test_what_belongs_to_no_namespace_is_known_of_every_built_in_kind() -> None:
+def test_every_cluster_scoped_built_in_kind_is_known() -> None:
     found: set[tuple[str, str]] = set()
     for module in pkgutil.walk_packages(apis.__path__, "kubewright.apis."):
         for each in vars(importlib.import_module(module.name)).values():
@@ -63,14 +63,14 @@ def test_what_belongs_to_no_namespace_is_known_of_every_built_in_kind() -> None:
     assert found == CLUSTER_SCOPED
 
 
-def test_in_its_own_namespace_the_manager_has_a_role_there_and_is_told_where_it_is() -> None:
+def test_a_manager_restricted_to_its_namespace_has_a_role_and_a_flag_for_it() -> None:
     found = objects(Manager([sail]), Ship, watch_namespaces="own")
     assert {each["metadata"]["namespace"] for each in found["Role"]} == {"fleet-system"}
     assert "fleet-manager-role" not in names(found["ClusterRole"])
     assert "--namespace=$(POD_NAMESPACE)" in flags(found)
 
 
-def test_namespaces_that_the_program_names_itself_are_not_told_again() -> None:
+def test_namespaces_of_the_program_are_not_repeated_as_flags() -> None:
     found = objects(Manager([sail], namespace=["red", "blue"]), Ship)
     managers = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
     assert [each["metadata"]["namespace"] for each in managers] == ["blue", "red"]
@@ -79,7 +79,7 @@ def test_namespaces_that_the_program_names_itself_are_not_told_again() -> None:
     assert not any(each.startswith("--namespace") for each in flags(found))
 
 
-def test_a_kind_of_the_whole_cluster_is_granted_by_a_cluster_role_with_its_events() -> None:
+def test_a_cluster_scoped_kind_and_its_events_are_granted_by_a_cluster_role() -> None:
     found = objects(Manager([sail, moor]), Ship, Port, watch_namespaces=("red",))
     [cluster] = [each for each in found["ClusterRole"] if each["metadata"]["name"] == "fleet-manager-role"]
     [within] = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
@@ -87,31 +87,31 @@ def test_a_kind_of_the_whole_cluster_is_granted_by_a_cluster_role_with_its_event
     assert resources(within) == ["events", "ships"]
 
 
-def test_the_election_role_is_where_the_program_says_its_lease_is() -> None:
+def test_the_election_role_is_in_the_namespace_of_the_lease() -> None:
     found = objects(Manager([sail], leader_election=LeaderElection(namespace="leases")), Ship)
     [election] = [each for each in found["Role"] if "election" in each["metadata"]["name"]]
     assert election["metadata"]["namespace"] == "leases"
 
 
-def test_without_election_the_manager_is_told_so_and_gets_no_role_for_it() -> None:
+def test_without_election_the_manager_gets_a_flag_and_no_role() -> None:
     found = objects(Manager([sail], leader_election=True), Ship, leader_election=False)
     assert "--leader-elect=false" in flags(found)
     assert "Role" not in found
 
 
-def test_without_metrics_nothing_of_them_is_there() -> None:
+def test_without_metrics_there_are_no_metrics_objects() -> None:
     found = objects(Manager([sail]), Ship, metrics="off")
     assert "Service" not in found
     assert not [name for name in names(found["ClusterRole"]) if "metrics" in name]
     assert "--metrics-bind-address=0" in flags(found)
 
 
-def test_a_pod_is_given_more_time_to_end_than_its_reconciles() -> None:
+def test_a_pod_has_more_time_to_stop_than_its_reconciles() -> None:
     found = objects(Manager([sail]), Ship)
     assert found["Deployment"][0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 40
 
 
-def test_kinds_of_one_name_in_two_groups_have_roles_of_their_own() -> None:
+def test_equally_named_kinds_of_two_groups_have_different_roles() -> None:
     found = objects(Manager([sail]), Ship, OtherShip)
     helpers = [name for name in names(found["ClusterRole"]) if name.endswith("viewer-role")]
     assert helpers == ["fleet-fleet-test-ship-viewer-role", "fleet-navy-test-ship-viewer-role"]
@@ -133,13 +133,13 @@ DIGEST = f"sha256:{'0' * 64}"
         ),
     ],
 )
-def test_kustomize_is_told_of_the_image_as_it_would_write_it_itself(image: str, expected: dict[str, str]) -> None:
+def test_kustomization_names_the_image_as_kustomize_writes_it(image: str, expected: dict[str, str]) -> None:
     manifests = render(Manager([sail]), [Ship], Settings(name="fleet", manager="fleet", image=image))
     written = yaml.load(kustomize.files(manifests, [])["config/manager/kustomization.yaml"])
     assert written["images"] == [{"name": "controller", **expected}]
 
 
-def test_a_program_without_kinds_has_no_folder_for_them() -> None:
+def test_a_program_without_kinds_has_no_crd_folder() -> None:
     files = kustomize.files(render(Manager(), [], Settings(name="fleet", manager="fleet")), [])
     assert not [path for path in files if path.startswith(("config/crd", "config/samples"))]
     assert "../crd" not in yaml.load(files["config/default/kustomization.yaml"])["resources"]

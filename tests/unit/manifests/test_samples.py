@@ -1,14 +1,18 @@
-"""First samples: what a schema asks for."""
+"""First samples follow the schema."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
+
+import pytest
 
 from kubewright import CustomResource, Model, field
 from kubewright import markers as m
 from kubewright.apis.meta.v1 import IntOrString
-from kubewright_cli.manifests.samples import missing, sample
+from kubewright_cli.manifests.matching import example_of
+from kubewright_cli.manifests.samples import misfits, obsolete, planned, sample, text
 
 
 class Crew(Model):
@@ -35,7 +39,7 @@ class Ship(CustomResource, group="fleet.test", version="v1"):
     status: Status = field(default_factory=Status)
 
 
-def test_a_sample_has_what_must_be_there_and_what_has_a_default() -> None:
+def test_a_sample_has_required_fields_and_defaults() -> None:
     assert sample(Ship) == {
         "apiVersion": "fleet.test/v1",
         "kind": "Ship",
@@ -52,7 +56,7 @@ def test_a_sample_has_what_must_be_there_and_what_has_a_default() -> None:
     }
 
 
-def test_an_api_server_takes_a_sample_as_it_stands() -> None:
+def test_an_api_server_accepts_a_sample() -> None:
     assert Ship.validate(sample(Ship)) == []
 
 
@@ -65,13 +69,102 @@ class OtherPort(CustomResource, group="fleet.example.com", version="v1", kind="P
 class Retired(CustomResource, group="fleet.test", version="v1alpha1", storage=False, served=False): ...
 
 
-def test_samples_are_made_for_what_is_served_and_has_none(tmp_path: Path) -> None:
+def test_each_served_version_without_a_sample_gets_one(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("apiVersion: fleet.test/v1\nkind: Ship\nmetadata: {name: argo}\n")
-    assert list(missing([Ship, Port, Retired], tmp_path)) == ["fleet_v1_port.yaml"]
+    assert list(planned([Ship, Port, Retired], tmp_path)) == ["fleet_v1_port.yaml"]
     (tmp_path / "fleet_v1_port.yaml").write_text("# nothing yet\n")
-    assert missing([Ship, Port, Retired], tmp_path) == {}
+    assert planned([Ship, Port, Retired], tmp_path) == {}
 
 
-def test_kinds_of_one_name_in_groups_that_begin_alike_have_samples_of_their_own(tmp_path: Path) -> None:
-    found = missing([Ship, Port, OtherPort], tmp_path)
+def test_samples_of_equally_named_kinds_have_different_files(tmp_path: Path) -> None:
+    found = planned([Ship, Port, OtherPort], tmp_path)
     assert list(found) == ["fleet_v1_ship.yaml", "fleet.test_v1_port.yaml", "fleet.example.com_v1_port.yaml"]
+
+
+class S3(Model):
+    bucket: Annotated[str, m.Pattern("^[a-z0-9][a-z0-9.-]{2,62}$")]
+
+
+class Destination(Model, markers=[m.ExactlyOneOf("s3", "emptyDir")]):
+    s3: S3 | None = None
+    empty_dir: bool | None = None
+
+
+class Tier(Model):
+    name: str
+    size: Annotated[int, m.Maximum(9)]
+
+
+class BackupSpec(Model):
+    schedule: Annotated[str, m.Pattern(r"^(\*|[0-9,-/*]+)( (\*|[0-9,-/*]+)){4}$")]
+    contact: Annotated[str, m.Format("email")]
+    plan: Annotated[str, m.Enum("Gold", "Silver")]
+    code: Annotated[str, m.Pattern(r"^[A-Z]{3}-\d{4}(-[a-z]+)?$")]
+    destination: Destination
+    tiers: Annotated[list[Tier], m.ListType("map"), m.ListMapKey("name"), m.MinItems(2)]
+    zones: Annotated[list[str], m.ListType("set"), m.MinItems(2)]
+
+
+class Backup(CustomResource, group="fleet.test", version="v1"):
+    spec: BackupSpec
+
+
+class OddSpec(Model, markers=[m.XValidation("self.size > 41", message="must be more than 41")]):
+    size: int
+
+
+class Odd(CustomResource, group="fleet.test", version="v1"):
+    spec: OddSpec
+
+
+def test_a_sample_follows_patterns_formats_enums_and_unions() -> None:
+    document = sample(Backup)
+    assert Backup.validate(document) == []
+    assert document["spec"]["schedule"] == "0 0 * * *"
+    assert document["spec"]["contact"] == "user@example.com"
+    assert document["spec"]["plan"] == "Gold"
+    assert document["spec"]["destination"] == {"s3": {"bucket": "example"}}
+    assert "TODO" not in text(Backup)
+
+
+def test_a_rule_that_a_sample_cannot_follow_is_marked() -> None:
+    assert "# TODO: spec: Invalid value: must be more than 41\n" in text(Odd)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^[A-Z]{3}-\d{4}$",
+        r"^(?:ab|cd)+[^a-z]x?$",
+        r"^\w{5,}\.[[:alpha:]]+$",
+        r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$",
+        r"^arn:aws:iam::\d{12}:role/[\w+=,.@-]+$",
+    ],
+)
+def test_a_text_for_a_pattern_matches_it(pattern: str) -> None:
+    assert re.search(pattern.replace("[[:alpha:]]", "[a-z]"), example_of(pattern, 12))
+
+
+def test_a_sample_is_updated_until_it_is_edited(tmp_path: Path) -> None:
+    (first,) = planned([Odd], tmp_path).items()
+    (tmp_path / first[0]).write_text(first[1])
+    assert planned([Odd], tmp_path) == dict([first])
+    assert list(misfits([Odd], tmp_path)) == []
+
+    class OtherSpec(Model):
+        weight: int
+
+    class Changed(CustomResource, group="fleet.test", version="v1", kind="Odd"):
+        spec: OtherSpec
+
+    assert "weight: 1" in planned([Changed], tmp_path)[first[0]]
+    assert obsolete([Ship], tmp_path) == [first[0]]
+    (tmp_path / first[0]).write_text(first[1].replace("size: 1", "size: 50"))
+    assert planned([Changed], tmp_path) == {}
+    assert obsolete([Ship], tmp_path) == []
+    assert list(misfits([Odd], tmp_path)) == []
+    found = [str(each) for each in misfits([Changed], tmp_path)]
+    assert found == [
+        f"config/samples/{first[0]} no longer fits Odd: spec.size: unknown field; edit the sample",
+        f"config/samples/{first[0]} no longer fits Odd: spec.weight: Required value; edit the sample",
+    ]

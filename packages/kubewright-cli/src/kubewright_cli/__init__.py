@@ -1,1 +1,1 @@
-"""The kubewright command."""
+"""The `kubewright` command."""

@@ -1,4 +1,4 @@
-"""Values of options: checked by name, and asked for when they are missing and somebody is there to answer."""
+"""Values of options: checked, and prompted for if they are missing and there is a terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 
 F = TypeVar("F", bound=Callable[..., object])
 Check = Callable[[str], list[str]]
-"""The faults of a value, to be read after it."""
+"""Returns the faults of a value. Messages show them after the value."""
 
 
 class Name(click.ParamType[str]):
-    """A name that is checked: what is wrong with it is told with the option, and the status is 2."""
+    """A checked name. A fault is reported with the option, and the exit status is 2."""
 
     name = "name"
 
@@ -37,7 +37,7 @@ class _Switch(click.ParamType[bool]):
 
 
 def required(option: str, given: str | None, question: str, faults: Check, *, default: str | None = None) -> str:
-    """`given`, or the answer of who is at the terminal. Raises click.UsageError when nobody is."""
+    """`given`, or the answer to a prompt. Raises click.UsageError if there is no terminal."""
     if given is not None:
         return given
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -46,11 +46,11 @@ def required(option: str, given: str | None, question: str, faults: Check, *, de
 
 
 SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type": _Switch(), "metavar": "[true|false]"}
-"""Of an option that is on when it is named, and can be given a value as Go's flags are: `--controller=false`."""
+"""A flag that also accepts a value, like flags in Go: `--controller=false`."""
 
 
 def not_here(option: str, why: str) -> Callable[[F], F]:
-    """An option of kubebuilder's command that says nothing of a project in Python: `why`, and what to do."""
+    """An option of kubebuilder that has no meaning here. Using it is an error: `why`, and what to do."""
 
     def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
         if value is not None:

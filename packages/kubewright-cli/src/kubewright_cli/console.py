@@ -1,8 +1,8 @@
-"""How commands speak: lines, warnings, tables, progress, and documents for machines.
+"""Output of commands: lines, warnings, tables, progress, and JSON documents.
 
-On standard output stands what a command was asked for; on standard error what it has to say about its work. Colours and
-progress that moves are for terminals: into a pipe or a file goes plain text, a line at a time. `NO_COLOR` and
-`--no-color` turn colours off (https://no-color.org); nothing is said by colour alone.
+Results go to standard output; warnings and progress go to standard error. Colors and moving progress are for terminals:
+a pipe or a file gets plain lines. `NO_COLOR` and `--no-color` turn colors off (https://no-color.org). Color never
+carries meaning alone.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ import click
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_PATIENCE: Final = 1.0
-"""Seconds until somebody who waits is told for what."""
+_DELAY: Final = 1.0
+"""Seconds before progress is shown."""
 _FRAME: Final = 0.2
 _GAP: Final = "   "
 
 
 def say(text: str) -> None:
-    """A line on standard output."""
+    """Print a line on standard output."""
     click.echo(text)
 
 
 def note(text: str) -> None:
-    """A line on standard error: of interest to a person, in the way of a machine."""
+    """Print a line on standard error: for people, not for scripts."""
     click.echo(text, err=True)
 
 
 def warn(text: str) -> None:
-    """What went another way than one would expect, but is no failure."""
+    """Print a warning on standard error."""
     click.echo(f"{click.style('Warning:', fg='yellow')} {text}", err=True)
 
 
 def good(text: str) -> str:
-    """`text` in the colour of what is as it should be."""
+    """`text` in the color of success."""
     return click.style(text, fg="green")
 
 
 def bad(text: str) -> str:
-    """`text` in the colour of what somebody has to do something about."""
+    """`text` in the color of a problem."""
     return click.style(text, fg="red")
 
 
 def strong(text: str) -> str:
-    """`text` as what the eye should find first."""
+    """`text` in bold."""
     return click.style(text, bold=True)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows under their header, in columns, as kubectl prints them."""
+    """Print rows under a header, in columns, like kubectl."""
     lines = [header, *rows]
     widths = [max(len(click.unstyle(line[column])) for line in lines) for column in range(len(header))]
     for line in lines:
@@ -64,41 +64,41 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def output_option(function: F) -> F:
-    """`--output text|json`, for a command whose answer machines read too: see `document`."""
+    """`--output text|json`, for commands that scripts use, too: see `document`."""
     return click.option(
         "--output",
         "-o",
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="Form of the answer.",
+        help="Output format.",
     )(function)
 
 
 def document(content: object) -> None:
-    """A JSON document on standard output: the whole of what `--output json` prints."""
+    """Print a JSON document on standard output: the whole output of `--output json`."""
     click.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 @contextmanager
 def progress(what: str) -> Generator[Progress]:
-    """Tell on standard error what is waited for, while the block runs and once it has taken longer than a second.
+    """Show on standard error what the block waits for, if it takes longer than a second.
 
-    A terminal sees one line that counts the seconds, and is gone at the end; anything else gets a line for each thing.
-    The block may go on to another thing: `step("2 of 3 Pods are ready")`.
+    A terminal shows one line that counts the seconds and disappears at the end. Other outputs get one line for each
+    step. The block reports a new step by calling the result: `step("2 of 3 Pods are ready")`.
     """
-    telling = Progress(what)
-    thread = threading.Thread(target=telling.run, name="progress", daemon=True)
+    shown = Progress(what)
+    thread = threading.Thread(target=shown.run, name="progress", daemon=True)
     thread.start()
     try:
-        yield telling
+        yield shown
     finally:
-        telling.end()
+        shown.end()
         thread.join()
 
 
 class Progress:
-    """What is being waited for; see `progress`."""
+    """The progress display; see `progress`."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -106,24 +106,26 @@ class Progress:
         self._moves = sys.stderr.isatty()
 
     def __call__(self, what: str) -> None:
-        """`what` is waited for from now on."""
+        """Show `what` as the present step."""
         self._what = what
 
     def end(self) -> None:
+        """Remove the display."""
         self._ended.set()
 
     def run(self) -> None:
-        waited = _PATIENCE
-        told = ""
-        if self._ended.wait(_PATIENCE):
+        """Display the progress until `end` is called."""
+        waited = _DELAY
+        printed = ""
+        if self._ended.wait(_DELAY):
             return
         while True:
             what = self._what
             if self._moves:
                 click.echo(f"\r\x1b[K{what} ... {waited:.0f} s", err=True, nl=False)
-            elif what != told:
+            elif what != printed:
                 click.echo(f"{what} ...", err=True)
-            told = what
+            printed = what
             if self._ended.wait(_FRAME):
                 break
             waited += _FRAME

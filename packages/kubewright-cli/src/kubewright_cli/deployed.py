@@ -1,10 +1,11 @@
-"""What the commands about a deployed operator share: which cluster, which deployment, and what is lost with it."""
+"""What the commands for deployed operators share: options, the target cluster, questions before objects are lost."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import msgspec
 
 from kubewright.client._client import Client
 from kubewright.client._config import Config
+from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.deployment.crds import Custom, customs
@@ -29,25 +31,27 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def namespace_option(function: F) -> F:
     """`--namespace`, and the options of the kubeconfig."""
-    option = click.option("--namespace", "-n", default="", help="Of the manager, instead of the settings' own.")
+    option = click.option(
+        "--namespace", "-n", default="", help="Namespace of the manager.  [default: from the settings]"
+    )
     return option(kubeconfig_options(function))
 
 
 def yes_option(function: F) -> F:
-    """`--yes`: see `agreed`."""
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask about objects that will be lost.")(function)
+    """`--yes`: see `confirmed`."""
+    return click.option("--yes", "-y", is_flag=True, help="Delete objects without asking.")(function)
 
 
 def timeout_option(seconds: int) -> Callable[[F], F]:
     """`--timeout`, in seconds."""
     return click.option(
-        "--timeout", type=click.IntRange(1), default=seconds, show_default=True, help="Seconds to wait at most."
+        "--timeout", type=click.IntRange(1), default=seconds, show_default=True, help="Maximum seconds to wait."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The project, as it is or will be in a cluster."""
+    """The project and the cluster that a command works on."""
 
     project: Project
     manifests: Manifests
@@ -55,7 +59,7 @@ class Target:
 
     @classmethod
     def of(cls, kubeconfig: Path | None, context: str | None, *, namespace: str = "", image: str = "") -> Target:
-        """What the options mean. Raises ConfigError."""
+        """The target that the options name. Raises ConfigError."""
         project = Project.load()
         manifests = project.manifests()
         if namespace:
@@ -67,38 +71,61 @@ class Target:
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client]:
-        """A client of the cluster, open while the block lasts."""
+        """A client of the cluster, closed at the end of the block."""
         async with client_of(self.config) as client:
             yield client
 
 
 def client_of(config: Config) -> Client:
-    """Commands' own client. It tells warnings to people."""
+    """The client that commands use. It prints the warnings of the API server."""
     return Client(config, user_agent=FIELD_MANAGER, field_manager=FIELD_MANAGER, on_warning=console.warn)
 
 
+class Done:
+    """The changes that a command has made so far."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+
+
 @contextmanager
-def when_interrupted(told: str) -> Generator[None]:
-    """Say what Ctrl-C leaves when it comes within the block: what is done, what is not, and what goes on from there."""
+def unfinished(remains: str) -> Generator[Done]:
+    """Report a partial result when the block is interrupted by Ctrl-C, or fails after it has changed something.
+
+    `remains` says what is done, what is not, and how to finish. The block counts its changes in the `Done` it gets.
+    """
+    done = Done()
     try:
-        yield
+        yield done
     except asyncio.CancelledError:
-        console.note(f"\nInterrupted: {told}")
+        console.note(f"\nInterrupted: {remains}")
+        raise
+    except KubewrightError:
+        if done.changes:
+            console.note(f"Not finished: {remains}")
         raise
 
 
-async def agreed(client: Client, crds: Iterable[JSONObject], *, yes: bool) -> bool:
-    """Whether the kinds may go with all their objects. Who is at a terminal is asked; a script has meant it."""
+async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool) -> bool:
+    """Whether the CRDs may be deleted with all objects of their kinds. Asks at a terminal, unless `yes`.
+
+    Raises ConfigError if objects would be deleted, `yes` is not set and there is no terminal to ask at.
+    """
     lost = await customs(client, crds)
     if not lost:
         return True
     counted = _counted(lost)
-    if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        console.warn(f"{counted} will be deleted with their kinds")
+    if yes:
+        console.warn(f"{counted} will be deleted with the CRDs")
         return True
-    return click.confirm(f"{counted} will be deleted with their kinds. Go on?")
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return click.confirm(f"{counted} will be deleted with the CRDs. Continue?")
+    raise ConfigError(
+        f"{counted} would be deleted with the CRDs, and there is no terminal to ask at; nothing was deleted. "
+        "Pass --yes to delete them"
+    )
 
 
 def _counted(lost: list[Custom]) -> str:
-    kinds = {each.api.kind: sum(other.api.kind == each.api.kind for other in lost) for each in lost}
+    kinds = Counter(each.api.kind for each in lost)
     return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())

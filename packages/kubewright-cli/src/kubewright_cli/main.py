@@ -1,7 +1,7 @@
-"""The command line's entry: finds the command, and tells errors in one line.
+"""Entry point of the command line: finds the command, and prints errors as one line.
 
-Exit status: 0 done; 1 it failed, or what was asked about does not hold, and a line on standard error says why and what
-to do; 2 the command line is wrong.
+Exit status: 0 success; 1 failure, or a negative answer of a check, with the reason and the remedy on standard error;
+2 wrong usage.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from click.shell_completion import CompletionItem
 from kubewright.machinery.errors import Forbidden, KubewrightError
 
 _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "Make a project": {
-        "init": "Make a project of an empty folder.",
-        "create": "Add a kind or a controller to it.",
-        "edit": "Change what it is made for.",
+    "Create a project": {
+        "init": "Create a project in an empty folder.",
+        "create": "Add a kind or a controller.",
+        "edit": "Change the layout of the project.",
     },
-    "Write manifests": {
-        "generate": "Write manifests, a chart, or a client package from the program.",
+    "Generate files": {
+        "generate": "Generate manifests, a chart, models or a client package.",
     },
-    "Work on it": {
+    "Develop": {
         "up": "Start an embedded control plane.",
         "install": "Install the CRDs of this project.",
-        "run": "Run the operator of this project.",
-        "uninstall": "Remove the CRDs of this project, and every object of their kinds.",
+        "run": "Run the operator on this machine.",
+        "uninstall": "Remove the CRDs and every object of their kinds.",
     },
-    "Ship it": {
+    "Deploy": {
         "image": "Build and push an image, without a container engine.",
         "deploy": "Deploy the operator to a cluster.",
-        "undeploy": "Remove it, and its CRDs with every object of their kinds.",
-        "logs": "Print what the deployed manager wrote.",
-        "status": "Show what the operator manages, and what has not converged.",
-        "doctor": "Look for what is wrong, and say what to do.",
+        "undeploy": "Remove the operator, its CRDs and every object of their kinds.",
+        "logs": "Print the log of the deployed manager.",
+        "status": "Show the objects of the operator, and which have not converged.",
+        "doctor": "Find problems, and say what to do.",
     },
     "Help": {
-        "completion": "Print the completion script of a shell.",
+        "completion": "Print a completion script for a shell.",
     },
 }
 """Each is a module of `kubewright_cli.commands` with a click command `command`, imported only when it runs."""
@@ -69,7 +69,7 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands by what is said of them here: a shell that asks need not wait for all their modules."""
+        """Complete from the texts above: completion does not import the modules of all commands."""
         found = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -83,21 +83,23 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KubewrightError as error:
-            from kubewright.manager._program import explained  # help, and wrong command lines, need not wait for it
+            from kubewright.manager._program import explained  # help and usage errors stay fast without it
 
-            way_out = "; use an account that may: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
+            way_out = (
+                "; use an account with this permission: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
+            )
             raise click.ClickException(f"{explained(error)}{way_out}") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--no-color", is_flag=True, help="Print no colours; the same as NO_COLOR=1 in the environment.")
+@click.option("--no-color", is_flag=True, help="Print no colors. The same as NO_COLOR=1 in the environment.")
 @click.version_option(package_name="kubewright", message="kubewright %(version)s")
 @click.pass_context
 def cli(context: click.Context, no_color: bool) -> None:
     """Build, test and run Kubernetes operators in Python.
 
     \b
-    From an empty folder to an operator at work:
+    From an empty folder to a running operator:
       kubewright init --domain example.com
       kubewright create api --version v1 --kind WebServer
       kubewright run --embedded --reload
@@ -110,8 +112,8 @@ def cli(context: click.Context, no_color: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(line_buffering=True)  # who reads from a pipe or a file sees each line at once
+        reconfigure(line_buffering=True)  # readers of a pipe or a file see each line at once
     sys.exit(cli())

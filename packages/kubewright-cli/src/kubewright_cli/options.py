@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def kubeconfig_options(function: F) -> F:
     """`--kubeconfig` and `--context`."""
-    context = click.option("--context", help="Context of the kubeconfig to use, instead of its current one.")
+    context = click.option("--context", help="Context of the kubeconfig.  [default: its current context]")
     kubeconfig = click.option(
-        "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig to use, instead of $KUBECONFIG."
+        "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file.  [default: $KUBECONFIG]"
     )
     return kubeconfig(context(function))
 
 
 def config_of(kubeconfig: Path | None, context: str | None) -> Config:
-    """What the options of `kubeconfig_options` mean."""
+    """The configuration that the options of `kubeconfig_options` name."""
     return Config.from_kubeconfig(kubeconfig, context=context) if kubeconfig else Config.load(context=context)
 
 
 def image_option(function: F) -> F:
-    """`--image`: empty where none is named."""
-    option = click.option("--image", metavar="IMAGE", default="", help="Of the manager, instead of the settings' own.")
+    """`--image`: empty if not given."""
+    option = click.option(
+        "--image", metavar="IMAGE", default="", help="Image of the manager.  [default: from the settings]"
+    )
     return option(function)

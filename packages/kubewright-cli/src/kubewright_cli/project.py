@@ -1,8 +1,8 @@
-"""The project that a command works on: its settings, the program that they name, and the kinds of its API.
+"""The project that a command works on: its settings, its program, and the kinds of its API.
 
-The kinds are those in the modules of the package `api` beside the program's module (`webserver_operator.api`), in all
-their versions and with or without a controller. Without that package they are those that its controllers are for. Of a
-project without a Manager, the settings name the package.
+The kinds are all versions that the package `api` next to the program's module declares (`webserver_operator.api`), with
+or without a controller. Without that package, they are the kinds that the controllers reconcile. In a project without a
+Manager, the settings name the package.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Project:
     root: Path
     settings: Settings
     program: Manager | None
-    """None for a project that runs without one."""
+    """None for a project without a Manager."""
     kinds: list[type[CustomResource]]
-    """The kinds of its API, in each of their versions; in the order of kinds and versions."""
+    """The kinds of its API in all versions, sorted by kind and version."""
 
     @classmethod
     def load(cls, start: Path | None = None) -> Project:
-        """The project of the folder `start` (by default the current one) or of the nearest folder above it.
+        """Load the project of the folder `start` (by default the current folder), or of the nearest folder above it.
 
-        Raises ConfigError when there is none, when its settings are wrong, or its program can't be imported.
+        Raises ConfigError if there is none, if its settings are wrong, or if its program cannot be imported.
         """
         root = find_root(start)
         settings = Settings.read(root / "pyproject.toml")
@@ -49,18 +49,18 @@ class Project:
 
     @property
     def manager(self) -> Manager:
-        """The program's Manager. Raises ConfigError for a project that runs without one."""
+        """The program's Manager. Raises ConfigError for a project without one."""
         if self.program is None:
             raise ConfigError(f"{self.root / 'pyproject.toml'}: {NO_MANAGER}")
         return self.program
 
     def manifests(self) -> Manifests:
-        """What a cluster needs to run it. Raises ConfigError for a project that runs without a Manager."""
+        """The manifests of the deployment. Raises ConfigError for a project without a Manager."""
         return render(self.manager, self.kinds, self.settings)
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The folder `start` (by default the current one), or the nearest above it, that has a pyproject.toml."""
+    """The folder `start` (by default the current folder), or the nearest above it, with a pyproject.toml."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         if (folder / "pyproject.toml").is_file():
@@ -84,7 +84,7 @@ def _load_manager(root: Path, reference: str) -> Manager:
         ) from error
     found = getattr(module, variable or "manager", None)
     if not isinstance(found, Manager):
-        raise ConfigError(f'"{reference}" (tool.kubewright.manager) is not a Manager, but {type(found).__name__}')
+        raise ConfigError(f'"{reference}" (tool.kubewright.manager) is not a Manager but {type(found).__name__}')
     return found
 
 
@@ -108,7 +108,7 @@ def _kinds_in(root: Path, name: str) -> list[type[CustomResource]]:
 
 
 def _import(root: Path, name: str) -> ModuleType:
-    """The module of that name. Raises ModuleNotFoundError when there is none, and ConfigError when it fails."""
+    """Import a module. Raises ModuleNotFoundError if it does not exist, and ConfigError if the import fails."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -120,7 +120,7 @@ def _import(root: Path, name: str) -> ModuleType:
 
 
 def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
-    """What went wrong, and where in the project: a traceback would show more of this command than of the program."""
+    """The error, and the line of the project that raised it. A traceback would mostly show this command."""
     if isinstance(error, SyntaxError):
         file, line, what = error.filename, error.lineno, error.msg
     else:

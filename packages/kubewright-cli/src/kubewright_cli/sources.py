@@ -1,7 +1,7 @@
-"""The source files of a project, and when they change.
+"""The source files of a project, and how they change.
 
-Modification times are polled: that costs less than a millisecond for a project of a hundred files, and works on every
-file system and in every container.
+Polls modification times: that takes less than a millisecond for a hundred files, and works on every file system and in
+every container.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 _PAUSE: Final = 0.1
-"""Seconds between two looks. A change is told when two looks in a row see the same: editors write several files."""
+"""Seconds between two polls. A change is reported when two polls in a row agree: editors write several files."""
 
 Snapshot: TypeAlias = dict[Path, tuple[int, int]]
-"""When each file was changed, and how long it is."""
+"""The modification time and the size of each file."""
 
 
 class Sources:
@@ -28,13 +28,13 @@ class Sources:
         self._seen = self._look()
 
     async def change(self) -> list[Path]:
-        """The files that were written, made or removed since the last time, relative to the project; waits for some."""
+        """Wait for changes. Returns the files that were changed, created or removed since the last call."""
         before, self._seen = self._seen, await self._settled()
         changed = {path for path in before.keys() | self._seen.keys() if before.get(path) != self._seen.get(path)}
         return sorted(path.relative_to(self._root) for path in changed)
 
     def fault(self, changed: list[Path]) -> str:
-        """The first of these files that is no Python, and why; nothing when all are well."""
+        """The first of these files that does not compile, and why; empty if all do."""
         for path in changed:
             source = self._root / path
             if path.suffix != ".py" or not source.exists():
@@ -61,13 +61,13 @@ class Sources:
         for path in (self._root / "pyproject.toml", *self._python_files()):
             try:
                 stat = path.stat()
-            except FileNotFoundError:  # it went meanwhile
+            except FileNotFoundError:  # removed in the meantime
                 continue
             found[path] = (stat.st_mtime_ns, stat.st_size)
         return found
 
     def _python_files(self) -> Iterator[Path]:
-        """All but those of environments and of hidden folders."""
+        """All Python files, except in virtual environments and hidden folders."""
         for folder, below, files in os.walk(self._folder):
             if "pyvenv.cfg" in files:
                 below.clear()

@@ -14,7 +14,7 @@ def contents(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
-def test_new_files_and_their_folders_are_made(tmp_path: Path) -> None:
+def test_new_files_and_their_folders_are_created(tmp_path: Path) -> None:
     changes = Changes(tmp_path)
     changes.create("a/b/c.txt", "c")
     changes.create("d.txt", "d")
@@ -33,12 +33,12 @@ def test_an_edited_file_keeps_its_mode(tmp_path: Path) -> None:
     assert (script.read_text(), script.stat().st_mode & 0o777) == ("new", 0o755)
 
 
-def test_what_a_person_wrote_is_not_written_over_and_nothing_else_is_written(tmp_path: Path) -> None:
+def test_a_conflict_prevents_all_writes(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine\n")
     changes = Changes(tmp_path)
     changes.create("first.txt", "first")
     changes.create("mine.txt", "theirs\n")
-    with pytest.raises(WouldOverwrite, match=r"^mine\.txt is there already") as refused:
+    with pytest.raises(WouldOverwrite, match=r"^mine\.txt exists with other content") as refused:
         changes.write()
     assert refused.value.difference.endswith("-mine\n+theirs\n")
     assert contents(tmp_path) == {"mine.txt": "mine\n"}
@@ -56,7 +56,7 @@ def test_a_file_that_changed_since_it_was_read_is_a_conflict(tmp_path: Path) -> 
     assert contents(tmp_path) == {"main.py": "changed meanwhile"}
 
 
-def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "half.txt").write_text("done")  # by a process that was killed before the rest
     changes = Changes(tmp_path)
     changes.create("half.txt", "done")

@@ -40,7 +40,7 @@ manager = Manager(
     )
 
 
-def test_further_ones_are_imported_in_order_and_come_last_in_the_list() -> None:
+def test_later_controllers_are_imported_in_order_and_appended_to_the_list() -> None:
     source = FRESH
     for module in ("frigate", "captain", "sailor"):
         edited = with_controller(source, "manager", ControllerImport("fleet.controller", module))
@@ -59,7 +59,7 @@ def test_an_import_that_grows_too_long_is_broken_into_lines() -> None:
     assert f"import (\n    {'a' * 40},\n    {'b' * 40},\n    {'c' * 40},\n)\n" in source
 
 
-def test_controllers_of_several_groups_are_told_apart() -> None:
+def test_controllers_of_several_groups_have_different_names() -> None:
     crew = ControllerImport("fleet.controller.crew", "captain", "crew_captain")
     ship = ControllerImport("fleet.controller.ship", "captain", "ship_captain")
     first = with_controller(FRESH, "manager", ship)
@@ -73,7 +73,7 @@ def test_controllers_of_several_groups_are_told_apart() -> None:
     assert "        ship_captain.reconcile,\n        crew_captain.reconcile,\n" in both
 
 
-def test_what_is_there_already_stays_as_it_is() -> None:
+def test_an_existing_controller_changes_nothing() -> None:
     once = with_controller(FRESH, "manager", CAPTAIN)
     assert once is not None
     assert with_controller(once, "manager", CAPTAIN) == once
@@ -95,14 +95,14 @@ def test_what_is_there_already_stays_as_it_is() -> None:
     "call",
     ["Manager({}, name='é')", "Manager(name='é', controllers={})", "kubewright.Manager(controllers={})"],
 )
-def test_the_list_may_be_laid_out_in_any_way(call: str, controllers: str, expected: str) -> None:
+def test_the_list_may_have_any_layout(call: str, controllers: str, expected: str) -> None:
     source = "import kubewright\nfrom fleet.controller import captain\nmanager = {}\n"
     edited = with_controller(source.format(call.format(controllers)), "manager", CAPTAIN)
     assert edited == source.format(call.format(expected))
 
 
 @pytest.mark.parametrize("annotation", ["", ": Manager"])
-def test_what_stands_around_it_stays(annotation: str) -> None:
+def test_the_rest_of_the_file_is_not_changed(annotation: str) -> None:
     source = f"#!/usr/bin/env python\n# ours\nimport os\n\nx = 'ü'; manager{annotation} = Manager([])  # é\n"
     assert with_controller(source, "manager", CAPTAIN) == (
         "#!/usr/bin/env python\n# ours\nimport os\n\nfrom fleet.controller import captain\n\n"
@@ -123,5 +123,5 @@ def test_what_stands_around_it_stays(annotation: str) -> None:
         pytest.param("from pirates import captain\nmanager = Manager([])", id="the name is another import's"),
     ],
 )
-def test_what_is_not_as_it_was_written_is_left_to_its_author(source: str) -> None:
+def test_an_unknown_program_is_not_changed(source: str) -> None:
     assert with_controller(source, "manager", CAPTAIN) is None

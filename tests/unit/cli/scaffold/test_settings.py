@@ -12,14 +12,14 @@ OTHER = '\n[tool.other]\nwatch-namespaces = "not ours"\n'
 
 
 @pytest.mark.parametrize("end", ["", OTHER])
-def test_a_setting_comes_and_goes_and_the_rest_stays(end: str) -> None:
+def test_a_setting_is_added_and_removed_and_the_rest_is_not_changed(end: str) -> None:
     own = with_setting(TABLE + end, "watch-namespaces", "own")
     assert own == f'{TABLE}watch-namespaces = "own"\n{end}'
     assert with_setting(own, "watch-namespaces", "own") == own
     assert with_setting(own, "watch-namespaces", None) == TABLE + end
 
 
-def test_what_it_was_is_replaced() -> None:
+def test_a_setting_is_replaced() -> None:
     before = f'{TABLE}watch-namespaces = ["a", "b"]  # two\nimage = "x"\n'
     assert with_setting(before, "watch-namespaces", "own") == f'{TABLE}watch-namespaces = "own"\nimage = "x"\n'
 
@@ -31,6 +31,6 @@ def test_what_it_was_is_replaced() -> None:
         pytest.param(f"{TABLE}watch-namespaces = [\n  'a',\n]\n", id="several lines"),
     ],
 )
-def test_what_is_written_another_way_is_left_to_its_author(text: str) -> None:
+def test_an_unknown_layout_is_not_changed(text: str) -> None:
     with pytest.raises(ConfigError, match='set watch-namespaces = "own" by hand'):
         with_setting(text, "watch-namespaces", "own")

@@ -1,9 +1,9 @@
-"""Python from CustomResourceDefinitions: the way back of `models.crd`, for the kinds of others, and a client for ours.
+"""Python from CustomResourceDefinitions: the reverse of `models.crd`, for third-party CRDs and client packages.
 
 module    a module for each group version      fields    a schema as a field of a class
 markers   keywords of a schema as markers      names     names in Python
-layout    code, laid out as a formatter would
-package   modules with a clientset and informers, as a package of its own
+layout    formatted code
+package   modules with a clientset and informers, as a separate package
 """
 
 from kubewright_cli.codegen.module import HEADER as HEADER

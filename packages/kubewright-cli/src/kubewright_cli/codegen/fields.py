@@ -1,7 +1,7 @@
 """A schema as a field of a class: annotation, markers, default.
 
-What may be absent is None, an empty list or an empty map by default; what may be null too is UNSET. A scalar default is
-the field's own; any other is one that the API server fills in.
+An optional field is None, an empty list or an empty map by default; if it is also nullable, it is UNSET. A scalar
+default becomes the default of the field. Other defaults are left to the API server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubewright_cli.codegen.markers import markers_of
 from kubewright_cli.codegen.names import on_the_wire
 
 Classes: TypeAlias = Callable[[JSONObject], str]
-"""Gives the name of the class for a schema of an object with fields."""
+"""Returns the name of the class for the schema of an object with fields."""
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
@@ -44,7 +44,7 @@ def field_lines(name: str, wire: str, schema: JSONObject, *, required: bool, cla
     default = rest.pop("default", None)
     nullable = bool(rest.pop("nullable", False))
     base, all_markers = type_of(rest, wire, classes)
-    markers = [each for each in all_markers if not flat(each).startswith("Description(")]  # it is a docstring here
+    markers = [each for each in all_markers if not flat(each).startswith("Description(")]  # a docstring takes its place
     value, admits = _absent(base, nullable=nullable)
     if has_default and _is_own(default, base):
         value = literal(default)
@@ -65,7 +65,7 @@ def annotated(base: Code, markers: list[Code]) -> Code:
 
 
 def type_of(schema: JSONObject, where: str, classes: Classes) -> tuple[Code, list[Code]]:
-    """The type of a value, and the markers that go with it. Raises ModelError for a schema that has no type."""
+    """The type of a value, and its markers. Raises ModelError for a schema without a type."""
     rest = dict(schema)
     kind = rest.pop("type", "")
     if rest.pop("x-kubernetes-int-or-string", False):
@@ -85,11 +85,11 @@ def type_of(schema: JSONObject, where: str, classes: Classes) -> tuple[Code, lis
         return "bool", markers_of(rest, kind)
     if rest.pop(_PRESERVE, False):
         return "JSON", markers_of(rest, "")
-    raise ModelError(f"{where}: its schema has no type, so it is not structural; use a CRD that an API server accepts")
+    raise ModelError(f"{where}: the schema has no type, so it is not structural; use a CRD that an API server accepts")
 
 
 def _inside(schema: JSONObject, where: str, classes: Classes) -> Code:
-    """The type of items or of a map's values: no docstring can stand under them, and no default beside."""
+    """The type of items or of map values, which can have neither a docstring nor a field default."""
     rest = dict(schema)
     nullable = rest.pop("nullable", False)
     default = [call("Default", literal(rest.pop("default")))] if "default" in rest else []
@@ -130,7 +130,7 @@ def _choice(rest: JSONObject, kind: type) -> Code | None:
 
 
 def _taken(rest: JSONObject, key: str, known: dict[str, str]) -> str:
-    """The value at `key`, taken out when it is a known one."""
+    """The value at `key`; removes it from `rest` if it is known."""
     value = rest.get(key, "")
     if value in known:
         del rest[key]
@@ -138,7 +138,7 @@ def _taken(rest: JSONObject, key: str, known: dict[str, str]) -> str:
 
 
 def _is_own(default: Any, base: Code) -> bool:
-    """Whether a default is one that the Python type can have as it stands."""
+    """Whether a default can be the default of the Python field."""
     text = flat(base)
     if text.startswith("Literal["):
         return True
@@ -147,7 +147,7 @@ def _is_own(default: Any, base: Code) -> bool:
 
 
 def _absent(base: Code, *, nullable: bool) -> tuple[Code, tuple[str, ...]]:
-    """The default of a field that may be absent, and what the type admits for it."""
+    """The default of an optional field, and the types to add for it."""
     if nullable:
         return "UNSET", ("UnsetType", "None")
     if isinstance(base, Group) and base.head in ("list[", "dict[") and base.parts[-1] != ("", "Any"):
@@ -156,7 +156,7 @@ def _absent(base: Code, *, nullable: bool) -> tuple[Code, tuple[str, ...]]:
 
 
 def _bare(code: Code) -> Code:
-    """A type without the markers in it."""
+    """A type without its markers."""
     if isinstance(code, str):
         return code
     if isinstance(code, Union):
@@ -167,7 +167,7 @@ def _bare(code: Code) -> Code:
 
 
 def _named(value: Code, wire: str) -> Code:
-    """A default, with the field's name on the wire."""
+    """A default with the field's name on the wire."""
     if isinstance(value, Group) and value.head == "field(":
         return replace(value, parts=(*value.parts, ("name=", quoted(wire))))
     return call("field", default=value or None, name=quoted(wire))

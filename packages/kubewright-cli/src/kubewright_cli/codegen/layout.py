@@ -1,7 +1,7 @@
-"""Python source, laid out as the usual formatters lay it out.
+"""Python source, formatted like the usual formatters do.
 
-What fits into a line stands on one; else each part of a bracket has a line of its own, with a comma after the last.
-Formatters leave that as it is at 88 columns, and at more but for a few long names.
+Code that fits into a line stays on one line. Else each part of a bracket has its own line, with a trailing comma.
+Formatters with 88 columns leave the result unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WIDTH: Final = 88
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Code in brackets: parts, each with what stands before it (`name=`, `"key": `)."""
+    """Code in brackets: parts, each with its prefix (`name=`, `"key": `)."""
 
     head: str
     parts: tuple[tuple[str, Code], ...]
@@ -27,7 +27,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Types with `|` between them."""
+    """Types joined by `|`."""
 
     parts: tuple[Code, ...]
 
@@ -36,7 +36,7 @@ Code: TypeAlias = "str | Group | Union"
 
 
 def call(name: str, /, *arguments: Code, **options: Code | None) -> Group:
-    """`name(...)`; an option that is None is left out."""
+    """`name(...)`; omits unset options."""
     named = ((f"{key}=", value) for key, value in options.items() if value is not None)
     return Group(f"{name}(", (*(("", each) for each in arguments), *named), ")")
 
@@ -54,7 +54,7 @@ def union(first: Code, *others: Code) -> Code:
 
 
 def literal(value: Any) -> Code:
-    """A JSON value."""
+    """A JSON value as code."""
     if is_object(value):
         return Group("{", tuple((f"{quoted(key)}: ", literal(each)) for key, each in value.items()), "}")
     if is_array(value):
@@ -63,7 +63,7 @@ def literal(value: Any) -> Code:
 
 
 def quoted(text: str) -> str:
-    """A string, in the quotes that need fewer escapes."""
+    """A string in the quotes that need fewer escapes."""
     double = json.dumps(text, ensure_ascii=False)
     if text.count('"') <= text.count("'"):
         return double
@@ -80,13 +80,13 @@ def flat(code: Code) -> str:
 
 
 def lines(code: Code, indent: str = "", before: str = "", after: str = "") -> list[str]:
-    """`code` with what stands before and after it, on as few lines as there may be."""
+    """`code` with a prefix and a suffix, on as few lines as possible."""
     line = f"{indent}{before}{flat(code)}{after}"
     return [line] if len(line) <= _WIDTH else _split(code, indent, before, after)
 
 
 def declaration(name: str, annotation: Code, value: Code) -> list[str]:
-    """A field in a class; `value` is its default, "" for none."""
+    """A field in a class; `value` is its default, or "" for none."""
     if not value:
         return lines(annotation, "    ", f"{name}: ")
     line = f"    {name}: {flat(annotation)} = {flat(value)}"
@@ -101,9 +101,9 @@ def declaration(name: str, annotation: Code, value: Code) -> list[str]:
 
 
 def _split(code: Code, indent: str, before: str, after: str) -> list[str]:
-    """`code` on several lines, where it has parts."""
+    """`code` on several lines, if it has parts."""
     if isinstance(code, Union):
-        if before:  # outside of brackets a statement ends with its line
+        if before:  # without brackets a statement ends at the end of its line
             return [f"{indent}{before}(", *lines(code, indent + "    "), f"{indent}){after}"]
         first, *others = code.parts
         return [
@@ -113,13 +113,13 @@ def _split(code: Code, indent: str, before: str, after: str) -> list[str]:
         ]
     if isinstance(code, str) or not code.parts:
         return [f"{indent}{before}{flat(code)}{after}"]
-    comma = "" if code.head == "list[" else ","  # with one, the item would be a tuple
+    comma = "" if code.head == "list[" else ","  # a trailing comma would make a tuple
     inner = [line for name, each in code.parts for line in lines(each, indent + "    ", name, comma)]
     return [f"{indent}{before}{code.head}", *inner, f"{indent}{code.tail}{after}"]
 
 
 def docstring(text: str, indent: str = "    ") -> list[str]:
-    """`text` as a docstring; none for an empty one. Blanks at the end of lines are left out."""
+    """`text` as a docstring; none for an empty text. Strips blanks at the ends of lines."""
     clean = [each.rstrip() for each in text.expandtabs().replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()]
     while clean and not clean[-1]:
         clean.pop()

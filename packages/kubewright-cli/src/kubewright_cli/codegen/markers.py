@@ -1,4 +1,4 @@
-"""The keywords of a schema as markers: the way back of `models.markers`."""
+"""The keywords of a schema as markers: the reverse of `kubewright.markers`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARKERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "example": ("Example", ()),
     "title": ("Title", ()),
 }
-"""Keyword, the marker that takes its value, and the types it may stand on: all where there is none."""
+"""Keyword, its marker, and the types that allow the marker; no types means all."""
 _SEVERAL: Final = {"enum": "Enum", "x-kubernetes-list-map-keys": "ListMapKey"}
 _EXCLUSIVE: Final = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 _OFF: Final = ("exclusiveMinimum", "exclusiveMaximum", "uniqueItems", "nullable")
@@ -38,10 +38,10 @@ _RULE: Final = {
 
 
 def markers_of(keywords: JSONObject, kind: str) -> list[Code]:
-    """Markers for all `keywords` of a value of type `kind`; those without one of their own in a `Keywords` together."""
+    """Markers for `keywords` of a value of type `kind`. Keywords without a marker are joined in one `Keywords`."""
     rest = {key: value for key, value in keywords.items() if key not in _OFF or value}
     found: list[Code] = []
-    for key, value in list(rest.items()):
+    for key, value in sorted(rest.items(), key=_place):
         name, types = _MARKERS.get(key, ("", ()))
         if name and (not types or kind in types):
             exclusive = rest.pop(_EXCLUSIVE.get(key, ""), None)
@@ -58,6 +58,12 @@ def markers_of(keywords: JSONObject, kind: str) -> list[Code]:
             continue
         rest.pop(key)
     return [*found, call("Keywords", literal(rest))] if rest else found
+
+
+def _place(keyword: tuple[str, object]) -> tuple[int, str]:
+    """Keywords with a marker first, in the order of the table."""
+    name, order = keyword[0], [*_MARKERS]
+    return (order.index(name) if name in order else len(order)), name
 
 
 def _rule(rule: JSONObject) -> Code:

@@ -1,10 +1,10 @@
-"""Names in Python for what has other names on the wire."""
+"""Python names of fields and kinds."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Final
 
 _TAKEN: Final = frozenset({"bool", "bytes", "dict", "field", "float", "int", "list", "str"})
@@ -12,7 +12,7 @@ _TAKEN_IN_KINDS: Final = _TAKEN | {"api_version", "kind", "metadata", "validate"
 
 
 def attribute(wire: str, taken: Container[str], *, of_kind: bool = False) -> str:
-    """A field's name in snake_case, one that is not `taken`. A name that annotations need gets a `_`."""
+    """The name of a field in snake_case that is not `taken`. Names that annotations use get a `_`."""
     name = re.sub(r"\W", "_", wire.strip("$"), flags=re.ASCII)
     name = re.sub(r"([A-Z]{2,})s(?=$|[A-Z])", lambda found: found[1].capitalize() + "s", name)
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
@@ -24,14 +24,25 @@ def attribute(wire: str, taken: Container[str], *, of_kind: bool = False) -> str
     return unique(name, taken)
 
 
+def attributes(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str]:
+    """The name of each field of a class, by its name on the wire. The order of `wires` does not matter.
+
+    If two fields would have the same name, the field whose name on the wire follows from it gets it.
+    """
+    found: dict[str, str] = {}
+    for wire in sorted(wires, key=lambda wire: (on_the_wire(attribute(wire, (), of_kind=of_kind)) != wire, wire)):
+        found[wire] = attribute(wire, frozenset(found.values()), of_kind=of_kind)
+    return found
+
+
 def class_name(owner: str, wire: str) -> str:
-    """The name of the structure that a field of `owner` holds."""
+    """The name of the class for a field of `owner`."""
     parts = re.findall(r"[A-Za-z0-9]+", wire)
     return owner + "".join(part[0].upper() + part[1:] for part in parts)
 
 
 def unique(name: str, taken: Container[str]) -> str:
-    """`name`, with a number where it is taken."""
+    """`name`, with a number if it is taken."""
     found, number = name, 2
     while found in taken:
         found, number = f"{name}{number}", number + 1
@@ -39,7 +50,7 @@ def unique(name: str, taken: Container[str]) -> str:
 
 
 def on_the_wire(name: str) -> str:
-    """The name that a field has on the wire when none is said."""
+    """The default name of a field on the wire."""
     first, *others = name.rstrip("_").split("_")
     return first + "".join(each.title() for each in others)
 

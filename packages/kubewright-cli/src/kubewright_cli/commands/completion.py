@@ -1,4 +1,4 @@
-"""`kubewright completion`: what a shell needs to complete commands, options and their values."""
+"""`kubewright completion`: scripts that complete commands, options and their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubewright_cli import console
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the completion script of SHELL, for its start-up file.
+    """Print the completion script of SHELL, for its startup file.
 
     \b
     Examples:

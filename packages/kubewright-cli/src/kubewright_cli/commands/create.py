@@ -1,9 +1,10 @@
-"""`kubewright create`: kinds and controllers for a project."""
+"""`kubewright create`: add kinds and controllers to a project."""
 
 from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -16,6 +17,9 @@ from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.changes import WouldOverwrite
 from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
 from kubewright_cli.scaffold.record import Record, Resource, project_root
+
+_GROUPS_OF_KUBERNETES: Final = ("apps", "core")
+"""Groups that are more often meant to be those of Kubernetes than to be new ones."""
 
 
 @click.group("create")
@@ -33,17 +37,15 @@ def command() -> None:
 @click.option("--group", default="", help="API group, without the domain.  [default: the domain itself]")
 @click.option("--version", type=Name(version_faults), help="Version of the kind: v1, v1beta1, ...")
 @click.option("--kind", type=Name(kind_faults), help="The kind, in CamelCase.")
-@click.option("--plural", type=Name(plural_faults), default=None, help="Its plural, where it is irregular.")
-@click.option(
-    "--namespaced", help="Objects belong to namespaces.  [default: true, or as other versions have it]", **SWITCH
-)
+@click.option("--plural", type=Name(plural_faults), default=None, help="The plural of the kind, if it is irregular.")
+@click.option("--namespaced", help="Objects belong to namespaces.  [default: true, or as in other versions]", **SWITCH)
 @click.option("--resource", default=True, help="Write the types.  [default: true]", **SWITCH)
 @click.option(
     "--controller", help="Write a controller.  [default: true, unless another version of the kind has one]", **SWITCH
 )
-@click.option("--force", is_flag=True, help="Write over files that are there.")
-@not_here("--make", "nothing is generated before `make manifests`; leave it out")
-@not_here("--plugins", "there is one layout; leave it out")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@not_here("--make", "`make manifests` generates files; omit the option")
+@not_here("--plugins", "there is only one layout; omit the option")
 def api(
     group: str,
     version: str | None,
@@ -54,7 +56,9 @@ def api(
     controller: bool | None,
     force: bool,
 ) -> None:
-    """Add a kind, or another version of one: types, a controller and a test.
+    """Add a kind, or another version of a kind: types, a controller and a test.
+
+    The types of another version are a copy of the first one's. Versions are not converted: both need the same fields.
 
     \b
     Examples:
@@ -68,7 +72,7 @@ def api(
     kind = required("--kind", kind, "What kind (in CamelCase, like WebServer)", kind_faults)
     if not resource:
         if controller is False:
-            raise click.UsageError("with --resource=false and --controller=false there is nothing to create")
+            raise click.UsageError("--resource=false and --controller=false leave nothing to create")
         _create_controller(root, record, group, version, kind, force=force)
         return
     _check_group(record, group)
@@ -83,19 +87,38 @@ def api(
         namespaced=others[0].namespaced if namespaced is None and others else namespaced is not False,
         plural=_plural(plural, kind, others),
     )
-    _warn_of_built_in(added)
+    _warn_about_built_in(added)
     record.refuse_clash(added, again=force)
-    _write(plan.api(root, record, added), force=force)
-    console.say("\nNext: write down what it is and does, then\n\n  make manifests\n  make test")
+    addition = plan.api(root, record, added)
+    _write(addition, force=force)
+    if others and version not in {each.version for each in others}:
+        _explain_versions(kind, version, others[0].version, addition.copied_from)
+    console.say("\nNext: edit the types and the controller, then run\n\n  make manifests\n  make test")
+
+
+@command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def webhook(flags: tuple[str, ...]) -> None:
+    """Webhooks are not supported yet: say what takes their place.
+
+    \b
+    Example:
+      kubewright create webhook
+    """
+    raise ConfigError(
+        "webhooks are not supported yet. Validate with markers and CEL rules in the types (m.XValidation), set "
+        "defaults in the types, and use a ValidatingAdmissionPolicy for other kinds; versions are not converted. See "
+        "docs/concepts/webhooks.md"
+    )
 
 
 @command.command("controller")
-@click.option("--group", default="", help="API group; of the project's own kinds without the domain.")
+@click.option("--group", default="", help="API group. For kinds of this project, without the domain.")
 @click.option("--version", type=Name(version_faults), help="Version of the kind.")
 @click.option("--kind", type=Name(kind_faults), help="The kind.")
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def controller_command(group: str, version: str | None, kind: str | None, force: bool) -> None:
-    """Add a controller for a kind that is there: of this project, or of Kubernetes.
+    """Add a controller for an existing kind of this project or of Kubernetes.
 
     \b
     Examples:
@@ -114,12 +137,12 @@ def _create_controller(root: Path, record: Record, group: str, version: str, kin
     resource = _known(record, group, version, kind)
     holders = [each for each in record.versions_of(resource.group, kind) if each.controller]
     if holders and not (force and resource in holders):
-        raise ConfigError(f"{kind} has a controller already, of {holders[0].api_version}: a kind has one")
+        raise ConfigError(f"{kind} already has a controller, for {holders[0].api_version}; a kind has one controller")
     _write(plan.controller(root, record, resource), force=force)
 
 
 def _known(record: Record, group: str, version: str, kind: str) -> Resource:
-    """The project's, or Kubernetes': the group that has no name is `core` here, as for kubebuilder."""
+    """A kind of the project or of Kubernetes. As in kubebuilder, `core` is the group without a name."""
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
@@ -127,14 +150,14 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     group = group or "core"
     if found is None:
         raise ConfigError(
-            f"there is no {kind} in {group}/{version}, neither in this project nor "
-            "in Kubernetes; `kubewright create api` makes it a kind of this project"
+            f"neither this project nor Kubernetes has {kind} in {group}/{version}; `kubewright create api` adds it to "
+            "this project"
         )
     return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
 
 
 def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
-    """Kubernetes' own kind."""
+    """The kind of Kubernetes, if there is one."""
     try:
         module = importlib.import_module(f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}")
     except ModuleNotFoundError:
@@ -143,19 +166,33 @@ def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
     return found if isinstance(found, type) and issubclass(found, Object) else None
 
 
-def _warn_of_built_in(added: Resource) -> None:
-    """Who names a kind of Kubernetes wants a controller for it, more often than a kind that has its name."""
-    if _built_in(added.group, added.version, added.kind) is None:
+def _warn_about_built_in(added: Resource) -> None:
+    """Point at `create controller` if the group or the kind is one of Kubernetes."""
+    of_kubernetes = _built_in(added.group, added.version, added.kind) is not None
+    if not of_kubernetes and added.group not in _GROUPS_OF_KUBERNETES:
         return
     group = f"--group {added.group} " if added.group else ""
+    what = f"{added.kind} is a kind" if of_kubernetes else f'"{added.group}" is an API group'
     console.warn(
-        f"{added.kind} is a kind of Kubernetes, and this is another one, of {added.api_version}; for a controller of "
-        f"Kubernetes' own: kubewright create controller {group}--version {added.version} --kind {added.kind}"
+        f"{what} of Kubernetes, and this adds another kind: {added.kind} of {added.api_version}. For a controller of a "
+        f"kind of Kubernetes: kubewright create controller {group}--version {added.version} --kind {added.kind}"
+    )
+
+
+def _explain_versions(kind: str, added: str, other: str, copied_from: str) -> None:
+    """Say what it means that the API server does not convert between versions."""
+    if not copied_from:
+        console.warn(f"the types of {other} could not be copied: {added} has an example field instead")
+    console.note(
+        f"{kind} now has versions {other} and {added}. Versions are not converted (conversion strategy None): all have "
+        "the fields of the one stored object, and a write through a version deletes fields that this version lacks. "
+        "`kubewright generate` warns of such fields. kubectl shows the newest stable version by default. To store "
+        f"objects in {added}, move storage=False to {other}."
     )
 
 
 def _plural(given: str | None, kind: str, others: list[Resource]) -> str:
-    """As the record has it: empty where it is regular."""
+    """The plural for the record: empty if it is regular."""
     if given is None and others:
         return others[0].plural
     return "" if given in (None, plural_of(kind.lower())) else str(given)
@@ -172,11 +209,11 @@ def _write(addition: plan.Addition, *, force: bool) -> None:
         addition.changes.write(overwrite=force)
     except WouldOverwrite as error:
         console.note(error.difference)
-        raise ConfigError(f"{error}; --force writes over it") from error
+        raise ConfigError(f"{error}; --force overwrites it") from error
     for path in written:
         console.say(f"wrote {path}")
     if addition.by_hand:
         console.warn(
-            "main.py is not as `kubewright init` wrote it, and is left to you. Add to it:\n\n"
+            "main.py has changed since `kubewright init` wrote it, and was not edited. Add these lines to it:\n\n"
             f"  {addition.by_hand.statement}\n\n  and to the Manager's controllers: {addition.by_hand.reference}"
         )

@@ -1,25 +1,29 @@
-"""`kubewright deploy`: the project's operator into a cluster."""
+"""`kubewright deploy`: deploy the project's operator to a cluster."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import click
 
 from kubewright.client._client import Client
+from kubewright.machinery.errors import Forbidden
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
-from kubewright_cli.deployed import Target, namespace_option, timeout_option, when_interrupted
+from kubewright_cli.deployed import Done, Target, namespace_option, timeout_option, unfinished
 from kubewright_cli.deployment.apply import deploy
-from kubewright_cli.deployment.embedded import image_of, mark, same_project, table_of
-from kubewright_cli.deployment.rollout import RolloutFailed, wait_for_rollout
+from kubewright_cli.deployment.compatibility import undecodable_objects
+from kubewright_cli.deployment.embedded import image_of, mark, put_image, table_of
+from kubewright_cli.deployment.rollout import RolloutFailed, replace_pods, wait_for_rollout
+from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.options import image_option
 
-_WHILE_APPLYING: Final = "what is named above is applied, the rest not yet; the same command goes on from there"
-_WHILE_WAITING: Final = "all is applied, and Kubernetes goes on with it; `kubewright status` says how far it is"
+_WHILE_APPLYING: Final = "what is listed above is applied, the rest is not; run the same command to finish"
+_WHILE_WAITING: Final = "everything is applied, and Kubernetes continues; `kubewright status` shows the progress"
 
 
 @click.command("deploy")
@@ -28,12 +32,13 @@ _WHILE_WAITING: Final = "all is applied, and Kubernetes goes on with it; `kubewr
 @timeout_option(180)
 @namespace_option
 def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Path | None, context: str | None) -> None:
-    """Deploy the operator of this project to the cluster of the kubeconfig, or bring it up to date.
+    """Deploy the operator of this project to the cluster of the kubeconfig, or update it.
 
-    Applies what `kubewright generate` writes: namespace, CRDs, RBAC, Deployment, services; removes what an earlier
-    deploy left there that is no more of it; and waits for the manager's Pods. When they do not come up it says why.
+    Applies what `kubewright generate` writes: namespace, CRDs, RBAC, Deployment and services. Deletes objects of an
+    earlier deploy that are no longer part of the deployment. Then waits for the manager's Pods, and reports why they do
+    not start. Warns of objects that the new types cannot decode, and of fields that only some versions of a kind have.
 
-    On an embedded control plane (`kubewright up`) no image is needed: the Pods run the project's code as it is.
+    On an embedded control plane (`kubewright up`) no image is needed: the Pods run the project's code directly.
 
     \b
     Examples:
@@ -45,49 +50,67 @@ def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Pa
 
 
 async def _deploy(target: Target, timeout: int | None) -> None:
-    documents = _documents(target)
+    documents = target.manifests.objects()
     async with target.client() as client:
-        outcomes: Counter[str] = Counter()
-        with when_interrupted(_WHILE_APPLYING), console.progress("Applying"):
-            async for change in deploy(client, target.manifests.settings, documents):
-                outcomes[change.outcome] += 1
-                if change.outcome != "unchanged":
-                    console.say(str(change))
-        if unchanged := outcomes["unchanged"]:
-            console.say(f"{unchanged} {'object' if unchanged == 1 else 'objects'} unchanged")
-        if timeout is not None:
-            with when_interrupted(_WHILE_WAITING):
-                await _wait(client, target, timeout)
+        await _warn(client, target)
+        new_code = await _use_embedded_image(client, target, documents)
+        with unfinished(_WHILE_APPLYING) as done, console.progress("Applying"):
+            changed = await _apply(client, target, documents, done)
+        if timeout is None:
+            return
+        with unfinished(_WHILE_WAITING):
+            if "deployment.apps" not in changed:
+                await replace_pods(client, target.manifests, failing=not new_code, timeout=timeout)
+            await _wait(client, target, timeout)
 
 
-def _documents(target: Target) -> list[JSONObject]:
-    """What to apply. On an embedded control plane the image's command is put down there."""
-    settings, documents = target.manifests.settings, target.manifests.objects()
+async def _warn(client: Client, target: Target) -> None:
+    for lost in lost_fields(target.manifests.crds):
+        console.warn(str(lost))
+    try:
+        async for each in undecodable_objects(client, target.manifests):
+            console.warn(str(each))
+    except Forbidden as error:
+        console.warn(f"existing objects were not checked against the types: {error}")
+
+
+async def _apply(client: Client, target: Target, documents: Iterable[JSONObject], done: Done) -> set[str]:
+    """Apply the documents. Returns the kinds of the objects that changed."""
+    outcomes: Counter[str] = Counter()
+    changed: set[str] = set()
+    async for change in deploy(client, target.manifests.settings, documents):
+        outcomes[change.outcome] += 1
+        if change.outcome != "unchanged":
+            done.changes += 1
+            changed.add(change.object.partition("/")[0])
+            console.say(str(change))
+    if unchanged := outcomes["unchanged"]:
+        console.say(f"{unchanged} {'object' if unchanged == 1 else 'objects'} unchanged")
+    return changed
+
+
+async def _use_embedded_image(client: Client, target: Target, documents: Iterable[JSONObject]) -> bool:
+    """On an embedded control plane, map the manager's image to this project. Returns whether that changed anything."""
     table = table_of(target.config)
-    if table is not None:
-        root = target.project.root
-        image = image_of(root, settings.manager)
-        before = table.get(settings.image)
-        if before is not None and not same_project(before, image):
-            console.warn(
-                f"until now the image {settings.image} was another project's on this control plane: its Pods will run "
-                "this one's code when they start again; give one of them another image (--image, or [tool.kubewright])"
-            )
-        table.put(settings.image, image)
-        for each in documents:
-            if each["kind"] == "Deployment":
-                mark(each, root, image)
-    return documents
+    if table is None:
+        return False
+    root = target.project.root
+    image = image_of(root, target.manifests.settings.manager)
+    changed = await put_image(client, table, target.manifests, image)
+    for each in documents:
+        if each["kind"] == "Deployment":
+            mark(each, root, image)
+    return changed
 
 
 async def _wait(client: Client, target: Target, timeout: int) -> None:
     settings = target.manifests.settings
     try:
-        with console.progress("Waiting for the manager") as tell:
-            await wait_for_rollout(client, target.manifests, timeout=timeout, tell=tell)
+        with console.progress("Waiting for the manager") as report:
+            await wait_for_rollout(client, target.manifests, timeout=timeout, report=report)
     except RolloutFailed as failure:
         if failure.log:
-            console.note("The last that it wrote:")
+            console.note("Last lines of its log:")
         for line in failure.log:
             console.note(f"  {line}")
         raise

@@ -1,4 +1,4 @@
-"""`kubewright edit`: what a project was made for, changed."""
+"""`kubewright edit`: change the layout of a project."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ _SETTINGS: Final = "pyproject.toml"
 
 
 @click.command("edit")
-@click.option("--multigroup", help="Make room for several API groups.", **SWITCH)
-@click.option("--namespaced", help="Let the operator work in its own namespace alone.", **SWITCH)
+@click.option("--multigroup", help="Allow several API groups.", **SWITCH)
+@click.option("--namespaced", help="Restrict the operator to its own namespace.", **SWITCH)
 def command(multigroup: bool | None, namespaced: bool | None) -> None:
-    """Change what this project was made for.
+    """Change the layout of this project: one or several API groups, one or all namespaces.
 
-    With several groups, kinds that are created from then on have a package for their group. Those that are there
-    stay where they are.
+    With several groups, kinds that you create later get a package for their group. Existing kinds stay where they are.
 
     \b
     Examples:
@@ -33,7 +32,7 @@ def command(multigroup: bool | None, namespaced: bool | None) -> None:
       kubewright edit --namespaced=false
     """
     if multigroup is None and namespaced is None:
-        raise click.UsageError("nothing to change is given: --multigroup or --namespaced")
+        raise click.UsageError("nothing to change; pass --multigroup or --namespaced")
     root = project_root()
     record = Record.load(root)
     changes = Changes(root)
@@ -48,11 +47,11 @@ def command(multigroup: bool | None, namespaced: bool | None) -> None:
     changes.write()
     for path in written:
         console.say(f"wrote {path}")
-    console.say("\nNext: make manifests" if _SETTINGS in written else "" if written else "it is so already")
+    console.say("\nNext: make manifests" if _SETTINGS in written else "" if written else "nothing to change")
 
 
 def _settings(root: Path, namespaced: bool) -> str:
-    """pyproject.toml, with the operator at work in its own namespace or in all."""
+    """pyproject.toml, with the operator in its own namespace or in all namespaces."""
     try:
         return with_setting((root / _SETTINGS).read_text(), "watch-namespaces", "own" if namespaced else None)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`kubewright image`: an OCI image of the project, without a container engine."""
+"""`kubewright image`: build and push an OCI image of the project, without a container engine."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def command() -> None:
     """
 
 
-_image = click.option("--image", metavar="NAME", help="Name of the image, instead of tool.kubewright.image.")
-_plain_http = click.option("--plain-http", is_flag=True, help="Speak to registries without TLS.")
+_image = click.option("--image", metavar="NAME", help="Name of the image.  [default: tool.kubewright.image]")
+_plain_http = click.option("--plain-http", is_flag=True, help="Connect to registries without TLS.")
 
 
 @command.command("build")
 @_image
-@click.option("--base", metavar="NAME", help="What to build upon: an image, or oci:FOLDER. [default: python:3.13-slim]")
-@click.option("--platform", "platforms", multiple=True, metavar="OS/ARCH", help="linux/amd64 or linux/arm64, or both.")
-@click.option("--python", metavar="VERSION", help="The base's Python (3.13), where the base does not say it.")
+@click.option("--base", metavar="NAME", help="Base image, or oci:FOLDER.  [default: python:3.13-slim]")
+@click.option("--platform", "platforms", multiple=True, metavar="OS/ARCH", help="linux/amd64, linux/arm64, or both.")
+@click.option("--python", metavar="VERSION", help="Python of the base (3.13), if the base does not declare it.")
 @click.option(
     "--find-links",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder with wheels, looked into before any index.",
+    help="Folder of wheels to use before any index.",
 )
-@click.option("--archive", type=click.Path(path_type=Path, dir_okay=False), help="Write the image as a tar file too.")
+@click.option("--archive", type=click.Path(path_type=Path, dir_okay=False), help="Also write the image as a tar file.")
 @_plain_http
 @console.output_option
 def build_command(
@@ -65,8 +65,9 @@ def build_command(
 ) -> None:
     """Build the image of this project into dist/image, an OCI image layout.
 
-    The requirements are a layer of their own: those of pylock.toml, requirements.lock, requirements.txt or uv.lock,
-    else what pyproject.toml names. The same base, requirements and sources give the same image, to the byte.
+    The requirements are a separate layer. They come from pylock.toml, requirements.lock, requirements.txt or uv.lock,
+    else from pyproject.toml. Folders of wheels that no index has: --find-links, or find-links in the settings. The same
+    base, requirements and sources produce the same image, byte for byte.
 
     \b
     Examples:
@@ -78,7 +79,7 @@ def build_command(
     settings = project.settings.build
     name = Reference.parse(image or project.settings.image)
     wanted = tuple(Platform.parse(each) for each in platforms or settings.platforms)
-    with console.progress("Looking for the base") as step:
+    with console.progress("Finding the base") as step:
         found = asyncio.run(find_base(base or settings.base, wanted, step, plain_http=plain_http))
         plan = Plan(
             project=project,
@@ -104,9 +105,9 @@ def build_command(
 @_plain_http
 @console.output_option
 def push_command(image: str | None, plain_http: bool, output: str) -> None:
-    """Push the image that was built to its registry.
+    """Push the built image to its registry.
 
-    Logs in as `docker login` and `podman login` have kept it. What the registry has already is not sent.
+    Uses the credentials of `docker login` and `podman login`. Skips blobs that the registry already has.
 
     \b
     Examples:
@@ -117,7 +118,7 @@ def push_command(image: str | None, plain_http: bool, output: str) -> None:
     name = Reference.parse(image or Settings.read(root / "pyproject.toml").image)
     layout = Layout(root / _LAYOUT)
     if not layout.root.is_dir():
-        raise ConfigError(f"there is no image in {layout.root}; build it first: kubewright image build")
+        raise ConfigError(f"{layout.root} does not exist; build the image first: kubewright image build")
     built = layout.images[0]
     with console.progress(f"Pushing to {name}") as step:
         asyncio.run(_push(built, name, layout, step, plain_http=plain_http))
@@ -145,9 +146,9 @@ def _report(name: Reference, image: Descriptor, base: Base, built: list[Built], 
     )
     for one in built:
         if not one.has_bytecode:
-            console.warn(f"there is no Python {one.python} here to compile with: the program starts more slowly")
+            console.warn(f"Python {one.python} is not installed, so the program is not compiled and starts slowly")
     console.say(f"Image  {console.strong(str(name))} ({image.digest})")
-    console.say(f"       in {_LAYOUT}" + (f" and {archive}" if archive else "") + "; `kubewright image push` sends it")
+    console.say(f"       in {_LAYOUT}" + (f" and {archive}" if archive else "") + "; `kubewright image push` pushes it")
 
 
 def _document(name: Reference, image: Descriptor, base: Base, built: list[Built]) -> dict[str, object]:

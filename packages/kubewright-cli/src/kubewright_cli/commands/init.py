@@ -1,4 +1,4 @@
-"""`kubewright init`: a project in an empty folder."""
+"""`kubewright init`: create a project in an empty folder."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from kubewright_cli.scaffold.record import FILE, Record
 
 def python_faults(version: str) -> list[str]:
     if not re.fullmatch(r"3\.[1-9][0-9]?", version) or int(version[2:]) < 11:
-        return ["must be like 3.12, and 3.11 or newer"]
+        return ["must be a version like 3.12, and at least 3.11"]
     return []
 
 
 @click.command("init")
-@click.option("--domain", type=Name(domain_faults), help="Domain that the names of API groups end with.")
+@click.option("--domain", type=Name(domain_faults), help="Domain of the API groups.")
 @click.option(
     "--project-name", type=Name(project_faults), help="Name of the project.  [default: the name of the folder]"
 )
-@click.option("--namespaced", default=False, help="Let the operator work in its own namespace alone.", **SWITCH)
-@click.option("--multigroup", default=False, help="Make room for several API groups.", **SWITCH)
+@click.option("--namespaced", default=False, help="Restrict the operator to its own namespace.", **SWITCH)
+@click.option("--multigroup", default=False, help="Allow several API groups.", **SWITCH)
 @click.option(
-    "--python", type=Name(python_faults), help="Oldest Python to support, and that of the image.  [default: this one]"
+    "--python",
+    type=Name(python_faults),
+    help="Oldest supported Python, also of the image.  [default: this one]",
 )
 @click.option("--owner", default="", help="Author, for pyproject.toml.")
 @click.option("--license", default="", help="SPDX name of the license, for pyproject.toml.")
-@not_here("--repo", "a Python project has no module path; leave it out")
-@not_here("--plugins", "there is one layout; leave it out")
+@not_here("--repo", "a Python project has no module path; omit the option")
+@not_here("--plugins", "there is only one layout; omit the option")
 def command(
     domain: str | None,
     project_name: str | None,
@@ -45,9 +47,9 @@ def command(
     owner: str,
     license: str,
 ) -> None:
-    """Make an operator's project of the current folder, which has to be empty.
+    """Create an operator's project in the current folder, which must be empty.
 
-    What a repository begins with may be there: hidden files, README.md, LICENSE. It is left as it is.
+    Hidden files, README.md and LICENSE may exist, and are not changed.
 
     \b
     Examples:
@@ -61,7 +63,7 @@ def command(
     own = None if faults else root.name
     domain = required("--domain", domain, "What domain do the names of your API groups end with", domain_faults)
     if not (project_name or own):
-        console.warn(f'the folder\'s name cannot be that of the project: "{root.name}" {faults[0]}')
+        console.warn(f'the name of the folder cannot be the name of the project: "{root.name}" {faults[0]}')
     name = project_name or own or required("--project-name", None, "What is the project called", project_faults)
     record = Record(name, domain, package_name(name), multigroup=multigroup, namespaced=namespaced)
     current = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -70,14 +72,14 @@ def command(
     changes.write()
     for path in written:
         console.say(f"wrote {path}")
-    console.say("\nNext: a kind, and its controller:\n\n  kubewright create api --version v1 --kind <Kind>")
+    console.say("\nNext: add a kind and its controller:\n\n  kubewright create api --version v1 --kind <Kind>")
 
 
 def refuse_full(root: Path) -> None:
-    """Raise ConfigError when there is something in the folder that a project would be mixed with."""
+    """Raise ConfigError if the folder has files that do not belong to a new project."""
     if (root / FILE).exists():
-        raise ConfigError(f"{root} is a project already; `kubewright create` adds to it, `kubewright edit` changes it")
+        raise ConfigError(f"{root} already is a project; `kubewright create` adds to it, `kubewright edit` changes it")
     found = sorted(each.name for each in root.iterdir() if not each.name.startswith(".") and each.name not in plan.KEPT)
     if found:
         listed = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
-        raise ConfigError(f"{root} is not empty ({listed}); make a folder for the project, and run this in it")
+        raise ConfigError(f"{root} is not empty ({listed}); create a folder for the project, and run this in it")

@@ -1,25 +1,28 @@
-"""`kubewright install`: the project's CRDs into a cluster."""
+"""`kubewright install`: install the project's CRDs in a cluster."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Final
 
 import click
 
 from kubewright.client._config import Config
 from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
-from kubewright_cli.deployed import client_of
+from kubewright_cli.deployed import client_of, unfinished
 from kubewright_cli.deployment import crds
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
+
+_REMAINS: Final = "the CRDs listed above are applied, the others are not; run the same command to finish"
 
 
 @click.command("install")
 @kubeconfig_options
 def command(kubeconfig: Path | None, context: str | None) -> None:
-    """Install the CRDs of this project, or bring them up to date, and wait until they are served.
+    """Install or update the CRDs of this project, and wait until they are served.
 
     Uses the cluster of --kubeconfig or $KUBECONFIG. A second install changes nothing.
 
@@ -36,6 +39,7 @@ async def install(project: Project, config: Config) -> None:
     """Apply the CRDs of `project`, and wait until they are served."""
     definitions = custom_resource_definitions(project.kinds)
     async with client_of(config) as client:
-        with console.progress("Installing"):
+        with unfinished(_REMAINS) as done, console.progress("Installing"):
             async for change in crds.install(client, definitions):
+                done.changes += change.outcome != "unchanged"
                 console.say(str(change))

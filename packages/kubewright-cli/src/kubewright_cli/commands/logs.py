@@ -1,4 +1,4 @@
-"""`kubewright logs`: what the deployed manager wrote."""
+"""`kubewright logs`: print the log of the deployed manager."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kubewright_cli.deployment import pods
 
 
 @click.command("logs")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what it writes, over restarts and new Pods.")
-@click.option("--previous", "-p", is_flag=True, help="Of the run before its last restart.")
-@click.option("--tail", type=click.IntRange(0), help="At most so many lines from the end.")
-@click.option("--since", help="Not older than this: 90s, 5m, 2h.")
-@click.option("--timestamps", is_flag=True, help="Put its time before each line.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the log, across restarts and new Pods.")
+@click.option("--previous", "-p", is_flag=True, help="Print the log of the container before its last restart.")
+@click.option("--tail", type=click.IntRange(0), help="Print only this many of the last lines.")
+@click.option("--since", help="Print only lines newer than this: 90s, 5m, 2h.")
+@click.option("--timestamps", is_flag=True, help="Print the time of each line.")
 @namespace_option
 def command(
     follow: bool,
@@ -32,7 +32,7 @@ def command(
     kubeconfig: Path | None,
     context: str | None,
 ) -> None:
-    """Print what the deployed manager wrote: of several, the one that leads.
+    """Print the log of the deployed manager. Of several Pods, the leader's.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def command(
       kubewright logs --previous --tail 20
     """
     if follow and previous:
-        raise click.UsageError("what is over can't be followed: leave out --follow or --previous")
+        raise click.UsageError("a previous log cannot be followed; omit --follow or --previous")
     age = _duration(since)
     target = Target.of(kubeconfig, context, namespace=namespace)
 

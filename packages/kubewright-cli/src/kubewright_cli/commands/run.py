@@ -1,4 +1,4 @@
-"""`kubewright run`: the project's operator, as a process on this machine."""
+"""`kubewright run`: run the project's operator as a process on this machine."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from kubewright_cli.sources import Sources
 def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    click.echo(f"{context.get_help()}\n\nFlags of the operator:\n")
+    click.echo(f"{context.get_help()}\n\nFLAGS, as the operator accepts them:\n")
     try:
         manager = Project.load().manager
-    except ConfigError:  # those that all operators have
+    except ConfigError:  # without a project: the flags of every operator
         manager = Manager(name="<operator>")
     run_program(manager, ["--help"])
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
-@click.option("--embedded", is_flag=True, help="Start an embedded control plane for it, and install the CRDs there.")
+@click.option("--embedded", is_flag=True, help="Start an embedded control plane, and install the CRDs there.")
 @click.option(
     "--stand-ins",
     is_flag=True,
-    help="With --embedded: run Pods of nginx and busybox as processes of this machine, as `kubewright up` does.",
+    help="With --embedded: run Pods of nginx and busybox as processes of this machine, like `kubewright up`.",
 )
-@click.option("--reload", is_flag=True, help="Start it again when its code changes.")
+@click.option("--reload", is_flag=True, help="Restart the operator when its code changes.")
 @click.option("--install", "installs", is_flag=True, help="Install the CRDs first.")
 @kubeconfig_options
 @click.option(
@@ -55,9 +55,10 @@ def command(
     context: str | None,
     flags: tuple[str, ...],
 ) -> None:
-    """Run the operator of this project, against the cluster of $KUBECONFIG unless told otherwise.
+    """Run the operator of this project, on the cluster of $KUBECONFIG by default.
 
-    FLAGS are the operator's own. Ports are open to this machine alone, unless a flag names a host: 0.0.0.0:8080.
+    FLAGS go to the operator's Manager; --help lists them. Ports are open to this machine only, unless a flag names a
+    host: 0.0.0.0:8080.
 
     \b
     Examples:
@@ -66,10 +67,10 @@ def command(
       kubewright run --install --context=staging --leader-elect --log-level=debug
     """
     if embedded and (kubeconfig or context):
-        raise click.UsageError("--embedded brings a cluster of its own; leave out --kubeconfig and --context")
+        raise click.UsageError("--embedded starts its own cluster; omit --kubeconfig and --context")
     if stand_ins and not embedded:
-        raise click.UsageError("--stand-ins is for the Pods of a control plane that --embedded brings; give both")
-    # Not on every interface: that would take the ports from operators in Pods that run here as processes, too.
+        raise click.UsageError("--stand-ins needs --embedded: it is about the Pods of the embedded control plane")
+    # On one interface: operators in Pods that run as processes of this machine need the ports of the others.
     os.environ.setdefault(BIND_HOST, "127.0.0.1")
     access = _access_flags(kubeconfig, context)
     if embedded or reload:
@@ -83,7 +84,7 @@ def command(
 
 
 def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:
-    """Those of the operator that say the same."""
+    """The operator's flags for the same options."""
     flags = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
     return [*flags, f"--context={context}"] if context else flags
 
@@ -110,7 +111,7 @@ async def _run_aside(
         if kubeconfig is not None:
             from kubewright_controlplane.environment import Environment
             from kubewright_controlplane.kubelet.images import STAND_INS
-            from kubewright_controlplane.serving import serving  # the server is loaded by those who want one
+            from kubewright_controlplane.serving import serving  # only --embedded loads the server
 
             control_plane = Environment(images=STAND_INS if stand_ins else None)
             await stack.enter_async_context(serving(control_plane, kubeconfig))

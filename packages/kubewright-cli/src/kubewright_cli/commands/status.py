@@ -1,4 +1,4 @@
-"""`kubewright status`: what the operator manages, and what has not converged."""
+"""`kubewright status`: show what the operator manages, and what has not converged."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kubewright_cli.deployment.status import KindStatus, OperatorStatus, PodStat
 @console.output_option
 @namespace_option
 def command(output: str, namespace: str, kubeconfig: Path | None, context: str | None) -> None:
-    """Show what the operator manages: how many objects of each kind, which have not converged and why; its Pods, and
-    which of them leads.
+    """Show what the operator manages: the objects of each kind, which have not converged and why, and the manager's
+    Pods.
 
-    An object says itself how it is: by its conditions and the generation that its status is of. Exit status 1 when
-    something has not converged.
+    An object has converged if the operator watches its namespace, can decode it and has reconciled its present
+    generation, and no condition of the object reports a problem. Exit status 1 if something has not converged.
 
     \b
     Examples:
@@ -51,6 +51,9 @@ def _show(status: OperatorStatus) -> None:
         console.say(f"{console.strong(status.name)} is {console.bad('not deployed')} in namespace {status.namespace}")
     console.say("")
     console.table(["KIND", "OBJECTS", "CONVERGED"], [_kind(each) for each in status.kinds])
+    for kind in status.kinds:
+        if kind.installed and kind.absent:
+            console.say(f"{kind.kind}.{kind.group} is {console.bad(_versions(kind))}; run `kubewright install`")
     wrong = [(kind, each) for kind in status.kinds for each in kind.unconverged]
     if wrong:
         console.say("")
@@ -59,6 +62,12 @@ def _show(status: OperatorStatus) -> None:
     for kind, each in wrong:
         if each.event:
             console.say(f"{kind.kind} {each.name}: last warning: {each.event}")
+
+
+def _versions(kind: KindStatus) -> str:
+    """`installed, in v1 alone, without v2`"""
+    served = f"in {', '.join(kind.served)} alone" if kind.served else "in no version"
+    return f"installed, {served}, without {', '.join(kind.absent)}"
 
 
 def _pod(pod: PodStatus) -> list[str]:

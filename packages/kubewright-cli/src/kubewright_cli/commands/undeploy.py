@@ -1,4 +1,4 @@
-"""`kubewright undeploy`: the project's operator out of a cluster."""
+"""`kubewright undeploy`: remove the project's operator from a cluster."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from typing import Final
 
 import click
 
+from kubewright.client._client import Client
 from kubewright_cli import console
-from kubewright_cli.deployed import Target, agreed, namespace_option, timeout_option, when_interrupted, yes_option
+from kubewright_cli.deployed import Target, confirmed, namespace_option, timeout_option, unfinished, yes_option
 from kubewright_cli.deployment.apply import undeploy
-from kubewright_cli.deployment.embedded import table_of
+from kubewright_cli.deployment.crds import customs
+from kubewright_cli.deployment.embedded import forget_images
 from kubewright_cli.deployment.pods import images_of
 
-_INTERRUPTED: Final = "what is named above goes, the rest is still there; the same command removes it"
+_REMAINS: Final = "what is listed above is being deleted, the rest remains; run the same command to finish"
 
 
 @click.command("undeploy")
-@click.option("--keep-crds", is_flag=True, help="Leave the CRDs there, and with them every object of their kinds.")
+@click.option("--keep-crds", is_flag=True, help="Keep the CRDs and every object of their kinds.")
 @yes_option
 @timeout_option(120)
 @namespace_option
 def command(
     keep_crds: bool, yes: bool, timeout: int, namespace: str, kubeconfig: Path | None, context: str | None
 ) -> None:
-    """Remove the operator of this project from the cluster of the kubeconfig, with its CRDs.
+    """Remove the operator of this project and its CRDs from the cluster of the kubeconfig.
 
-    The objects of its kinds are deleted first, while the manager runs and can finish them. At a terminal it asks before
-    they are lost; --yes answers, --keep-crds leaves them. What is not there is fine. It ends when all is gone.
+    Objects of its kinds, in any version, are deleted first, while the manager runs and can finalize them. The command
+    asks at a terminal before it deletes them. Without a terminal, --yes or --keep-crds is required. Missing objects are
+    fine. The command ends when everything is gone.
 
     \b
     Examples:
       kubewright undeploy
-      kubewright undeploy --keep-crds        the objects of its kinds stay
+      kubewright undeploy --keep-crds        the objects of its kinds remain
     """
     target = Target.of(kubeconfig, context, namespace=namespace)
     done = asyncio.run(_undeploy(target, keep_crds=keep_crds, yes=yes, timeout=timeout))
@@ -44,22 +47,29 @@ def command(
 async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int) -> bool:
     manifests = target.manifests
     async with target.client() as client:
-        if not keep_crds and not await agreed(client, manifests.crds, yes=yes):
-            console.note("Nothing was removed.")
+        if not keep_crds and not await confirmed(client, manifests.crds, yes=yes):
+            console.note("Nothing was deleted.")
             return False
-        images = await images_of(client, manifests)
-        removed = 0
-        with when_interrupted(_INTERRUPTED), console.progress("Removing"):
+        if keep_crds:
+            await _warn_of_finalizers(client, target)
+        images = {manifests.settings.image, *await images_of(client, manifests)}
+        with unfinished(_REMAINS) as done, console.progress("Deleting"):
             changes = undeploy(client, manifests.settings, manifests.objects(), keep_crds=keep_crds, timeout=timeout)
             async for change in changes:
                 if change.outcome == "deleted":
-                    removed += 1
+                    done.changes += 1
                     console.say(str(change))
-        if not removed:
+        if not done.changes:
             settings = manifests.settings
             console.say(f"Nothing of {settings.name} is deployed in namespace {settings.namespace}")
-    table = table_of(target.config)
-    if table is not None:
-        for image in images:
-            table.remove(image)
+    forget_images(target.config, target.project.root, manifests.settings.manager, images)
     return True
+
+
+async def _warn_of_finalizers(client: Client, target: Target) -> None:
+    """Objects with finalizers that remain cannot be deleted until the operator runs again."""
+    held = [each for each in await customs(client, target.manifests.crds) if each.finalizers]
+    if held:
+        what = "1 object has" if len(held) == 1 else f"{len(held)} objects have"
+        shown = f"{held[0]}{', ...' if len(held) > 1 else ''}"
+        console.warn(f"{what} finalizers, and cannot be deleted until the operator runs again: {shown}")

@@ -1,20 +1,23 @@
-"""`kubewright uninstall`: the project's CRDs out of a cluster."""
+"""`kubewright uninstall`: remove the project's CRDs from a cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from kubewright.client._config import Config
 from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
-from kubewright_cli.deployed import agreed, client_of, timeout_option, yes_option
+from kubewright_cli.deployed import client_of, confirmed, timeout_option, unfinished, yes_option
 from kubewright_cli.deployment import crds
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
+
+_REMAINS: Final = "the CRDs listed above are being deleted, the others remain; run the same command to finish"
 
 
 @click.command("uninstall")
@@ -22,10 +25,10 @@ from kubewright_cli.project import Project
 @timeout_option(60)
 @kubeconfig_options
 def command(yes: bool, timeout: int, kubeconfig: Path | None, context: str | None) -> None:
-    """Remove the CRDs of this project, and with them every object of their kinds.
+    """Remove the CRDs of this project and every object of their kinds, in any version.
 
-    At a terminal it asks before objects are lost; --yes answers. CRDs that are not there are fine. It ends when they
-    are gone: objects with finalizers need their operator for that.
+    Asks at a terminal before objects are deleted. Without a terminal, --yes is required. Missing CRDs are fine. The
+    command ends when the CRDs are gone: objects with finalizers need their operator for that.
 
     \b
     Examples:
@@ -40,10 +43,11 @@ def command(yes: bool, timeout: int, kubeconfig: Path | None, context: str | Non
 async def _uninstall(project: Project, config: Config, *, yes: bool, timeout: int) -> bool:
     definitions = custom_resource_definitions(project.kinds)
     async with client_of(config) as client:
-        if not await agreed(client, definitions, yes=yes):
-            console.note("Nothing was removed.")
+        if not await confirmed(client, definitions, yes=yes):
+            console.note("Nothing was deleted.")
             return False
-        with console.progress("Removing"):
+        with unfinished(_REMAINS) as done, console.progress("Deleting"):
             async for change in crds.uninstall(client, definitions, timeout=timeout):
+                done.changes += change.outcome == "deleted"
                 console.say(str(change))
     return True

@@ -1,7 +1,7 @@
-"""Operators in clusters: put there, taken away, looked at. On a Client, and on what `kubewright_cli.manifests` renders.
+"""Operators in clusters: deploy, undeploy, inspect. Uses a Client and the documents of `kubewright_cli.manifests`.
 
-crds       the kinds of a project: installed and removed          apply      an operator deployed, and undeployed
-rollout    waiting for its Pods, and why they do not come         embedded   images as commands of this machine
-status     what it manages, and what has not converged            doctor     what is wrong, and what to do
-pods       its Pods, its leader, their logs
+crds       install and remove the CRDs                 apply           deploy and undeploy an operator
+rollout    wait for its Pods, report why they fail     embedded        images as commands of this machine
+status     its objects, and which have converged       doctor          problems and their remedies
+pods       its Pods, its leader, their logs            compatibility   objects that the program cannot decode
 """

@@ -1,4 +1,4 @@
-"""What the manager's ServiceAccount may not do that the program needs: by the API server's own word.
+"""The permissions that the program needs and the manager's ServiceAccount lacks, according to the API server.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
@@ -20,7 +20,7 @@ _AT_ONCE = 16
 
 
 async def denied(client: Client, manifests: Manifests, account: str) -> list[Permission]:
-    """What of the program's rules the ServiceAccount is refused. Raises Forbidden when we may not ask."""
+    """The permissions that the ServiceAccount lacks. Raises Forbidden if this client may not ask."""
     namespace = manifests.settings.namespace
     needed = list(dict.fromkeys(_needed(manifests)))
     gate = asyncio.Semaphore(_AT_ONCE)

@@ -1,6 +1,6 @@
-"""An operator deployed: everything it needs applied in order, what it needs no more removed; and undeployed again.
+"""Deploy an operator: apply everything it needs in order, delete what it no longer needs. Undeploy it again.
 
-Whoever does it a second time changes nothing. What is interrupted is finished by the next time.
+A second run changes nothing. A run after an interruption finishes the work.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _PRUNED: Final = (
     Role.__api__,
     ServiceAccount.__api__,
 )
-"""Of which kinds an earlier deployment may have left something. Not CRDs: objects would be lost with them."""
+"""The kinds that are pruned. CRDs are not: their objects would be lost."""
 
 
 def labels_of(settings: Settings) -> Mapping[str, str]:
-    """By which the objects of a deployment are known."""
+    """The labels of the objects of a deployment."""
     return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
 
 
 async def deploy(client: Client, settings: Settings, documents: Iterable[JSONObject]) -> AsyncGenerator[Change]:
-    """Apply `documents` in their order, wait for the kinds among them, and remove what is of this deployment no more.
+    """Apply `documents` in their order, wait until their CRDs are served, and prune the deployment.
 
-    A Namespace that was there before, and is not of a deployment, stays as it is. One that is being deleted is waited
-    for. Raises APIError, ConfigError for kinds that the cluster does not have, DeadlineExceeded.
+    A Namespace that exists without the deployment's labels is not changed. If it is being deleted, waits until it is
+    gone. Raises APIError, DeadlineExceeded, and ConfigError for kinds that the cluster does not serve.
     """
     documents, objects = list(documents), Objects(client)
     await _until_free(client, settings.namespace)
@@ -68,10 +68,11 @@ async def deploy(client: Client, settings: Settings, documents: Iterable[JSONObj
 async def undeploy(
     client: Client, settings: Settings, documents: Iterable[JSONObject], *, keep_crds: bool, timeout: float
 ) -> AsyncGenerator[Change]:
-    """Take away what `deploy` brought, the other way round.
+    """Delete what `deploy` applied, in reverse order.
 
-    Objects of the operator's kinds go first, while it runs and can finish them; with `keep_crds` they stay, and their
-    kinds too. A Namespace that is not of the deployment stays. Ends when all is gone. Raises DeadlineExceeded.
+    Deletes the objects of the operator's kinds first, while the manager runs and can finalize them. With `keep_crds`
+    the objects and the CRDs remain. A Namespace without the deployment's labels remains. Ends when everything is gone.
+    Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
     documents, objects = list(documents), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
@@ -94,12 +95,12 @@ async def undeploy(
 
 
 async def _prune(client: Client, settings: Settings, wanted: set[tuple[str, str, str, str]]) -> AsyncGenerator[Change]:
-    """Remove what is labelled as of this deployment and is not `wanted`. Another namespace's is another deployment."""
+    """Delete objects with the labels of this deployment that are not `wanted`."""
     for api in _PRUNED:
         kind = PartialObjectMetadata.of(api)
         try:
             found = await client.list(kind, labels=labels_of(settings))
-        except NotFound:  # the cluster has no such kind
+        except NotFound:  # the cluster does not serve this kind
             continue
         for each in found:
             meta = each.metadata
@@ -110,7 +111,7 @@ async def _prune(client: Client, settings: Settings, wanted: set[tuple[str, str,
 
 
 def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
-    """Whether what has the labels of a deployment is of this one. Roles may be in any namespace that is watched."""
+    """Whether a labeled object belongs to this deployment. Roles may be in any watched namespace."""
     if meta.namespace and meta.namespace != settings.namespace and api.kind not in ("Role", "RoleBinding"):
         return False
     return meta.name.startswith(settings.name_prefix)
@@ -123,6 +124,6 @@ async def _until_free(client: Client, namespace: str) -> None:
 
 
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
-    """Whether the Namespace is of the deployment; `default` when there is none."""
+    """Whether the Namespace belongs to the deployment; `default` if it does not exist."""
     found = await client.find(Namespace, settings.namespace)
     return default if found is None else labels_of(settings).items() <= found.metadata.labels.items()

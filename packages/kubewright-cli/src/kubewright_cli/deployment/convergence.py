@@ -1,45 +1,63 @@
-"""Whether an object is what it is meant to be, by its own word.
+"""Whether an object has converged, according to its own status.
 
-Asked in this order: is it being deleted; has its operator seen its present generation; do its conditions say that
-something is wrong, or under way. Conditions are those of kubebuilder's projects (Available, Progressing, Degraded) and
-of kstatus (Ready, Reconciling, Stalled); an object that says nothing is taken to be well.
+The checks, in this order: is the object being deleted; has its operator reconciled it at all, and at its present
+generation; do its conditions report a problem or work in progress. Conditions are those of kubebuilder's projects
+(Available, Progressing, Degraded) and of kstatus (Ready, Reconciling, Stalled). An object whose type has neither
+`status.observedGeneration` nor `status.conditions` counts as converged: it has no way to report a problem.
 
 Follows sigs.k8s.io/cli-utils pkg/kstatus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from kubewright.client._dynamic import Unstructured
 from kubewright.machinery.json import JSONObject, is_array, is_object
 
 _GOOD: Final = ("Ready", "Available", "Succeeded", "Complete", "Healthy", "Synced")
-"""Conditions that are to be true."""
+"""Conditions that must be true."""
 _BAD: Final = ("Stalled", "Degraded", "Failed", "Reconciling")
-"""Conditions that are not to be."""
+"""Conditions that must not be true."""
 
 
-def hindrance(obj: Unstructured) -> str | None:
-    """Why the object is not what it is meant to be; None when it is."""
+def not_reconciled(obj: Unstructured, declared: Container[str]) -> str | None:
+    """Why it is known that the operator has never reconciled the object; None if it has, or if nobody can know.
+
+    `declared` are the fields that the type's status has.
+    """
+    status = _status(obj)
+    if "observedGeneration" in declared:
+        missing = "observedGeneration" if not isinstance(status.get("observedGeneration"), int) else ""
+    else:
+        missing = "conditions" if "conditions" in declared and not any(_conditions(status)) else ""
+    return f"not reconciled yet: status.{missing} is not set" if missing else None
+
+
+def reason_not_converged(obj: Unstructured) -> str | None:
+    """What the object itself reports against being converged; None if it reports nothing."""
     meta = obj.metadata
     if meta.deletion_timestamp is not None:
         held = f", held by {', '.join(meta.finalizers)}" if meta.finalizers else ""
         return f"is being deleted{held}"
-    status = obj.get("status")
-    status = status if is_object(status) else {}
+    status = _status(obj)
     observed = status.get("observedGeneration")
     if isinstance(observed, int) and observed < (meta.generation or 0):
-        return f"generation {meta.generation} has not been looked at yet; the status is of generation {observed}"
+        return f"generation {meta.generation} is not reconciled yet; the status is of generation {observed}"
     for condition in _conditions(status):
         kind, value = condition.get("type"), condition.get("status")
         stale = condition.get("observedGeneration")
         if isinstance(stale, int) and stale < (meta.generation or 0) and kind in (*_GOOD, *_BAD):
             return f"condition {kind} is of generation {stale}, the object has generation {meta.generation}"
         if (kind in _GOOD and value != "True") or (kind in _BAD and value == "True"):
-            return _said(condition)
+            return _shown(condition)
     return None
+
+
+def _status(obj: Unstructured) -> JSONObject:
+    status = obj.get("status")
+    return status if is_object(status) else {}
 
 
 def _conditions(status: JSONObject) -> Iterator[JSONObject]:
@@ -47,7 +65,7 @@ def _conditions(status: JSONObject) -> Iterator[JSONObject]:
     yield from (each for each in (found if is_array(found) else []) if is_object(each))
 
 
-def _said(condition: JSONObject) -> str:
+def _shown(condition: JSONObject) -> str:
     reason, message = condition.get("reason") or "", condition.get("message") or ""
-    said = ": ".join(each for each in (reason, message) if each)
-    return f"{condition.get('type')} is {condition.get('status')}{said and f' ({said})'}"
+    details = ": ".join(each for each in (reason, message) if each)
+    return f"{condition.get('type')} is {condition.get('status')}{details and f' ({details})'}"

@@ -1,4 +1,8 @@
-"""The kinds of a project in a cluster: installed and waited for, removed with all their objects."""
+"""The project's CRDs in a cluster: install them and wait until they are served, remove them with all their objects.
+
+The cluster may serve other versions of a kind than the program has. Objects are therefore listed and deleted through a
+version that the cluster serves.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from kubewright.client._crds import is_established as is_established
 from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._wait import wait_until_gone
-from kubewright.machinery.errors import DeadlineExceeded, NotFound
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment.objects import Change, Objects, called
@@ -40,9 +44,9 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
 
 
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
-    """Delete the definitions, and with them every object of their kinds; until they are gone.
+    """Delete the CRDs and every object of their kinds. Ends when the CRDs are gone.
 
-    Raises DeadlineExceeded when objects hold them up, and says which: their operator has to finish them.
+    Raises DeadlineExceeded, which names the objects whose finalizers block the deletion.
     """
     objects, crds = Objects(client), list(crds)
     names: list[str] = []
@@ -60,23 +64,56 @@ async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: floa
 
 
 async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
-    """All objects of the kinds."""
+    """All objects of the kinds, in any version.
+
+    Raises ConfigError for an installed CRD that serves no version: its objects cannot be listed.
+    """
     found: list[Custom] = []
     for crd in crds:
-        api = api_of(crd)
+        installed = await installed_crd(client, crd)
+        api = None if installed is None else served_api(crd, installed)
+        if api is None:
+            continue
         try:
             listed = await client.list(PartialObjectMetadata.of(api))
-        except NotFound:  # the kind is not installed
+        except NotFound:  # the CRD was deleted a moment ago
             continue
         metas = [each.metadata for each in listed]
         found += [Custom(api, each.name, each.namespace, tuple(each.finalizers)) for each in metas]
     return found
 
 
-async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
-    """Delete all objects of the kinds, while their operator runs, and wait until it has finished them.
+async def installed_crd(client: Client, crd: JSONObject) -> CustomResourceDefinition | None:
+    """The CRD of that name in the cluster; None if it is not installed."""
+    return await client.find(CustomResourceDefinition, crd["metadata"]["name"])
 
-    Raises DeadlineExceeded, which names those that are left and what holds them.
+
+def served_versions(installed: CustomResourceDefinition) -> list[str]:
+    """The versions that the cluster serves."""
+    return [each.name for each in installed.spec.versions if each.served]
+
+
+def served_api(crd: JSONObject, installed: CustomResourceDefinition) -> APIResource:
+    """The resource in a version that the cluster serves: the program's storage version if possible.
+
+    Raises ConfigError if the cluster serves no version.
+    """
+    served = served_versions(installed)
+    if not served:
+        raise ConfigError(
+            f"CustomResourceDefinition {installed.metadata.name} serves no version, so its objects cannot be listed; "
+            "run `kubewright install`, or set served: true for a version, and try again"
+        )
+    own = api_of(crd)
+    stored = next((each.name for each in installed.spec.versions if each.storage), "")
+    version = next((each for each in (own.version, stored) if each in served), served[0])
+    return APIResource(own.group, version, own.kind, own.plural, own.singular, namespaced=own.namespaced)
+
+
+async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
+    """Delete all objects of the kinds while their operator runs. Ends when the operator has finalized them.
+
+    Raises DeadlineExceeded, which names the objects that remain and their finalizers.
     """
     crds = list(crds)
     doomed = await customs(client, crds)
@@ -95,16 +132,16 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
 
 
 def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
-    """The error that names objects which are still there."""
+    """The error that names the objects that remain."""
     shown = "; ".join(f"{each}, held by {', '.join(each.finalizers) or 'nothing'}" for each in left)
     return DeadlineExceeded(
-        f"after {timeout:g} s there were still {shown}: does the operator run, and finish what is deleted? "
-        "See `kubewright logs`; when it can't any more, take the finalizers off (kubectl edit)"
+        f"after {timeout:g} s these objects remained: {shown}. Does the operator run and finalize deleted objects? "
+        "See `kubewright logs`; if it no longer can, remove the finalizers (kubectl edit)"
     )
 
 
 def api_of(crd: JSONObject) -> APIResource:
-    """The resource of a definition, in the version in which it is stored."""
+    """The resource that a CRD defines, in its storage version."""
     spec = crd["spec"]
     names, version = spec["names"], next(each["name"] for each in spec["versions"] if each["storage"])
     singular = names.get("singular") or names["kind"].lower()

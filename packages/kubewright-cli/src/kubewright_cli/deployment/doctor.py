@@ -1,14 +1,16 @@
-"""What is wrong with an operator in a cluster, and what to do about it: a finding each.
+"""Problems of an operator in a cluster, and what to do about them: one finding each.
 
-Looked at: the API server; the kinds, against the program's; the Deployment and its Pods; the rights of its
-ServiceAccount, against what the program declares; the Lease.
+Looks at the API server; at the CRDs, compared with the program's; at the objects that the operator has not reconciled;
+at the Deployment, its image and its Pods; at the permissions of its ServiceAccount, compared with those the program
+declares; and at the Lease. A part that cannot be looked at is a finding, too, and the other parts follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 
 import msgspec
 
@@ -17,10 +19,12 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, ServiceAccount
 from kubewright.client._client import Client
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, Forbidden, KubewrightError
+from kubewright.machinery.json import JSONObject
 from kubewright.manager._preflight import Permission
+from kubewright_cli.deployment import compatibility
 from kubewright_cli.deployment.access import denied
-from kubewright_cli.deployment.crds import is_established
+from kubewright_cli.deployment.crds import installed_crd, is_established
 from kubewright_cli.deployment.objects import Objects, names_of
 from kubewright_cli.deployment.pods import (
     deployment_of,
@@ -30,18 +34,27 @@ from kubewright_cli.deployment.pods import (
     restarts,
     trouble_with,
 )
+from kubewright_cli.deployment.status import Cause, ObjectStatus, kind_status
 from kubewright_cli.manifests import Manifests
+from kubewright_cli.manifests.versions import lost_fields
 
-_OFTEN = 3
-"""Restarts of a Pod that runs, from which on they are told of."""
+_OFTEN: Final = 3
+"""Restarts of a running Pod that make a finding."""
+_SHOWN: Final = 20
+"""Objects of one kind that get a finding each."""
+_REMEDIES: Final[dict[Cause, str]] = {
+    "unwatched": "move the object, or add the namespace to watch-namespaces in [tool.kubewright] and deploy again",
+    "undecodable": compatibility.REMEDY,
+    "unreconciled": "see `kubewright logs` for what fails",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong."""
+    """A problem and its remedy."""
 
     subject: str
-    """What it is about: `cluster`, `crd/...`, `rbac`, `deployment`, `pod/...`, `lease`."""
+    """What the problem is about: `cluster`, `crd/...`, an object, `rbac`, `image`, `deployment`, `pod/...`, `lease`."""
     problem: str
     remedy: str
 
@@ -58,17 +71,111 @@ async def server_version(client: Client) -> str:
     return msgspec.json.decode(await client.rest.request("GET", "/version"), type=_Version).git_version
 
 
-async def examine(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
-    """Look at everything; each finding as it is made."""
-    async for finding in _kinds(client, manifests):
+def finding_of(subject: str, error: KubewrightError) -> Finding:
+    """The finding that reports an error."""
+    match error:
+        case Forbidden():
+            remedy = "use an account with this permission: --kubeconfig, --context"
+        case ConnectionFailed():
+            remedy = "check the kubeconfig, the network and the API server"
+        case APIError():
+            remedy = "see the message of the API server"
+        case _:
+            remedy = "fix this, and run `kubewright doctor` again"
+    return Finding(subject, str(error), remedy)
+
+
+async def examine(client: Client, manifests: Manifests, *, foreign_image: str | None = None) -> AsyncGenerator[Finding]:
+    """Look at all parts. Yields each finding as soon as it is made.
+
+    `foreign_image` is the folder of another project whose code the manager's image runs.
+    """
+    for lost in lost_fields(manifests.crds):
+        yield Finding(f"crd/{lost.crd}", lost.problem, lost.remedy)
+    for crd in manifests.crds:
+        name = f"crd/{crd['metadata']['name']}"
+        async for finding in _guarded(name, _kind(client, crd)):
+            yield finding
+        async for finding in _guarded(name, _objects(client, manifests, crd)):
+            yield finding
+    async for finding in _guarded("deployment", _deployment(client, manifests, foreign_image)):
         yield finding
+
+
+async def _guarded(subject: str, findings: AsyncIterable[Finding]) -> AsyncGenerator[Finding]:
+    """The findings of one part; an error that ends it becomes a finding."""
+    try:
+        async for each in findings:
+            yield each
+    except KubewrightError as error:
+        yield finding_of(subject, error)
+
+
+async def _kind(client: Client, crd: JSONObject) -> AsyncGenerator[Finding]:
+    name = crd["metadata"]["name"]
+    installed = await installed_crd(client, crd)
+    if installed is None:
+        yield Finding(f"crd/{name}", "is not installed", "run `kubewright install` or `kubewright deploy`")
+        return
+    if not is_established(installed):
+        conditions = "; ".join(each.message or "" for each in installed.status.conditions if each.status == "False")
+        yield Finding(f"crd/{name}", f"is not served: {conditions}", "see `kubectl describe crd`")
+    stored = _stored_in_lost_versions(crd, installed)
+    if stored is not None:
+        yield stored
+        return
+    try:
+        if await Objects(client).differs(crd):
+            yield Finding(f"crd/{name}", "differs from the program's", "run `kubewright install`")
+    except APIError as error:
+        yield Finding(f"crd/{name}", f"the API server rejects the program's CRD: {error}", "change the types")
+
+
+def _stored_in_lost_versions(crd: JSONObject, installed: CustomResourceDefinition) -> Finding | None:
+    versions = {each["name"] for each in crd["spec"]["versions"]}
+    lost = [each for each in installed.status.stored_versions if each not in versions]
+    if not lost:
+        return None
+    name, listed = crd["metadata"]["name"], ", ".join(lost)
+    return Finding(
+        f"crd/{name}",
+        f"objects may be stored in versions that the program no longer has ({listed}), and the API server rejects its "
+        "CRD",
+        f"declare {listed} again with storage=False and run `kubewright install`; write every object once in the new "
+        f"version (kubectl get {name} -A -o yaml | kubectl replace -f -); remove {listed} from status.storedVersions "
+        f"(kubectl edit crd {name} --subresource=status); then remove the class again",
+    )
+
+
+async def _objects(client: Client, manifests: Manifests, crd: JSONObject) -> AsyncGenerator[Finding]:
+    """The objects that the operator has not reconciled, or cannot reconcile."""
+    kind = await kind_status(client, manifests, crd)
+    ignored = [each for each in kind.unconverged if each.cause in _REMEDIES]
+    for each in ignored[:_SHOWN]:
+        yield Finding(_object(kind.kind, each), each.why, _REMEDIES[each.cause])
+    if len(ignored) > _SHOWN:
+        more = f"{len(ignored) - _SHOWN} more objects are not reconciled"
+        yield Finding(f"crd/{crd['metadata']['name']}", more, "see `kubewright status`")
+
+
+def _object(kind: str, found: ObjectStatus) -> str:
+    where = f" (in {found.namespace})" if found.namespace else ""
+    return f"{kind.lower()}/{found.name}{where}"
+
+
+async def _deployment(client: Client, manifests: Manifests, foreign_image: str | None) -> AsyncGenerator[Finding]:
     try:
         deployment = await deployment_of(client, manifests)
     except ConfigError as error:
         yield Finding("deployment", str(error).partition(";")[0], "run `kubewright deploy`")
         return
-    async for finding in _rights(client, manifests):
+    async for finding in _guarded("rbac", _permissions(client, manifests)):
         yield finding
+    if foreign_image is not None:
+        problem = f"{manifests.settings.image} runs the code of another project on this control plane: {foreign_image}"
+        yield Finding(
+            "image", problem, "run `kubewright deploy` with an image of its own: --image, or [tool.kubewright]"
+        )
     pods = await pods_of(client, manifests)
     for finding in (*_replicas(deployment, pods), *(each for pod in pods for each in _health(pod))):
         yield finding
@@ -79,31 +186,7 @@ async def examine(client: Client, manifests: Manifests) -> AsyncGenerator[Findin
             yield stale
 
 
-async def _kinds(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
-    objects = Objects(client)
-    for crd in manifests.crds:
-        name = crd["metadata"]["name"]
-        differs = await objects.differs(crd)
-        if differs is None:
-            yield Finding(f"crd/{name}", "is not installed", "run `kubewright install` or `kubewright deploy`")
-            continue
-        if differs:
-            yield Finding(f"crd/{name}", "is not as the program declares it", "run `kubewright install`")
-        installed = await client.get(CustomResourceDefinition, name)
-        if not is_established(installed):
-            said = "; ".join(each.message or "" for each in installed.status.conditions if each.status == "False")
-            yield Finding(f"crd/{name}", f"is not served: {said}", "see `kubectl describe crd`")
-        served = {each["name"] for each in crd["spec"]["versions"]}
-        lost = [each for each in installed.status.stored_versions if each not in served]
-        if lost:
-            yield Finding(
-                f"crd/{name}",
-                f"there are objects stored in versions that the program does not have: {', '.join(lost)}",
-                "rewrite them in another version before these go, and take them off status.storedVersions",
-            )
-
-
-async def _rights(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
+async def _permissions(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
     settings = manifests.settings
     name = names_of(manifests).account
     if await client.find(ServiceAccount, name, namespace=settings.namespace) is None:
@@ -112,8 +195,8 @@ async def _rights(client: Client, manifests: Manifests) -> AsyncGenerator[Findin
         return
     missing = await denied(client, manifests, name)
     if missing:
-        who = f"the ServiceAccount {settings.namespace}/{name} may not {_together(missing)}"
-        yield Finding("rbac", who, "run `kubewright deploy`: it applies the roles that follow from the controllers")
+        problem = f"ServiceAccount {settings.namespace}/{name} lacks permission to {_together(missing)}"
+        yield Finding("rbac", problem, "run `kubewright deploy`: it applies the roles that the controllers need")
 
 
 def _together(missing: list[Permission]) -> str:
@@ -132,7 +215,7 @@ def _replicas(deployment: Deployment, pods: list[Pod]) -> list[Finding]:
     if len(pods) >= wanted:
         return []
     failing = [each for each in deployment.status.conditions if each.type == "ReplicaFailure"]
-    why = "; ".join(f"{each.reason}: {each.message}" for each in failing) or "the Deployment does not say why"
+    why = "; ".join(f"{each.reason}: {each.message}" for each in failing) or "the Deployment reports no reason"
     return [Finding("deployment", f"{name} has {len(pods)} of {wanted} Pods: {why}", "see `kubectl describe`")]
 
 
@@ -143,15 +226,15 @@ def _health(pod: Pod) -> list[Finding]:
         return [Finding(subject, problem, _remedy(trouble.reason))]
     if restarts(pod) >= _OFTEN:
         problem = f"has been restarted {restarts(pod)} times"
-        return [Finding(subject, problem, "see `kubewright logs --previous` for its last end")]
+        return [Finding(subject, problem, "see `kubewright logs --previous` for the reason")]
     return []
 
 
 def _remedy(reason: str) -> str:
     if "Image" in reason:
-        return "is the image pushed, its name right, and its registry open to the cluster (image-pull-secrets)?"
+        return "check that the image is pushed, its name is right, and the cluster can pull it (image-pull-secrets)"
     if reason == "Unschedulable":
-        return "make room, or change node-selector, tolerations or resources in [tool.kubewright]"
+        return "free capacity, or change node-selector, tolerations or resources in [tool.kubewright]"
     if reason == "CreateContainerConfigError":
         return "create what is missing, or change env in [tool.kubewright]"
     return "see `kubewright logs`, and `kubewright logs --previous`"
@@ -160,13 +243,13 @@ def _remedy(reason: str) -> str:
 def _lease(client: Client, pods: list[Pod], lease: Lease | None) -> Finding | None:
     holder = (lease.spec.holder_identity or "") if lease is not None else ""
     if lease is None or not holder:
-        return Finding("lease", "nobody leads", "see `kubewright logs` for what keeps the manager from it")
+        return Finding("lease", "no Pod leads", "see `kubewright logs` for what prevents the manager from leading")
     age = client.clock.now() - (lease.spec.renew_time or client.clock.now())
     allowed = timedelta(seconds=lease.spec.lease_duration_seconds or 15)
     if age > allowed:
         stale = f"{holder} leads, and has not renewed its Lease for {age.total_seconds():.0f} s"
-        return Finding("lease", stale, "another takes over when there is one: see the Pods")
+        return Finding("lease", stale, "another Pod takes over if there is one: see the Pods")
     if leader_among(pods, lease) is None:
-        foreign = f"{holder} leads, which is none of the Pods"
-        return Finding("lease", foreign, "stop what else runs this operator (`kubewright run`?), or wait for its Lease")
+        foreign = f"{holder} leads, and is not one of the Pods"
+        return Finding("lease", foreign, "stop the other process (`kubewright run`?), or wait until its Lease expires")
     return None

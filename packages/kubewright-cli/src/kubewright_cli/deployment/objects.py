@@ -1,4 +1,4 @@
-"""Documents as objects of a cluster."""
+"""Apply, compare and delete documents of any kind."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.names import Names
 
 FIELD_MANAGER: Final = "kubewright-cli"
-"""Owns what commands apply."""
+"""The field manager of the commands."""
 
 Outcome = Literal["created", "configured", "unchanged", "deleted", "not found"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of an object."""
+    """The outcome of a write."""
 
     object: str
-    """`deployment.apps/web`, in kubectl's words, with the namespace before it where it has one."""
+    """`deployment.apps/web (in default)`"""
     outcome: Outcome
 
     def __str__(self) -> str:
@@ -36,21 +36,21 @@ class Change:
 
 
 def called(api: APIResource, name: str, namespace: str | None = None) -> str:
-    """An object's name as kubectl shows it."""
+    """The name of an object as kubectl prints it."""
     kind = api.singular or api.kind.lower()
     where = f" (in {namespace})" if namespace else ""
     return f"{kind}{f'.{api.group}' if api.group else ''}/{name}{where}"
 
 
 class Objects:
-    """Reads and writes documents of any kind that the cluster has."""
+    """Reads and writes documents of any kind that the cluster serves."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self._mapper = RESTMapper(client)
 
     async def apply(self, document: JSONObject) -> Change:
-        """Server-side apply, taking over what others own. Raises ConfigError for a kind that is not served."""
+        """Server-side apply with force. Raises ConfigError for a kind that is not served."""
         kind = await self._kind(document)
         wanted = decode_object(kind, msgspec.json.encode(document))
         before = await self._version(kind, wanted)
@@ -59,7 +59,7 @@ class Objects:
         return Change(_shown(wanted), outcome)
 
     async def differs(self, document: JSONObject) -> bool | None:
-        """Whether an `apply` would change something, by a dry run; None when there is no such object."""
+        """Whether `apply` would change the object, by a dry run; None if the object does not exist."""
         kind = await self._kind(document)
         wanted = decode_object(kind, msgspec.json.encode(document))
         try:
@@ -70,10 +70,10 @@ class Objects:
         return _essence(present) != _essence(after)
 
     async def delete(self, document: JSONObject) -> Change:
-        """Delete the object that a document names, and what it owns."""
+        """Delete the object that a document names, and its dependents."""
         try:
             kind = await self._kind(document)
-        except ConfigError:  # a kind that is not there has no objects
+        except ConfigError:  # a kind that is not served has no objects
             return Change(f"{document['kind'].lower()}/{document['metadata']['name']}", "not found")
         target = decode_object(kind, msgspec.json.encode(document))
         try:
@@ -95,7 +95,7 @@ class Objects:
 
 
 def names_of(manifests: Manifests) -> Names:
-    """How the objects of a deployment are called in a cluster."""
+    """The names of a deployment's objects in a cluster."""
     return Names.with_prefix(manifests.settings.name_prefix, manifests.settings.namespace)
 
 

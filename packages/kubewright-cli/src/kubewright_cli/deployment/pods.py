@@ -1,4 +1,4 @@
-"""The Pods of a deployed manager: which there are, which one leads, what is wrong with them, what they wrote."""
+"""The Pods of a deployed manager: their problems, the leader, and their logs."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ CONTAINER = "manager"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a Pod does not do its work."""
+    """The problem of a Pod."""
 
     pod: str
     reason: str
     message: str
     lasting: bool
-    """It will not pass by waiting alone."""
+    """Waiting alone does not solve it."""
 
     def __str__(self) -> str:
         return f"Pod {self.pod}: {self.reason}{self.message and ': '}{self.message}"
 
 
 async def deployment_of(client: Client, manifests: Manifests) -> Deployment:
-    """The manager's Deployment. Raises ConfigError when it is not deployed."""
+    """The manager's Deployment. Raises ConfigError if it does not exist."""
     settings = manifests.settings
     name = names_of(manifests).of(MANAGER)
     try:
@@ -50,7 +50,7 @@ async def deployment_of(client: Client, manifests: Manifests) -> Deployment:
 
 
 async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
-    """The manager's Pods that are to be there, the newest first."""
+    """The manager's Pods that are not being deleted, newest first."""
     settings = manifests.settings
     found = await client.list(Pod, namespace=settings.namespace, labels=selector(settings))
     alive = [each for each in found if each.metadata.deletion_timestamp is None]
@@ -58,13 +58,13 @@ async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
 
 
 async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
-    """The Lease by which the manager's Pods elect; None when there is none."""
+    """The Lease of the leader election; None if it does not exist."""
     namespace = manifests.program.lease_namespace or manifests.settings.namespace
     return await client.find(Lease, manifests.program.manager.name, namespace=namespace)
 
 
 def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:
-    """The Pod that holds the Lease: a holder's identity begins with the name of its Pod."""
+    """The Pod that holds the Lease. The identity of a holder begins with the name of its Pod."""
     holder = ((lease.spec.holder_identity if lease is not None else None) or "").rpartition("_")[0]
     return next((each for each in pods if each.metadata.name == holder), None)
 
@@ -78,7 +78,7 @@ def restarts(pod: Pod) -> int:
 
 
 def trouble_with(pod: Pod) -> Trouble | None:
-    """What keeps a Pod from its work; None when nothing is known to."""
+    """The problem of a Pod; None if it has none."""
     name = pod.metadata.name
     for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = each.state.waiting if each.state is not None else None
@@ -96,7 +96,7 @@ def trouble_with(pod: Pod) -> Trouble | None:
 
 
 async def images_of(client: Client, manifests: Manifests) -> set[str]:
-    """The images that the manager's Pods have or had, as far as the cluster remembers."""
+    """The images of the manager's present and earlier ReplicaSets."""
     settings = manifests.settings
     sets = await client.list(ReplicaSet, namespace=settings.namespace, labels=selector(settings))
     templates = [each.spec.template for each in sets if each.spec.template is not None]
@@ -104,7 +104,7 @@ async def images_of(client: Client, manifests: Manifests) -> set[str]:
 
 
 async def last_lines(client: Client, pod: str, namespace: str, count: int) -> list[str]:
-    """The last lines of the manager's log: of the run before, where the present one has written nothing."""
+    """The last lines of a Pod's log, or of its previous container if the present one has written nothing."""
     for previous in (False, True):
         try:
             lines = pod_logs(client, pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)
@@ -127,15 +127,15 @@ async def logs(
     since: timedelta | None,
     timestamps: bool,
 ) -> AsyncGenerator[str]:
-    """The log of the manager that leads, or of the newest. To `follow` it is to go on, over restarts and new Pods.
+    """The log of the leader, or of the newest Pod. `follow` continues across restarts and new Pods.
 
-    Raises ConfigError when it is not deployed or has no Pods.
+    Raises ConfigError if the manager is not deployed or has no Pods.
     """
     namespace, seen = manifests.settings.namespace, ""
     while True:
         pod = await _chosen(client, manifests)
         run = f"{pod.metadata.uid}/{restarts(pod)}"
-        if seen == run:  # it has ended, and the next has not begun
+        if seen == run:  # this container has exited, and the next has not started
             await client.clock.sleep(1.0)
             continue
         lines = pod_logs(
@@ -168,7 +168,7 @@ async def _chosen(client: Client, manifests: Manifests) -> Pod:
     if not pods:
         raise ConfigError(
             f"{manifests.settings.name} has no Pods in namespace {manifests.settings.namespace}; "
-            "`kubewright doctor` looks for the reason"
+            "`kubewright doctor` finds the reason"
         )
     return leader_among(pods, await lease_of(client, manifests)) or pods[0]
 
@@ -178,5 +178,5 @@ def _last_end(status: ContainerStatus) -> str:
     ended = next((each.terminated for each in states if each is not None and each.terminated is not None), None)
     if ended is None:
         return ""
-    said = f": {ended.message}" if ended.message else ""
-    return f"its last run ended with exit code {ended.exit_code} ({ended.reason}){said}"
+    message = f": {ended.message}" if ended.message else ""
+    return f"its last run ended with exit code {ended.exit_code} ({ended.reason}){message}"

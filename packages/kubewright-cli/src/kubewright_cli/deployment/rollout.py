@@ -1,7 +1,7 @@
-"""Waiting until a Deployment runs what it says, and telling why it does not.
+"""Wait until a Deployment runs what was deployed, and report why it does not.
 
-Follows kubectl's `rollout status`, which only sees a deadline pass; what lasts (a crash again and again, an image that
-can't be had) is told as soon as a Pod reports it.
+Follows kubectl's `rollout status`, which only notices a deadline. A lasting problem (repeated crashes, an image that
+cannot be pulled) is reported here as soon as a Pod has it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Final
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
-from kubewright.machinery.errors import KubewrightError
-from kubewright_cli.deployment.pods import Trouble, deployment_of, last_lines, pods_of, trouble_with
+from kubewright.client._wait import wait_until_gone
+from kubewright.machinery.errors import Forbidden, KubewrightError, NotFound
+from kubewright_cli.deployment.pods import deployment_of, is_ready, last_lines, pods_of, trouble_with
 from kubewright_cli.manifests import Manifests
 
 _PAUSE: Final = 0.25
@@ -23,7 +24,7 @@ _HASH: Final = "pod-template-hash"
 
 
 class RolloutFailed(KubewrightError):
-    """The Pods of a Deployment do not come up. Kubernetes goes on trying."""
+    """The Pods of a Deployment do not start. Kubernetes keeps trying."""
 
     def __init__(self, message: str, log: list[str]) -> None:
         super().__init__(message)
@@ -31,21 +32,44 @@ class RolloutFailed(KubewrightError):
         """The last lines that the failing Pod wrote."""
 
 
-async def wait_for_rollout(
-    client: Client, manifests: Manifests, *, timeout: float, tell: Callable[[str], None]
-) -> Deployment:
-    """Wait until every replica of the manager runs what is deployed. `tell` is told how far it is.
+async def replace_pods(client: Client, manifests: Manifests, *, failing: bool, timeout: float) -> None:
+    """Delete the manager's Pods, or only the `failing` ones, so that new Pods take their place without a back-off.
 
-    Raises RolloutFailed when a Pod can't run, or after `timeout` seconds.
+    A Pod that failed before says nothing about what was deployed since. Waits until the deleted Pods are gone. Without
+    permission to delete Pods, nothing happens.
+    """
+    deleted: list[Pod] = []
+    for each in await pods_of(client, manifests):
+        trouble = trouble_with(each)
+        if failing and (trouble is None or not trouble.lasting):
+            continue
+        try:
+            await client.delete(each)
+        except Forbidden:
+            return
+        except NotFound:
+            continue
+        deleted.append(each)
+    for each in deleted:
+        await wait_until_gone(client, Pod, each.metadata.name, namespace=each.metadata.namespace, timeout=timeout)
+
+
+async def wait_for_rollout(
+    client: Client, manifests: Manifests, *, timeout: float, report: Callable[[str], None]
+) -> Deployment:
+    """Wait until every replica of the manager runs what is deployed. Calls `report` with the progress.
+
+    Raises RolloutFailed if a Pod cannot run, or after `timeout` seconds.
     """
     deadline = client.clock.monotonic() + timeout
     while True:
         deployment = await deployment_of(client, manifests)
-        missing = _missing(deployment)
+        pods = await _newest_pods(client, manifests, deployment) if _is_observed(deployment) else []
+        missing = _missing(deployment, pods)
         if missing is None:
             return deployment
-        tell(missing)
-        troubles = await _troubles(client, manifests, deployment)
+        report(missing)
+        troubles = [trouble for each in pods if (trouble := trouble_with(each)) is not None]
         lasting = next((each for each in troubles if each.lasting), None)
         if lasting is not None:
             raise await _failure(client, manifests, str(lasting), lasting.pod)
@@ -56,24 +80,29 @@ async def wait_for_rollout(
         await client.clock.sleep(_PAUSE)
 
 
-def _missing(deployment: Deployment) -> str | None:
-    """What there is still to wait for."""
+def _is_observed(deployment: Deployment) -> bool:
+    """Whether the Deployment's controller has seen what was deployed. Before that its Pods are those of a past one."""
+    return (deployment.status.observed_generation or 0) >= (deployment.metadata.generation or 0)
+
+
+def _missing(deployment: Deployment, pods: list[Pod]) -> str | None:
+    """What the rollout still waits for."""
     status, wanted = deployment.status, deployment.spec.replicas
     wanted = 1 if wanted is None else wanted
-    if (status.observed_generation or 0) < (deployment.metadata.generation or 0):
-        return "the Deployment has not been looked at yet"
+    if not _is_observed(deployment):
+        return "the Deployment has not been processed yet"
     updated = status.updated_replicas or 0
     if updated < wanted:
-        return f"{updated} of {wanted} new replicas are made"
+        return f"{updated} of {wanted} new replicas are created"
     old = (status.replicas or 0) - updated
     if old > 0:
-        return f"{old} old {'replica has' if old == 1 else 'replicas have'} still to end"
-    available = status.available_replicas or 0
+        return f"{old} old {'replica is' if old == 1 else 'replicas are'} still running"
+    available = min(status.available_replicas or 0, sum(map(is_ready, pods)))
     return f"{available} of {wanted} replicas are available" if available < wanted else None
 
 
-async def _troubles(client: Client, manifests: Manifests, deployment: Deployment) -> list[Trouble]:
-    """What is wrong with the Pods of the newest revision."""
+async def _newest_pods(client: Client, manifests: Manifests, deployment: Deployment) -> list[Pod]:
+    """The Pods of the newest revision."""
     sets = [
         each
         for each in await client.list(ReplicaSet, namespace=deployment.metadata.namespace)
@@ -82,8 +111,7 @@ async def _troubles(client: Client, manifests: Manifests, deployment: Deployment
     newest = max(sets, key=_revision, default=None)
     if newest is None or _revision(newest) != int(deployment.metadata.annotations.get(_REVISION, "0")):
         return []
-    pods = [each for each in await pods_of(client, manifests) if _is_of(each, newest)]
-    return [trouble for each in pods if (trouble := trouble_with(each)) is not None]
+    return [each for each in await pods_of(client, manifests) if _is_of(each, newest)]
 
 
 def _revision(found: ReplicaSet) -> int:
@@ -96,7 +124,7 @@ def _is_of(pod: Pod, found: ReplicaSet) -> bool:
 
 def _condition(deployment: Deployment) -> str:
     failing = [each for each in deployment.status.conditions if each.status != "True" or each.type == "ReplicaFailure"]
-    return "; ".join(f"{each.reason}: {each.message}" for each in failing) or "no Pod says why"
+    return "; ".join(f"{each.reason}: {each.message}" for each in failing) or "no Pod reports a reason"
 
 
 async def _failure(client: Client, manifests: Manifests, message: str, pod: str) -> RolloutFailed:

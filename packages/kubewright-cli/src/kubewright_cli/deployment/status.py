@@ -1,20 +1,23 @@
-"""What an operator manages: how many objects of each kind, which of them are not what they are meant to be, and why;
-and the manager's own Pods."""
+"""What an operator manages: how many objects of each kind, which of them have not converged and why; its own Pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, TypeAlias
 
 from kubewright.apis.core.v1 import Event
 from kubewright.client._client import Client
 from kubewright.client._dynamic import Unstructured
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
-from kubewright_cli.deployment.convergence import hindrance
-from kubewright_cli.deployment.crds import api_of
+from kubewright.models._schema import root_schema
+from kubewright_cli.deployment.compatibility import decode_fault
+from kubewright_cli.deployment.convergence import not_reconciled, reason_not_converged
+from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions
+from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.deployment.pods import (
     deployment_of,
     is_ready,
@@ -25,6 +28,11 @@ from kubewright_cli.deployment.pods import (
     trouble_with,
 )
 from kubewright_cli.manifests import Manifests
+from kubewright_cli.manifests.rbac import watched_namespaces
+
+Cause: TypeAlias = Literal["unwatched", "undecodable", "unreconciled", "reported"]
+"""Why an object has not converged: the operator does not watch its namespace, cannot decode it, or has never reconciled
+it; or the object itself reports a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,8 @@ class ObjectStatus:
     name: str
     why: str
     event: str
-    """The last warning about it; empty when there is none."""
+    """The last warning about the object; empty if there is none."""
+    cause: Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +54,16 @@ class KindStatus:
     kind: str
     group: str
     installed: bool
-    total: int
-    unconverged: tuple[ObjectStatus, ...]
+    served: tuple[str, ...] = ()
+    """The versions that the cluster serves."""
+    absent: tuple[str, ...] = ()
+    """The program's versions that the cluster does not serve."""
+    total: int = 0
+    unconverged: tuple[ObjectStatus, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        return self.installed and not self.absent and not self.unconverged
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +76,12 @@ class PodStatus:
     restarts: int
     leads: bool
     why: str
-    """What is wrong with it; empty when nothing is."""
+    """The problem of the Pod; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorStatus:
-    """All of it. In JSON the names are the same, in camel case."""
+    """The operator, its Pods and the kinds it manages. JSON has the same names."""
 
     name: str
     namespace: str
@@ -76,14 +93,14 @@ class OperatorStatus:
 
     @property
     def converged(self) -> bool:
-        """It is deployed, its Pods are ready, and every object is what it is meant to be."""
-        kinds = all(each.installed and not each.unconverged for each in self.kinds)
+        """The operator is deployed, its Pods are ready, and every object has converged."""
+        kinds = all(each.converged for each in self.kinds)
         return self.deployed and kinds and len(self.pods) >= self.replicas and all(each.ready for each in self.pods)
 
 
 async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
-    """The status of the operator and of what it manages, in all namespaces."""
-    kinds = tuple([await _kind(client, crd) for crd in manifests.crds])
+    """The status of the operator and of the objects it manages, in all namespaces."""
+    kinds = tuple([await kind_status(client, manifests, crd) for crd in manifests.crds])
     settings = manifests.settings
     try:
         deployment = await deployment_of(client, manifests)
@@ -103,23 +120,55 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
     )
 
 
-async def _kind(client: Client, crd: JSONObject) -> KindStatus:
-    api = api_of(crd)
-    try:
-        found = await client.list(Unstructured.of(api))
-    except NotFound:
-        return KindStatus(api.kind, api.group, installed=False, total=0, unconverged=())
-    wrong = [(each, why) for each in found if (why := hindrance(each)) is not None]
-    warnings = await _warnings(client, api) if wrong else {}
+async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> KindStatus:
+    """The objects of one kind, in all namespaces. Reads them through a version that the cluster serves."""
+    own = api_of(crd)
+    installed = await installed_crd(client, crd)
+    if installed is None:
+        return KindStatus(own.kind, own.group, installed=False)
+    served = served_versions(installed)
+    wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
+    absent = tuple(each for each in wanted if each not in served)
+    found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
+    judge = _Judge(manifests, crd)
+    wrong = [(each, verdict) for each in found if (verdict := judge(each)) is not None]
+    warnings = await _warnings(client, own) if wrong else {}
     statuses = [
-        ObjectStatus(each.metadata.namespace, each.metadata.name, why, warnings.get(each.metadata.uid or "", ""))
-        for each, why in wrong
+        ObjectStatus(each.metadata.namespace, each.metadata.name, why, warnings.get(each.metadata.uid or "", ""), cause)
+        for each, (cause, why) in wrong
     ]
-    return KindStatus(api.kind, api.group, installed=True, total=len(found), unconverged=tuple(statuses))
+    return KindStatus(own.kind, own.group, True, tuple(served), absent, len(found), tuple(statuses))
+
+
+class _Judge:
+    """Decides for objects of one kind whether they have converged."""
+
+    def __init__(self, manifests: Manifests, crd: JSONObject) -> None:
+        program = manifests.program
+        self._class = program.class_of(crd)
+        self._has_controller = program.has_controller(self._class)
+        self._namespaces = watched_namespaces(program, manifests.settings, names_of(manifests))
+        properties: JSONObject = root_schema(self._class)["properties"]
+        status: JSONObject = properties.get("status") or {}
+        self._status_fields = frozenset(status.get("properties") or ())
+
+    def __call__(self, obj: Unstructured) -> tuple[Cause, str] | None:
+        """Why the object has not converged; None if it has."""
+        namespace = obj.metadata.namespace
+        if self._has_controller and self._namespaces and namespace and namespace not in self._namespaces:
+            return "unwatched", f"the operator does not watch namespace {namespace}"
+        fault = decode_fault(self._class, obj)
+        if fault is not None:
+            return "undecodable", f"the operator cannot decode it: {fault}"
+        why = not_reconciled(obj, self._status_fields) if self._has_controller else None
+        if why is not None and obj.metadata.deletion_timestamp is None:
+            return "unreconciled", why
+        why = reason_not_converged(obj)
+        return None if why is None else ("reported", why)
 
 
 async def _warnings(client: Client, api: APIResource) -> dict[str, str]:
-    """The last warning about each object of the kind, by the object's uid."""
+    """The last warning Event about each object of the kind, by uid."""
     fields = {"involvedObject.kind": api.kind, "type": "Warning"}
     found = await client.list(Event, fields=fields)
     return {each.involved_object.uid or "": f"{each.reason}: {each.message}" for each in sorted(found, key=_seen_at)}
@@ -129,7 +178,7 @@ def _seen_at(event: Event) -> datetime:
     series = event.series.last_observed_time if event.series is not None else None
     times: Iterable[datetime | None] = (series, event.last_timestamp, event.event_time)
     created = event.metadata.creation_timestamp
-    assert created is not None, "an API server gives every object its time"
+    assert created is not None, "every object from an API server has a creation time"
     return next((each for each in times if each is not None), created)
 
 

@@ -1,7 +1,7 @@
-"""How a registry is persuaded: it refuses, says whom to ask for a token, and takes that token.
+"""Registry authentication: a registry rejects a request, names a token server, and accepts its token.
 
-Follows the distribution project's token authentication (spec/auth: token, oauth), and RFC 7617 for registries that
-want name and password themselves.
+Follows the distribution project's token authentication (spec/auth: token, oauth), and RFC 7617 for registries with
+basic authentication.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARAMETER: Final = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a registry wants: `Bearer realm="https://auth.example.com/token",service="...",scope="..."`."""
+    """A challenge: `Bearer realm="https://auth.example.com/token",service="...",scope="..."`."""
 
     scheme: str
     parameters: dict[str, str]
@@ -34,7 +34,7 @@ class Challenge:
 
 
 class Authorization:
-    """What is sent to one registry, by what is to be done there."""
+    """The Authorization headers for one registry, by scope."""
 
     def __init__(self, registry: str, credentials: Credentials | None, servers: Servers) -> None:
         self._registry = registry
@@ -43,33 +43,33 @@ class Authorization:
         self._known: dict[str, str] = {}
 
     def header(self, scope: str) -> str:
-        """What to send for `scope` (`repository:team/app:pull`); empty when nothing is known to be needed."""
+        """The header for `scope` (`repository:team/app:pull`); empty before the first challenge."""
         return self._known.get(scope) or self._known.get("", "")
 
     async def answer(self, challenge: Challenge, scope: str) -> bool:
-        """Get what the registry wants. False when what we have was sent already."""
+        """Respond to a challenge. Returns False if the registry has already rejected the same header."""
         before = self.header(scope)
         if challenge.scheme == "basic":
             if self._credentials is None:
-                raise ConfigError(f"{self._registry} wants to know who you are; log in: docker login {self._registry}")
+                raise ConfigError(f"{self._registry} requires a login: docker login {self._registry}")
             self._known[""] = self._credentials.basic
         elif challenge.scheme == "bearer":
             self._known[scope] = f"Bearer {await self._token(challenge, scope)}"
         else:
-            raise ConfigError(f"{self._registry} wants {challenge.scheme!r} authentication, which is not supported")
+            raise ConfigError(f"{self._registry} requires {challenge.scheme!r} authentication, which is not supported")
         return self.header(scope) != before
 
     async def _token(self, challenge: Challenge, scope: str) -> str:
         realm = challenge.parameters.get("realm", "")
         if not realm.startswith(("https://", "http://")):
-            raise ConfigError(f"{self._registry} names no place to get a token from: {realm!r}")
+            raise ConfigError(f"{self._registry} names no token server: realm is {realm!r}")
         asked = {"service": challenge.parameters.get("service", ""), "scope": scope}
         response = await self._servers.send(realm, self._request(realm, asked))
         body = await response.read()
         if response.status != 200:
-            who = f"as {self._credentials.user or 'the holder of a token'}" if self._credentials else "without a login"
+            who = f"for {self._credentials.user or 'a refresh token'}" if self._credentials else "without a login"
             raise ConfigError(
-                f"{urlsplit(realm).netloc} gives no token for {scope} {who}: {response.status} "
+                f"{urlsplit(realm).netloc} refused a token for {scope} {who}: {response.status} "
                 f"{body[:200].decode(errors='replace').strip()}; log in: docker login {self._registry}"
             )
         answer = json.loads(body)

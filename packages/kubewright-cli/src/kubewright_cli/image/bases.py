@@ -1,4 +1,4 @@
-"""Where bases come from: a registry, through a cache that all projects of a user share, or a layout on this machine."""
+"""Base images: from a registry, through a cache that all projects of a user share, or from a local layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAYOUT: Final = "oci:"
 async def find_base(
     name: str, platforms: Sequence[Platform], say: Callable[[str], None], *, plain_http: bool = False
 ) -> Base:
-    """The base of that name, with all that it consists of for these platforms on this machine."""
+    """The base image `name`, with all blobs for these platforms in a local layout."""
     if name.startswith(_LAYOUT):
         return _local(name, Path(name.removeprefix(_LAYOUT)))
     reference = Reference.parse(name)
@@ -35,7 +35,7 @@ def _local(name: str, folder: Path) -> Base:
     layout = Layout(folder)
     images = [each for each in layout.images if each.media_type in IMAGES]
     if len(images) != 1:
-        raise ConfigError(f"base {name}: a layout with one image is needed, and {folder} has {len(images)}")
+        raise ConfigError(f"base {name}: the layout must have one image, and {folder} has {len(images)}")
     return Base(name, layout, images[0])
 
 

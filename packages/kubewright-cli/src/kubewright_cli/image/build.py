@@ -1,10 +1,10 @@
-"""A base, requirements and sources to an image.
+"""Build an image from a base, requirements and sources.
 
-    /app/packages    what the project requires: a layer that changes when a requirement does
-    /app/source      the project: a layer that changes with each line of it
+    /app/packages    the requirements: a layer that changes when a requirement does
+    /app/source      the project: a layer that changes with each line of code
 
-The program is started as `python3 -m <module>`, by user 65532, from the base's own Python. The same base, packages and
-sources give the same image, to the byte (see `layer`).
+The image starts `python3 -m <module>` as user 65532, with the Python of the base. The same base, packages and sources
+produce the same image, byte for byte (see `layer`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from kubewright_cli.image.wheels import Target, compile_bytecode, install
 from kubewright_cli.manifests.reference import Reference
 
 _USER: Final = "65532:65532"
-"""What distroless images call nonroot, and what kubebuilder's run as."""
+"""The user nonroot of distroless images, which kubebuilder's images use, too."""
 _PACKAGES: Final = PurePosixPath("app/packages")
 _SOURCE: Final = PurePosixPath("app/source")
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the image is built upon, in a layout with all its blobs."""
+    """A base image, in a layout with all its blobs."""
 
     name: str
     layout: Layout
@@ -54,13 +54,13 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An image that was built, for one platform."""
+    """A built image for one platform."""
 
     platform: Platform
     python: str
     image: Descriptor
     base_size: int
-    """Bytes, as they are transferred."""
+    """Compressed size in bytes."""
     packages_size: int
     source_size: int
     has_bytecode: bool
@@ -79,21 +79,21 @@ class Plan:
     name: Reference
     platforms: tuple[Platform, ...]
     python: str = ""
-    """Of the base; when empty, what its PYTHON_VERSION says."""
+    """The Python version of the base; empty to use its PYTHON_VERSION."""
     find_links: tuple[Path, ...] = ()
 
 
 def build(plan: Plan, layout: Layout, say: Callable[[str], None]) -> tuple[Descriptor, list[Built]]:
-    """Build the image into `layout`, in place of what was there. `say` is told of each step that takes time.
+    """Build the image into `layout`, and replace its content. Calls `say` at each step that takes time.
 
-    ConfigError when the base is not for a platform, or a requirement has no wheel for it.
+    Raises ConfigError if the base does not support a platform, or a requirement has no wheel for it.
     """
     found = plan.base.layout.platforms(plan.base.image)
     built: list[Built] = []
     for platform in plan.platforms:
         if platform not in found:
             has = ", ".join(map(str, sorted(found)))
-            raise ConfigError(f"base {plan.base.name} is not for {platform}, but for {has}")
+            raise ConfigError(f"base {plan.base.name} does not support {platform}, only {has}")
         built.append(_build_one(plan, platform, found[platform], layout, say))
     if len(built) == 1:
         image = built[0].image
@@ -141,11 +141,11 @@ def _python_of(config: JSONObject, base: str) -> str:
         name, _, value = str(each).partition("=")
         if name == "PYTHON_VERSION":
             return ".".join(value.split(".")[:2])
-    raise ConfigError(f"base {base} does not say which Python it has (PYTHON_VERSION); name it: --python 3.13")
+    raise ConfigError(f"base {base} does not declare its Python (PYTHON_VERSION); name the version: --python 3.13")
 
 
 def _configure(base: JSONObject, plan: Plan, manifest_of_base: Descriptor, added: Sequence[Layer]) -> JSONObject:
-    """The base's config, with our layers and our program."""
+    """The config of the base, with the added layers and the program."""
     config = copy.deepcopy(base)
     created = datetime.fromtimestamp(epoch(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     config["created"] = created
@@ -169,7 +169,7 @@ def _configure(base: JSONObject, plan: Plan, manifest_of_base: Descriptor, added
 
 
 def _labels(plan: Plan, base: Descriptor) -> Mapping[str, str]:
-    """What image-spec's annotations.md has for it."""
+    """The labels of the OCI image specification (annotations.md)."""
     prefix = "org.opencontainers.image"
     labels = {
         f"{prefix}.title": plan.project.settings.name,

@@ -1,7 +1,7 @@
-"""What images consist of: descriptors, and the documents that they point to.
+"""Parts of images: descriptors, and the documents that they reference.
 
-Follows the OCI image specification (descriptor.md, manifest.md, image-index.md, config.md). What Docker wrote before
-it is read too, and written as OCI.
+Follows the OCI image specification (descriptor.md, manifest.md, image-index.md, config.md). Docker's older formats are
+read, too, and written as OCI.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYER: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
 INDEXES: Final = (INDEX, "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS: Final = (MANIFEST, "application/vnd.docker.distribution.manifest.v2+json")
 IMAGES: Final = (*INDEXES, *MANIFESTS)
-"""What the name of an image can lead to."""
+"""The media types that the name of an image can resolve to."""
 
 _AS_OCI: Final[Mapping[str, str]] = {
     "application/vnd.docker.image.rootfs.diff.tar.gzip": LAYER,
@@ -33,19 +33,19 @@ _AS_OCI: Final[Mapping[str, str]] = {
 }
 
 NAME: Final = "org.opencontainers.image.ref.name"
-"""The annotation in a layout's index under which an image is found."""
+"""The annotation with the name of an image in a layout's index."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Platform:
-    """What an image runs on: `linux/amd64`."""
+    """The platform of an image: `linux/amd64`."""
 
     os: str
     architecture: str
 
     @classmethod
     def parse(cls, text: str) -> Platform:
-        """ConfigError for anything but `linux/amd64` and `linux/arm64`: for those there are wheels."""
+        """Raises ConfigError for platforms other than linux/amd64 and linux/arm64: others have no wheels."""
         platform = cls(*text.split("/", 1)) if "/" in text else cls(text, "")
         if str(platform) not in ("linux/amd64", "linux/arm64"):
             raise ConfigError(f'platform "{text}" is not supported; use linux/amd64 or linux/arm64')
@@ -57,7 +57,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """Some content: what it is, its digest, its size in bytes."""
+    """A reference to content: its media type, its digest, and its size in bytes."""
 
     media_type: str
     digest: str
@@ -95,12 +95,12 @@ def digest_of(content: bytes) -> str:
 
 
 def encode(document: JSONObject) -> bytes:
-    """The same bytes for the same document."""
+    """Encode a document. Equal documents have equal bytes."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
 
 
 def decode(content: bytes, what: str) -> JSONObject:
-    """ConfigError when it is not a JSON object."""
+    """Decode a JSON object. Raises ConfigError for anything else."""
     try:
         return msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.MsgspecError as error:
@@ -108,7 +108,7 @@ def decode(content: bytes, what: str) -> JSONObject:
 
 
 def as_oci(layer: Descriptor) -> Descriptor:
-    """The same layer under the name that OCI has for it."""
+    """The same layer with the media type of OCI."""
     return Descriptor(_AS_OCI.get(layer.media_type, layer.media_type), layer.digest, layer.size)
 
 

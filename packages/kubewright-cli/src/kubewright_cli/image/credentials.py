@@ -1,8 +1,8 @@
-"""Who we are to a registry: what `docker login` and `podman login` keep.
+"""Credentials for registries, as `docker login` and `podman login` store them.
 
-Looked for in $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/auth.json, $DOCKER_CONFIG/config.json and
-~/.docker/config.json, in this order, helpers of a registry before what the files hold themselves. Follows the Docker
-command line's config file and containers-auth.json(5).
+Searches $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers/auth.json, $DOCKER_CONFIG/config.json and
+~/.docker/config.json, in this order. In each file, credential helpers come before stored credentials. Follows the
+Docker command line's config file and containers-auth.json(5).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import msgspec
 from kubewright.machinery.errors import ConfigError
 
 _HUB: Final = "https://index.docker.io/v1/"
-"""Under which name Docker keeps what it has for docker.io."""
+"""Docker's key for the credentials of docker.io."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A name with its password, or a token to ask for others with."""
+    """A user name and password, or a refresh token."""
 
     user: str
     password: str
@@ -37,14 +37,14 @@ class Credentials:
 
 
 class _Entry(msgspec.Struct):
-    """What a file has for a registry."""
+    """The entry of a registry in a file."""
 
     auth: str = ""
     identitytoken: str = ""
 
 
 class _File(msgspec.Struct, rename="camel"):
-    """What matters here of Docker's config file, which podman's is a part of."""
+    """The relevant fields of Docker's config file. Podman's file has a subset of them."""
 
     auths: dict[str, _Entry] = {}
     cred_helpers: dict[str, str] = {}
@@ -52,14 +52,14 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 class _Answer(msgspec.Struct, rename="pascal"):
-    """What a helper says."""
+    """The answer of a credential helper."""
 
     username: str = ""
     secret: str = ""
 
 
 def credentials_for(registry: str) -> Credentials | None:
-    """What this user has for `registry`, if anything. ConfigError for a file or a helper that can't be read."""
+    """The credentials for `registry`; None if there are none. Raises ConfigError for a broken file or helper."""
     for path in _files():
         if path.is_file():
             config = _read(path)
@@ -84,7 +84,7 @@ def _read(path: Path) -> _File:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File)
     except (OSError, msgspec.MsgspecError) as error:
-        raise ConfigError(f"{path} can't be read: {error}") from error
+        raise ConfigError(f"cannot read {path}: {error}") from error
 
 
 def _from_file(config: _File, registry: str, path: Path) -> Credentials | None:
@@ -97,9 +97,9 @@ def _from_file(config: _File, registry: str, path: Path) -> Credentials | None:
     try:
         user, colon, password = base64.b64decode(entry.auth, validate=True).decode().partition(":")
     except ValueError as error:
-        raise ConfigError(f"{path}: what it has for {registry} can't be read ({error}); log in again") from error
+        raise ConfigError(f"{path}: the entry of {registry} is not base64 ({error}); log in again") from error
     if not colon:
-        raise ConfigError(f"{path}: what it has for {registry} is not user:password; log in again")
+        raise ConfigError(f"{path}: the entry of {registry} is not user:password; log in again")
     return Credentials(user, password)
 
 
@@ -112,10 +112,10 @@ def _from_helper(config: _File, registry: str) -> Credentials | None:
     try:
         done = subprocess.run([program, "get"], input=key.encode(), capture_output=True, timeout=60, check=False)
         if done.returncode != 0:
-            return None  # it has nothing for this registry, and says so in words of its own
+            return None  # the helper has no credentials for this registry; its messages are not standardized
         answer = msgspec.json.decode(done.stdout, type=_Answer)
     except (OSError, msgspec.MsgspecError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{program}, which keeps the credentials of {registry}, failed: {error}") from error
+        raise ConfigError(f"the credential helper {program} failed for {registry}: {error}") from error
     if answer.username == "<token>":
         return Credentials("", "", answer.secret)
     return Credentials(answer.username, answer.secret)

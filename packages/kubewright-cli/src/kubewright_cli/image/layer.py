@@ -1,8 +1,8 @@
-"""Files to a layer: a tar file, compressed, the same bytes each time.
+"""Layers: compressed tar files with the same bytes each time.
 
-Owner, group and times of the files don't go in, nor does the order in which a file system lists them. The time that
-all files bear is SOURCE_DATE_EPOCH, or 1970 (reproducible-builds.org). The bytes of the tar file depend on nothing
-else; those of its compression on the zlib of this Python too.
+A layer does not depend on the owners, groups and times of the files, nor on their order in the file system. All files
+have the time SOURCE_DATE_EPOCH, or 1970 (reproducible-builds.org). The compressed bytes also depend on the zlib of the
+running Python.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from kubewright_cli.image.content import LAYER, Descriptor, digest_of
 from kubewright_cli.image.layout import Layout
 
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-"""Deflated, no name, no time, by no system in particular (RFC 1952)."""
+"""Deflate, no name, no time, unknown system (RFC 1952)."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a layer, `link` being where it points to if it is a symbolic link."""
+    """One file of a layer. `link` is the target of a symbolic link."""
 
     path: PurePosixPath
-    """From the root of the image, without a leading slash."""
+    """The path from the root of the image, without a leading slash."""
     content: bytes = b""
     executable: bool = False
     link: str = ""
@@ -37,17 +37,17 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer that was written."""
+    """A written layer."""
 
     blob: Descriptor
     diff_id: str
-    """The digest of what is in it, uncompressed: what the config names."""
+    """The digest of the uncompressed content, for the config."""
     created_by: str
-    """What the image's history says of it."""
+    """The entry in the history of the image."""
 
 
 def files_of(folder: Path, under: PurePosixPath) -> list[File]:
-    """The files below `folder`, to be found below `under` in the image."""
+    """The files in `folder`, with their paths below `under` in the image."""
     found: list[File] = []
     for path in sorted(folder.rglob("*")):
         inside = under / path.relative_to(folder).as_posix()
@@ -59,13 +59,13 @@ def files_of(folder: Path, under: PurePosixPath) -> list[File]:
 
 
 def write_layer(layout: Layout, files: Iterable[File], created_by: str) -> Layer:
-    """Write the files, with the folders that they need, as a layer into the layout."""
+    """Write the files and their folders as a layer into the layout."""
     archive = _tar(sorted(files, key=lambda file: file.path.parts))
     return Layer(layout.write(LAYER, _gzip(archive)), digest_of(archive), created_by)
 
 
 def epoch() -> int:
-    """The time that everything bears, in seconds since 1970."""
+    """The time of all files, in seconds since 1970."""
     return int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
 
 

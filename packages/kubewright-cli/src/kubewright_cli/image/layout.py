@@ -1,8 +1,8 @@
-"""A folder of blobs with an index: what is built, what is pushed, and what is kept of bases.
+"""A folder of blobs with an index, for built images and cached bases.
 
 Guarantees
-    A blob that is there is whole and is what its name says: each is checked while it is written under another name.
-    The index is replaced in one step, after what it names was written.
+    Every blob is complete and matches its digest: it is checked while it is written under a temporary name.
+    The index is replaced atomically, after the blobs that it names are written.
 
 Follows the OCI image layout specification (image-layout.md).
 """
@@ -25,14 +25,14 @@ _VERSION: Final = b'{"imageLayoutVersion":"1.0.0"}'
 
 
 class Layout:
-    """The layout in the folder `root`, which may not be there yet."""
+    """The layout in the folder `root`, which may not exist yet."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._blobs = root / "blobs" / "sha256"
 
     def path(self, digest: str) -> Path:
-        """Where this blob is, or will be."""
+        """The path of a blob, whether it exists or not."""
         return self._blobs / digest.removeprefix("sha256:")
 
     def has(self, blob: Descriptor) -> bool:
@@ -40,7 +40,7 @@ class Layout:
         return path.is_file() and path.stat().st_size == blob.size
 
     def read(self, blob: Descriptor) -> bytes:
-        """ConfigError when it is not there."""
+        """Raises ConfigError if the blob is missing."""
         try:
             return self.path(blob.digest).read_bytes()
         except FileNotFoundError as error:
@@ -54,17 +54,17 @@ class Layout:
         return blob
 
     async def receive(self, blob: Descriptor, chunks: AsyncIterable[bytes]) -> None:
-        """Write what comes. ConfigError when it is not what the descriptor says; nothing of it is kept then."""
+        """Write a blob from a stream. Raises ConfigError, and keeps nothing, if the digest does not match."""
         seen = hashlib.sha256()
         with self._new_blob(blob.digest) as file:
             async for chunk in chunks:
                 seen.update(chunk)
                 file.write(chunk)
             if f"sha256:{seen.hexdigest()}" != blob.digest:
-                raise ConfigError(f"{blob.digest} is not what came: {file.tell()} bytes of sha256:{seen.hexdigest()}")
+                raise ConfigError(f"expected {blob.digest}, got {file.tell()} bytes of sha256:{seen.hexdigest()}")
 
     def take(self, blob: Descriptor, other: Layout) -> None:
-        """Have a blob of another layout, by a link where both are on one file system."""
+        """Add a blob of another layout: as a hard link on the same file system, else as a copy."""
         if self.has(blob):
             return
         if not other.has(blob):
@@ -78,7 +78,7 @@ class Layout:
 
     @property
     def images(self) -> list[Descriptor]:
-        """What the index names. ConfigError when there is none."""
+        """The images in the index. Raises ConfigError if there is no index."""
         path = self.root / "index.json"
         try:
             document = decode(path.read_bytes(), str(path))
@@ -87,7 +87,7 @@ class Layout:
         return [Descriptor.read(each) for each in document.get("manifests", [])]
 
     def publish(self, image: Descriptor, name: str) -> None:
-        """Let the index name this image alone, and drop every blob that is not of it."""
+        """Make this image the only one in the index, and delete the blobs of others."""
         self.root.mkdir(parents=True, exist_ok=True)
         named = Descriptor(image.media_type, image.digest, image.size, image.platform, name)
         _replace(self.root / "oci-layout", _VERSION)
@@ -98,7 +98,7 @@ class Layout:
                 path.unlink()
 
     def closure(self, image: Descriptor) -> Iterator[Descriptor]:
-        """Everything that an image consists of, what is pointed to before what points to it."""
+        """All blobs of an image. A blob comes before the blobs that reference it."""
         document = decode(self.read(image), image.digest)
         for each in document.get("manifests", ()):
             yield from self.closure(Descriptor.read(each))
@@ -108,7 +108,7 @@ class Layout:
         yield image
 
     def platforms(self, image: Descriptor) -> dict[Platform, Descriptor]:
-        """The manifests of an image by what they run on."""
+        """The manifests of an image, by platform."""
         document = decode(self.read(image), image.digest)
         if "manifests" in document:
             each = (Descriptor.read(entry) for entry in document["manifests"])
@@ -117,7 +117,7 @@ class Layout:
         return {Platform(str(config["os"]), str(config["architecture"])): image}
 
     def archive(self, path: Path) -> None:
-        """Write the layout as one tar file, which `docker load`, `podman load` and `skopeo` take."""
+        """Write the layout as a tar file for `docker load`, `podman load` and `skopeo`."""
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
             for file in sorted(self.root.rglob("*")):
                 if file.is_file():

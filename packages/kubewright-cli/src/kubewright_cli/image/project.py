@@ -1,4 +1,4 @@
-"""What of a project goes into its image: what it requires, its sources, and how it is started."""
+"""The parts of a project that an image needs: requirements, sources, and the module to start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Project(msgspec.Struct, rename="kebab"):
 
 
 class _File(msgspec.Struct):
-    """What the settings have not of a pyproject.toml."""
+    """The fields of pyproject.toml that Settings does not have."""
 
     project: _Project = msgspec.field(default_factory=_Project)
 
@@ -38,11 +38,11 @@ class ImageProject:
     settings: Settings
     dependencies: tuple[str, ...]
     requires_python: str
-    """`>=3.11`; nothing when any will do."""
+    """`>=3.11`; empty for any version."""
 
     @classmethod
     def read(cls, root: Path) -> ImageProject:
-        """ConfigError when its pyproject.toml does not say what is needed."""
+        """Read the project. Raises ConfigError if its pyproject.toml is incomplete."""
         path = root / "pyproject.toml"
         settings = Settings.read(path)
         if not settings.manager:
@@ -54,7 +54,7 @@ class ImageProject:
         return cls(root, settings, file.project.dependencies, file.project.requires_python)
 
     def check_python(self, version: str) -> None:
-        """ConfigError when the project is not for this Python, `3.13`."""
+        """Raise ConfigError if the project does not support this Python, `3.13`."""
         try:
             fits = SpecifierSet(self.requires_python).contains(f"{version}.99")
         except InvalidSpecifier as error:
@@ -67,12 +67,12 @@ class ImageProject:
 
     @property
     def module(self) -> str:
-        """What is started: `python -m <module>`."""
+        """The module to start: `python -m <module>`."""
         return self.settings.manager.partition(":")[0]
 
     def requirements(self, scratch: Path, find_links: tuple[Path, ...] = ()) -> Requirements:
-        """What to install: from pylock.toml, requirements.lock, requirements.txt or uv.lock, the first that is there;
-        else what `project.dependencies` comes to today.
+        """The requirements: from the first of pylock.toml, requirements.lock, requirements.txt and uv.lock that exists,
+        else from `project.dependencies`.
         """
         for name in _LOCKS:
             if (self.root / name).is_file():
@@ -87,10 +87,10 @@ class ImageProject:
         for folder in (self.root / "src", self.root):
             if (folder / package).is_dir() or (folder / f"{package}.py").is_file():
                 return folder
-        raise ConfigError(f"{self.root}: there is no package {package} in it, nor in src (tool.kubewright.manager)")
+        raise ConfigError(f"{self.root}: there is no package {package} here or in src (tool.kubewright.manager)")
 
     def copy_sources(self, into: Path) -> None:
-        """Copy the package of the program, and what stands beside it in `src`."""
+        """Copy the package of the program, and everything else in `src`."""
         origin = self.sources()
         package = self.settings.package
         chosen = [origin / package, origin / f"{package}.py"] if origin == self.root else sorted(origin.iterdir())
@@ -108,13 +108,11 @@ class ImageProject:
     def _export(self, path: Path) -> Path:
         uv = shutil.which("uv")
         if uv is None:
-            raise ConfigError(
-                f"{self.root / 'uv.lock'} can be read by uv alone; install uv, or write requirements.lock"
-            )
+            raise ConfigError(f"{self.root / 'uv.lock'} needs uv to be read; install uv, or write requirements.lock")
         command = [uv, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", f"--output-file={path}"]
         done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise ConfigError(f"uv can't read {self.root / 'uv.lock'}:\n{done.stderr.strip()}")
+            raise ConfigError(f"uv cannot read {self.root / 'uv.lock'}:\n{done.stderr.strip()}")
         return path
 
 

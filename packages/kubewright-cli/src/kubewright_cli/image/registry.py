@@ -1,9 +1,9 @@
-"""A registry of images: pull a base, push what was built.
+"""A registry client: pull a base, push a built image.
 
 Guarantees
-    What is pulled is what its digest says, and is pulled once: blobs that are in the layout already are not asked for.
-    What is pushed is named last: whoever pulls the name meanwhile gets the earlier image or the new one, whole.
-    A push that is cut short is taken up again by the next one: blobs that are there are not sent again.
+    Pulled content matches its digest. Blobs in the layout are not pulled again.
+    The name is pushed last: a concurrent pull gets the whole old image or the whole new one.
+    A push after an interruption does not send blobs again that the registry has.
 
 Follows the OCI distribution specification, v1.1.
 """
@@ -29,14 +29,15 @@ _HUB: Final = "registry-1.docker.io"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _ACCEPTED: Final = ", ".join(IMAGES)
 
-Teller = Callable[[str], None]
+Report = Callable[[str], None]
+"""Receives the steps that take time."""
 
 
 class Registry:
     """The registry of one reference. Use as `async with`."""
 
     def __init__(self, host: str, credentials: Credentials | None, *, plain_http: bool = False) -> None:
-        """`plain_http`: without TLS, as is always done with one on this machine."""
+        """`plain_http` turns TLS off. Registries on this machine never use TLS."""
         scheme = "http" if plain_http or _is_loopback(host) else "https"
         self.host = host
         self._url = f"{scheme}://{_HUB if host == 'docker.io' else host}"
@@ -47,10 +48,10 @@ class Registry:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._servers.__aexit__()
+        await self._servers.close()
 
-    async def pull(self, image: Reference, platforms: Iterable[Platform], layout: Layout, say: Teller) -> Descriptor:
-        """Bring the image, as far as it is for these platforms, into the layout. ConfigError when it is not there."""
+    async def pull(self, image: Reference, platforms: Iterable[Platform], layout: Layout, say: Report) -> Descriptor:
+        """Pull the image for these platforms into the layout. Raises ConfigError if the image does not exist."""
         top = await self._manifest(image, image.version, layout)
         document = decode(layout.read(top), str(image))
         if "manifests" not in document:
@@ -63,8 +64,8 @@ class Registry:
                 await self._pull_blobs(image, found, layout, say)
         return top
 
-    async def push(self, image: Descriptor, name: Reference, layout: Layout, say: Teller) -> None:
-        """Send the image and let `name` be it."""
+    async def push(self, image: Descriptor, name: Reference, layout: Layout, say: Report) -> None:
+        """Push the image as `name`."""
         blobs = list(layout.closure(image))
         sent: set[str] = set()
         for blob in blobs:
@@ -87,12 +88,12 @@ class Registry:
             raise self._refused(f"pull {image}", response, body)
         media_type = response.headers.get("content-type", "").partition(";")[0]
         if media_type not in IMAGES:
-            raise ConfigError(f"{image} is of a kind that is not supported: {media_type}")
+            raise ConfigError(f"{image} has an unsupported media type: {media_type}")
         if version.startswith("sha256:") and digest_of(body) != version:
-            raise ConfigError(f"{self.host} gave something else than {image} at {version}")
+            raise ConfigError(f"{self.host} returned other content than {image} at {version}")
         return layout.write(media_type, body)
 
-    async def _pull_blobs(self, image: Reference, found: Descriptor, layout: Layout, say: Teller) -> None:
+    async def _pull_blobs(self, image: Reference, found: Descriptor, layout: Layout, say: Report) -> None:
         document = decode(layout.read(found), str(image))
         for blob in map(Descriptor.read, (document["config"], *document["layers"])):
             if not layout.has(blob):
@@ -114,7 +115,7 @@ class Registry:
 
     # Pushing.
 
-    async def _push_blob(self, name: Reference, blob: Descriptor, layout: Layout, say: Teller) -> None:
+    async def _push_blob(self, name: Reference, blob: Descriptor, layout: Layout, say: Report) -> None:
         scope = _pushing(name)
         there = await self._ask(Request("HEAD", f"/v2/{name.repository}/blobs/{blob.digest}"), scope)
         if there.status == 200:
@@ -141,7 +142,7 @@ class Registry:
     # Asking.
 
     async def _ask(self, request: Request, scope: str, *, url: str = "", stream: bool = False) -> Response:
-        """Send to the registry, as whom it knows us."""
+        """Send a request to the registry, with authentication."""
         try:
             return await self._ask_as_known(request, scope, url or self._url, stream=stream)
         except ConnectionFailed as error:
@@ -163,16 +164,16 @@ class Registry:
     def _refused(self, what: str, response: Response, body: bytes) -> ConfigError:
         hints: Mapping[int, str] = {
             401: f"log in: docker login {self.host}",
-            403: f"you may not; log in as somebody who may: docker login {self.host}",
-            404: "there is none of that name, or you may not see it",
+            403: f"access denied; log in with another account: docker login {self.host}",
+            404: "not found, or access denied",
         }
-        said = body[:300].decode(errors="replace").strip()
+        text = body[:300].decode(errors="replace").strip()
         hint = hints.get(response.status, "")
-        return ConfigError(f"{self.host} did not let us {what}: {response.status} {hint or said}".rstrip())
+        return ConfigError(f"cannot {what}: {self.host} answered {response.status} {hint or text}".rstrip())
 
 
 def megabytes(size: int) -> str:
-    """A size for people: `12.3 MB`."""
+    """A readable size: `12.3 MB`."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
 
 
@@ -199,5 +200,5 @@ def _is_loopback(host: str) -> bool:
 
 def _unreached(error: ConnectionFailed, host: str) -> ConfigError:
     if isinstance(error.__cause__, ssl.SSLError):
-        return ConfigError(f"registry {host}: {error}; when it speaks no TLS, say --plain-http")
-    return ConfigError(f"registry {host}: {error}; is the image's name right, and is a proxy needed (HTTPS_PROXY)?")
+        return ConfigError(f"registry {host}: {error}; if the registry does not use TLS, pass --plain-http")
+    return ConfigError(f"registry {host}: {error}; check the image name, and HTTPS_PROXY if a proxy is needed")

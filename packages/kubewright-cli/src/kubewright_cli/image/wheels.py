@@ -1,7 +1,7 @@
-"""The requirements of a project as a folder of packages, for the platform of the image.
+"""Install the requirements of a project into a folder, for the platform of the image.
 
-Wheels alone are installed: nothing is built, and no code of a package runs. With uv where there is one, which is
-quicker, with pip otherwise; both read the same settings for indexes that this machine's user has.
+Only wheels are installed: nothing is built, and no code of a package runs. Uses uv if it is installed, because it is
+faster, else pip. Both read the user's index settings.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from kubewright_cli.image.content import Platform
 
 _MACHINES: Final[Mapping[str, str]] = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC: Final = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
-"""The oldest that the bases in use have, and the older ones that wheels are made for; pip wants each by name."""
+"""The oldest glibc of common bases, and older ones that wheels are built for. Pip needs each by name."""
 
 _NOT_FOUND: Final = ("No solution found when resolving", "No matching distribution found for")
-"""How uv and pip say so."""
+"""Messages of uv and pip for a missing package."""
 
 _PYTHON: Final = re.compile(r"3\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the packages are for."""
+    """The platform and the Python of the image."""
 
     platform: Platform
     python: str
@@ -45,18 +45,18 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a project needs: a file that pins it, or else its own words."""
+    """The requirements of a project: a lock file, or else specifiers."""
 
     file: Path | None
     specifiers: tuple[str, ...]
     find_links: tuple[Path, ...] = ()
-    """Folders of wheels to look in before any index."""
+    """Folders of wheels to use before any index."""
 
 
 def install(requirements: Requirements, target: Target, folder: Path) -> None:
-    """Install the packages into `folder`, and leave out what differs from one time to the next.
+    """Install the packages into `folder`, without files that differ between two runs.
 
-    ConfigError with the installer's own words when it can't be done.
+    Raises ConfigError with the message of the installer.
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted = ["-r", str(requirements.file)] if requirements.file else list(requirements.specifiers)
@@ -66,18 +66,17 @@ def install(requirements: Requirements, target: Target, folder: Path) -> None:
     done = subprocess.run([*_installer(target, folder), *links, *wanted], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ConfigError(
-            f"the requirements can't be installed for {target.platform}, Python {target.python}:\n{done.stderr.strip()}"
+            f"cannot install the requirements for {target.platform}, Python {target.python}:\n{done.stderr.strip()}"
             f"{_way_out(done.stderr)}"
         )
     _clean(folder)
 
 
 def compile_bytecode(folders: Sequence[Path], inside: str, python: str) -> bool:
-    """Compile the sources below each folder, to be found below `inside` in the image. False when there is no Python of
-    that version here to do it with.
+    """Compile the sources in each folder, for their path below `inside` in the image.
 
-    An image's files can't be written to when it runs, so without it each start compiles everything anew. The bytecode
-    does not look at its source's time (PEP 552, unchecked).
+    Returns False if no Python of that version is installed. The files of a running image are read-only, so without
+    bytecode each start compiles everything. The bytecode ignores the times of its sources (PEP 552, unchecked).
     """
     interpreter = _interpreter(python)
     if interpreter is None:
@@ -92,7 +91,7 @@ def compile_bytecode(folders: Sequence[Path], inside: str, python: str) -> bool:
             env={**os.environ, "PYTHONHASHSEED": "0"},
         )
         if done.returncode != 0:
-            raise ConfigError(f"Python {python} can't compile the sources:\n{(done.stdout or done.stderr).strip()}")
+            raise ConfigError(f"Python {python} cannot compile the sources:\n{(done.stdout or done.stderr).strip()}")
     return True
 
 
@@ -103,7 +102,7 @@ def _installer(target: Target, folder: Path) -> list[str]:
     if uv is not None:
         return [uv, "pip", "install", *common, f"--python-platform={machine}-manylinux_2_28", "--link-mode=copy"]
     if importlib.util.find_spec("pip") is None:
-        raise ConfigError("neither uv nor pip is here to install the requirements with; install one of them")
+        raise ConfigError("cannot install the requirements: neither uv nor pip is installed; install one of them")
     platforms = [f"--platform=manylinux_{version}_{machine}" for version in _GLIBC]
     platforms += [f"--platform=manylinux2014_{machine}", f"--platform=linux_{machine}"]
     abi = f"cp{target.python.replace('.', '')}"
@@ -112,17 +111,17 @@ def _installer(target: Target, folder: Path) -> list[str]:
 
 
 def _way_out(said: str) -> str:
-    """What to do when the installer has not found a package, or not for this platform."""
+    """The remedy if the installer has not found a package for this platform."""
     if not any(each in said for each in _NOT_FOUND):
         return ""
     return (
-        "\nWhat no index has is taken from a folder of wheels: --find-links FOLDER, or find-links in "
+        "\nPut wheels that no index has into a folder, and name it: --find-links FOLDER, or find-links in "
         "[tool.kubewright.build]"
     )
 
 
 def _interpreter(version: str) -> str | None:
-    """A Python of that version on this machine. One that is found by its name may yet be a shim that has none."""
+    """An installed Python of that version. A program of that name may be a shim without a Python."""
     show = "import sys; print('{}.{}'.format(*sys.version_info))"
     for candidate in (sys.executable, shutil.which(f"python{version}")):
         if candidate is not None:
@@ -133,8 +132,8 @@ def _interpreter(version: str) -> str | None:
 
 
 def _clean(folder: Path) -> None:
-    """Take out what tells where and with what it was installed."""
-    for name in ("bin", ".lock"):  # console scripts, which start with the path of this machine's Python
+    """Remove files that depend on where and how the packages were installed."""
+    for name in ("bin", ".lock"):  # console scripts begin with the path of the installing Python
         path = folder / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     for metadata in folder.glob("*.dist-info"):

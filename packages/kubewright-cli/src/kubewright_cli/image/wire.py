@@ -1,7 +1,7 @@
-"""Requests to whatever servers a registry sends us to: itself, who gives its tokens, where its blobs lie.
+"""HTTP requests to a registry, its token server and its blob stores.
 
-A request that is refused for the moment (429, 502, 503, 504) or not answered is sent again, a few times, after what
-Retry-After asks for. Proxies are those of HTTPS_PROXY and NO_PROXY.
+A request that fails temporarily (429, 502, 503, 504, lost connection) is sent again a few times, and respects
+Retry-After. Uses the proxies of HTTPS_PROXY and NO_PROXY.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed
 _ATTEMPTS: Final = 5
 _LATER: Final = frozenset({429, 502, 503, 504})
 _PAUSE: Final = 0.5
-"""Seconds before the second attempt; twice as long before each further one."""
+"""Seconds before the second attempt. Doubles before each further attempt."""
 _LONGEST_PAUSE: Final = 60.0
 _TIMEOUT: Final = 300.0
-"""Seconds: a layer may be large and a line slow."""
+"""Seconds. A layer may be large, and a connection slow."""
 
 
 class Servers:
-    """A client for each server that was asked something. Use as `async with`."""
+    """One HTTP client for each server. Use as `async with`."""
 
     def __init__(self) -> None:
         self._clients: dict[str, HTTPClient] = {}
@@ -36,11 +36,15 @@ class Servers:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
         for client in self._clients.values():
             await client.close()
 
     async def send(self, url: str, request: Request, *, stream: bool = False) -> Response:
-        """Send to the server of `url`; the request has the path. ConnectionFailed when no attempt was answered."""
+        """Send to the server of `url`; the request has the path. Raises ConnectionFailed if no attempt is answered."""
         client = self._client(url)
         for attempt in range(1, _ATTEMPTS + 1):
             pause = _PAUSE * 2 ** (attempt - 1)

@@ -1,10 +1,11 @@
-"""What a cluster needs for an operator to run, from its Manager and the settings of its project.
+"""The documents that deploy an operator, from its Manager and the settings of its project.
 
-settings    Settings: `[tool.kubewright]`, checked         program     what the running program says
-manifests   render, Manifests: the documents               rbac, workload, metrics: the documents of each folder
+settings    Settings: `[tool.kubewright]`, checked       program     facts from the program
+manifests   render, Manifests: the documents             rbac, workload, metrics: the documents of each folder
+samples     a first object of each kind                  versions    fields that only some versions of a kind have
 
-Documents are plain. `Manifests.objects` has them as a cluster is given them; `Manifests.folders` as they stand in
-`config/`, with short names that kustomize completes.
+Documents are plain JSON. `Manifests.objects` has complete names, for a cluster. `Manifests.folders` has the short names
+of `config/`, which kustomize completes.
 """
 
 from kubewright_cli.manifests.manifests import Manifests as Manifests

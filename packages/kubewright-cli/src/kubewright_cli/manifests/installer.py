@@ -1,6 +1,6 @@
 """`dist/install.yaml`: the whole deployment in one file, for `kubectl apply --server-side -f`.
 
-It holds what `kubectl kustomize config/default` prints, object by object.
+Has the same objects as `kubectl kustomize config/default`.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ from kubewright_cli.manifests.manifests import Manifests
 
 
 def text(manifests: Manifests) -> str:
-    """What is in the file."""
+    """The content of the file."""
     return f"{HEADER}\n{yaml.dump(*manifests.objects())}"

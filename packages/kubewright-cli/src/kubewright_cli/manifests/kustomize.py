@@ -1,7 +1,6 @@
-"""`config/`: kustomize folders in kubebuilder's layout, so that what people know of its projects holds here.
+"""`config/`: kustomize folders in kubebuilder's layout.
 
-`config/default` is the deployment. What a team changes for a cluster of its own is an overlay that names
-`config/default` as its base.
+`config/default` is the deployment. To change it for one cluster, write an overlay with `config/default` as its base.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from kubewright_cli.manifests.workload import image_parts
 FOLDERS: Final = tuple(
     f"config/{name}" for name in ("crd", "rbac", "manager", "default", "prometheus", "network-policy", "samples")
 )
-"""Where the files are; other folders in `config/` are people's."""
+"""The generated folders. Other folders in `config/` belong to the project's authors."""
 
 _ABOUT: Final = {
-    "metrics_reader_role": "Bind it to the ServiceAccount that scrapes the metrics.",
-    "admin_role": "Not the operator's: for those who may do everything with objects of this kind.",
-    "editor_role": "Not the operator's: for those who create, change and delete objects of this kind.",
-    "viewer_role": "Not the operator's: for those who look at objects of this kind.",
-    "metrics_service": "Where the metrics are reached.",
-    "monitor": "For Prometheus' operator. Deployed with `prometheus = true`.",
-    "allow-metrics-traffic": "Who reaches the metrics. Deployed with `network-policy = true`.",
+    "metrics_reader_role": "Bind it to the ServiceAccount of the metrics scraper.",
+    "admin_role": "Not for the operator: grants everything on objects of this kind.",
+    "editor_role": "Not for the operator: grants to create, change and delete objects of this kind.",
+    "viewer_role": "Not for the operator: grants to read objects of this kind.",
+    "metrics_service": "The Service of the metrics.",
+    "monitor": "For the Prometheus operator. Deployed with `prometheus = true`.",
+    "allow-metrics-traffic": "Restricts access to the metrics. Deployed with `network-policy = true`.",
 }
 """Comments, by the end of a file's name."""
 
 
 def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
-    """What is in `config/`: text by path. `samples` are the names of the files in `config/samples`, people's own."""
+    """The files of `config/`: text by path. `samples` are the names of the files in `config/samples`."""
     out: dict[str, str] = {}
     for folder, documents in manifests.folders.items():
         above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
@@ -42,12 +41,12 @@ def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
 
 
 def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[str, str]:
-    """The part of `files` that needs no program: CRDs and samples."""
+    """The part of `files` that needs no Manager: CRDs and samples."""
     return _folder("crd", crd_folder(crds), []) | _samples(samples)
 
 
 def _folder(folder: str, documents: Files, above: list[str], **fields: object) -> dict[str, str]:
-    """The files of a folder, and its kustomization, which has `above` before them."""
+    """The files of a folder, and its kustomization, which lists `above` first."""
     out = {f"config/{folder}/{name}.yaml": _text(each, _about(name)) for name, each in documents.items()}
     if resources := [*above, *(f"{name}.yaml" for name in documents)]:
         out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **fields)
@@ -60,7 +59,7 @@ def _samples(names: Iterable[str]) -> dict[str, str]:
 
 
 def _fields(folder: str, manifests: Manifests) -> JSONObject:
-    """What a kustomization says beside its resources."""
+    """The fields of a kustomization other than its resources."""
     settings = manifests.settings
     if folder == "manager":
         return {"images": [_image(settings.image)]}

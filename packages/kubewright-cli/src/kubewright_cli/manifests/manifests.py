@@ -1,4 +1,4 @@
-"""The documents of a deployment: as they stand in `config/`, and as a cluster is given them."""
+"""The documents of a deployment: with short names for `config/`, and with complete names for a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Folders: TypeAlias = dict[str, Files]
 
 _MANAGED_BY: Final = "kubewright"
 _PLACEHOLDER: Final = "controller:latest"
-"""The image in `config/`, which the kustomization of `config/manager` puts the right one in for."""
+"""The image in `config/`. The kustomization of `config/manager` replaces it."""
 
 _ORDER: Final = (
     "Namespace",
@@ -36,18 +36,18 @@ _ORDER: Final = (
     "Service",
     "Deployment",
 )
-"""In which kinds are created, and kustomize prints them; others come after these, by group."""
+"""The order in which kinds are created, and kustomize prints them. Other kinds follow, by group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What a deployment is made of."""
+    """The documents of a deployment."""
 
     program: Program
     settings: Settings
 
     def with_image(self, image: str) -> Manifests:
-        """The same with another image of the manager."""
+        """The same with another image."""
         return replace(self, settings=msgspec.structs.replace(self.settings, image=image))
 
     @property
@@ -56,29 +56,26 @@ class Manifests:
         return list(self.program.crds)
 
     def objects(self) -> list[JSONObject]:
-        """What a cluster is given, complete, in the order to create it: what `dist/install.yaml` holds.
-
-        To take it away again, go backwards.
-        """
+        """The complete objects in the order of creation, as in `dist/install.yaml`. Delete them in reverse order."""
         folders = self._folders(Names.with_prefix(self.settings.name_prefix, self.settings.namespace))
         found = [each for name in self.deployed for file in folders[name].values() for each in file]
         return sorted(found, key=_place)
 
     @property
     def folders(self) -> Folders:
-        """What stands in `config/`, with short names; kustomizations apart."""
+        """The documents of `config/` with short names, without kustomizations."""
         names = Names.with_prefix("", self.settings.namespace) if self.spans_namespaces else SHORT
         return self.with_image(_PLACEHOLDER)._folders(names)
 
     @property
     def spans_namespaces(self) -> bool:
-        """Whether some of it is in other namespaces than the manager's: kustomize is not to put all of it in one."""
+        """Whether some objects are in other namespaces than the manager's. Kustomize must not move them."""
         named = self.program.lease_namespace or self.program.namespaces
         return bool(named) or self.settings.watch_namespaces not in ("all", "own")
 
     @property
     def deployed(self) -> tuple[str, ...]:
-        """The folders that `config/default` is made of."""
+        """The folders that `config/default` includes."""
         chosen = {"prometheus": self.settings.prometheus, "network-policy": self.settings.network_policy}
         return tuple(name for name, files in self.folders.items() if files and chosen.get(name, True))
 
@@ -115,9 +112,9 @@ def crd_folder(crds: Iterable[JSONObject]) -> Files:
 
 
 def render(manager: Manager, kinds: Iterable[type[CustomResource]], settings: Settings) -> Manifests:
-    """What has to be in a cluster for `manager` to run as `settings` say; `kinds` are the project's own, all versions.
+    """The manifests of `manager`, deployed as in `settings`. `kinds` are the project's own, in all versions.
 
-    Raises ModelError for kinds that can't be served.
+    Raises ModelError for kinds that an API server would reject.
     """
     return Manifests(Program.of(manager, kinds), settings)
 

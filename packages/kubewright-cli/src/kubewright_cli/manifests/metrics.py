@@ -1,4 +1,4 @@
-"""How metrics are reached: the Service, the ServiceMonitor for Prometheus' operator, and who may come in."""
+"""Access to metrics: the Service, the ServiceMonitor for the Prometheus operator, and the NetworkPolicy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def service(settings: Settings, names: Names) -> JSONObject:
 
 
 def monitor(settings: Settings, names: Names) -> JSONObject:
-    """Prometheus shows its own token; a certificate that the manager makes for itself it can't check."""
+    """Prometheus sends its own token. It cannot verify a certificate that the manager signed itself."""
     endpoint: JSONObject = {"path": "/metrics", "port": settings.metrics, "scheme": settings.metrics}
     if settings.metrics == "https":
         endpoint |= {"bearerTokenFile": _TOKEN, "tlsConfig": _tls(settings)}
@@ -45,7 +45,7 @@ def _tls(settings: Settings) -> JSONObject:
 
 
 def policy(settings: Settings, names: Names) -> JSONObject:
-    """Only Pods in namespaces that are labelled for it reach the metrics."""
+    """Only Pods in labeled namespaces reach the metrics."""
     allowed = {
         "from": [{"namespaceSelector": {"matchLabels": {"metrics": "enabled"}}}],
         "ports": [{"port": METRICS_PORT, "protocol": "TCP"}],

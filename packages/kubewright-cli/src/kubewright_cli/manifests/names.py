@@ -1,4 +1,4 @@
-"""Names of the objects of a deployment, which are short in `config/` and complete in a cluster."""
+"""Names of a deployment's objects: short in `config/`, complete in a cluster."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 MANAGER: Final = "controller-manager"
-"""The Deployment and the ServiceAccount; and the value of the label `control-plane`."""
+"""The Deployment, the ServiceAccount, and the value of the label `control-plane`."""
 METRICS_SERVICE: Final = "controller-manager-metrics-service"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How objects are called: `pattern` has `%s` where the short name goes."""
+    """The names of objects: `pattern` has `%s` in place of the short name."""
 
     pattern: str
     namespace: str
-    """Of those that are in the manager's."""
+    """The manager's namespace."""
     account: str
     """The manager's ServiceAccount."""
 
@@ -29,4 +29,4 @@ class Names:
 
 
 SHORT: Final = Names.with_prefix("", "system")
-"""In `config/`, where kustomize puts the prefix and the namespace in, as in kubebuilder's projects."""
+"""In `config/`. Kustomize adds the prefix and the namespace, as in kubebuilder's projects."""

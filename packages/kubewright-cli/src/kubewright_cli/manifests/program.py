@@ -1,4 +1,4 @@
-"""What the running program says of its deployment: kinds, rules, and how long it takes to stop."""
+"""Facts about a deployment that come from the program: kinds, rules, and the time to stop."""
 
 from __future__ import annotations
 
@@ -22,40 +22,60 @@ _TO_SHUT_DOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A Manager, and the kinds that are its project's own."""
+    """A Manager, and the kinds of its project."""
 
     manager: Manager
     crds: tuple[JSONObject, ...]
-    """By name; a kind's versions are one."""
+    """By name. All versions of a kind are one CRD."""
     kinds: tuple[APIResource, ...]
     """One version of each kind, by name."""
+    classes: tuple[type[CustomResource], ...] = ()
+    """The project's own kinds, in every version."""
 
     @classmethod
     def of(cls, manager: Manager, kinds: Iterable[type[CustomResource]]) -> Program:
-        """Raises ModelError for kinds whose versions do not go together."""
+        """Raises ModelError for classes that are not versions of one kind."""
         kinds = list(kinds)
         one_version = {(kind.__api__.group, kind.__api__.kind): kind.__api__ for kind in kinds}
         ordered = tuple(one_version[key] for key in sorted(one_version))
-        return cls(manager, tuple(custom_resource_definitions(kinds)), ordered)
+        return cls(manager, tuple(custom_resource_definitions(kinds)), ordered, tuple(kinds))
+
+    def class_of(self, crd: JSONObject) -> type[CustomResource]:
+        """The class that the program reads objects of a CRD by: its controller's, else that of the storage version."""
+        spec = crd["spec"]
+        versions = [
+            each
+            for each in self.classes
+            if (each.__api__.group, each.__api__.kind) == (spec["group"], spec["names"]["kind"])
+        ]
+        controlled = {each.kind for each in self.manager.controllers}
+        return next(
+            (each for each in versions if each in controlled),
+            next(each for each in versions if each.__served_as__.storage),
+        )
+
+    def has_controller(self, cls: type[CustomResource]) -> bool:
+        """Whether a controller of the program reconciles objects of this class."""
+        return any(each.kind is cls for each in self.manager.controllers)
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Those that the program names itself; none when it works in all."""
+        """The namespaces that the program names; none if it watches all."""
         return tuple(each for each in each_of(self.manager.namespace) if each)
 
     @property
     def lease_namespace(self) -> str:
-        """The namespace that the program names for its Lease; empty for its own."""
+        """The namespace of the Lease, if the program names one; empty for the manager's own."""
         election = self.manager.leader_election
         return election.namespace if isinstance(election, LeaderElection) else ""
 
     @property
     def termination_grace_period(self) -> int:
-        """Seconds until a Pod that was asked to stop is killed: more than its reconciles may take to end."""
+        """Seconds until a stopping Pod is killed: more than the graceful timeout of its reconciles."""
         return ceil(self.manager.graceful_timeout.total_seconds()) + _TO_SHUT_DOWN
 
     def rules_by_scope(self) -> tuple[list[PolicyRule], list[PolicyRule]]:
-        """The manager's rules for what belongs to a namespace, and those for what belongs to none."""
+        """The manager's rules for namespaced resources, and those for cluster-scoped resources."""
         within: list[PolicyRule] = []
         cluster: list[PolicyRule] = []
         everywhere = CLUSTER_SCOPED | {(api.group, api.plural) for api in self._declared() if not api.namespaced}
@@ -68,7 +88,7 @@ class Program:
             if rule.non_resource_urls:
                 cluster.append(PolicyRule(non_resource_urls=rule.non_resource_urls, verbs=rule.verbs))
         if any(not each.kind.__api__.namespaced for each in self.manager.controllers):
-            cluster += [rule for rule in within if rule.resources == ["events"]]  # of what is in no namespace
+            cluster += [rule for rule in within if rule.resources == ["events"]]  # about cluster-scoped objects
         return within, cluster
 
     def _declared(self) -> Sequence[APIResource]:

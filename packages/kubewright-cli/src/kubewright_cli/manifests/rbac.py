@@ -1,7 +1,6 @@
-"""The folder `rbac`: who the manager is, and what it and people may do.
+"""The folder `rbac`: the manager's ServiceAccount and roles, and roles for people.
 
-File names and object names are kubebuilder's. Each document is made for `Names`: short ones in `config/`, those of a
-cluster in an installer.
+File names and object names are kubebuilder's. `Names` decides between short and complete names.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _HELPERS: Final = {
 
 
 def documents(program: Program, settings: Settings, names: Names) -> dict[str, list[JSONObject]]:
-    """By file, without `.yaml`."""
+    """The documents by file name, without `.yaml`."""
     files: dict[str, list[JSONObject]] = {"service_account": [account(names)]}
     roles = list(_manager_roles(program, settings, names))
     files["role"] = roles
@@ -52,13 +51,13 @@ def documents(program: Program, settings: Settings, names: Names) -> dict[str, l
 
 
 def account(names: Names) -> JSONObject:
-    """The ServiceAccount that the manager runs as."""
+    """The ServiceAccount of the manager."""
     metadata = {"name": names.account, "namespace": names.namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def binding(granted: JSONObject, names: Names) -> JSONObject:
-    """Gives the manager's ServiceAccount a Role, in the Role's namespace, or a ClusterRole, everywhere."""
+    """Binds the manager's ServiceAccount to a Role in its namespace, or to a ClusterRole."""
     kind, metadata = granted["kind"], dict(granted["metadata"])
     metadata["name"] = f"{metadata['name']}binding"
     return {
@@ -71,7 +70,7 @@ def binding(granted: JSONObject, names: Names) -> JSONObject:
 
 
 def _manager_roles(program: Program, settings: Settings, names: Names) -> Iterator[JSONObject]:
-    """One for the whole cluster; or one in each namespace, and one for what is in none."""
+    """One ClusterRole; or a Role in each namespace, and a ClusterRole for cluster-scoped resources."""
     namespaces = watched_namespaces(program, settings, names)
     if not namespaces:
         yield cluster_role(names.of(MANAGER_ROLE), program.manager.rbac_rules())
@@ -84,14 +83,14 @@ def _manager_roles(program: Program, settings: Settings, names: Names) -> Iterat
 
 
 def watched_namespaces(program: Program, settings: Settings, names: Names) -> Sequence[str]:
-    """Those that the manager works in; none when it works in all."""
+    """The namespaces that the manager watches; none if it watches all."""
     if settings.watch_namespaces == "all":
         return program.namespaces
     return (names.namespace,) if settings.watch_namespaces == "own" else settings.watch_namespaces
 
 
 def helpers(kinds: Sequence[APIResource], names: Names) -> Iterator[tuple[str, JSONObject]]:
-    """For each kind the roles for its people, by short name: not used by the operator, but by who administers it."""
+    """The roles for people, by short name: administrators bind them, the operator does not use them."""
     for api in kinds:
         for who, verbs in _HELPERS.items():
             name = f"{helper_stem(api, kinds)}-{who}-role"
@@ -102,6 +101,6 @@ def helpers(kinds: Sequence[APIResource], names: Names) -> Iterator[tuple[str, J
 
 
 def helper_stem(api: APIResource, kinds: Sequence[APIResource]) -> str:
-    """The kind in lower case; with its group before it, where two groups have a kind of that name."""
+    """The kind in lower case, with its group if two groups have a kind of that name."""
     same = [each for each in kinds if each.kind == api.kind]
     return api.kind.lower() if len(same) == 1 else f"{api.group.replace('.', '-')}-{api.kind.lower()}"

@@ -1,7 +1,7 @@
 """Names of images, as `docker pull` reads them: `registry/repository:tag@digest`.
 
-What has no registry is Docker Hub's, what then has no slash is its `library/`; what has neither tag nor digest is
-`latest`. Follows distribution/reference, whose grammar this is.
+Without a registry, Docker Hub is meant; without a slash, too, its `library/`. The default tag is `latest`. Follows the
+grammar of distribution/reference.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _HOST: Final = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where an image is, or is to be."""
+    """The name of an image."""
 
     registry: str
     """`host[:port]`"""
     repository: str
     tag: str = "latest"
     digest: str = ""
-    """`sha256:...`; it is what counts where both are given."""
+    """`sha256:...`; takes precedence over the tag."""
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """ConfigError for what cannot be a name."""
+        """Parse a name. Raises ConfigError if it is not valid."""
         rest, at, digest = text.partition("@")
         if at and not _DIGEST.fullmatch(digest):
             raise ConfigError(f'image "{text}": "{digest}" is not a digest; write sha256: and 64 hexadecimal digits')
@@ -46,17 +46,17 @@ class Reference:
             registry, repository = _HUB, name if slash else f"library/{name}"
         if not _HOST.fullmatch(registry) or not _REPOSITORY.fullmatch(repository):
             raise ConfigError(
-                f'image "{text}" is not a name; write registry.example.com/team/my-operator:v1, in lower case'
+                f'image "{text}" is not a valid name; use one like registry.example.com/team/my-operator:v1'
             )
         return cls(registry, repository, tag, digest)
 
     def at(self, digest: str) -> Reference:
-        """The same, at this very content."""
+        """The same image with a digest."""
         return replace(self, digest=digest)
 
     @property
     def version(self) -> str:
-        """What to ask the registry for."""
+        """The digest, or else the tag."""
         return self.digest or self.tag
 
     def __str__(self) -> str:

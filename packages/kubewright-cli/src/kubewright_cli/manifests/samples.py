@@ -1,19 +1,41 @@
-"""A first sample of each kind: what its schema asks for, with its defaults. From then on it is a person's."""
+"""Samples of the project's kinds in `config/samples`.
+
+`kubewright generate` writes one for each kind and version, from the schema, and writes it again when the types change.
+After the first edit a sample belongs to its author: `generate` then only reports the rules of the types that the sample
+breaks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.fields import FieldError
+from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.models import CustomResource
 from kubewright.models._schema import root_schema
+from kubewright_cli.manifests.samplevalues import fields
 
-_WORD: Final = "example"
-_PORT: Final = 80
+_HEADER: Final = "# A first sample: `kubewright generate` updates it until you edit it (checksum {}).\n"
+_WRITTEN: Final = re.compile(re.escape(_HEADER).replace(r"\{\}", "([0-9a-f]{12})"))
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A rule of a type that an edited sample breaks."""
+
+    file: str
+    kind: str
+    fault: str
+
+    def __str__(self) -> str:
+        return f"config/samples/{self.file} no longer fits {self.kind}: {self.fault}; edit the sample"
 
 
 def present(folder: Path) -> list[str]:
@@ -21,24 +43,53 @@ def present(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.yaml") if path.name != "kustomization.yaml")
 
 
-def missing(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, str]:
-    """For each version of a kind that is served and not shown in a file there: a file's name, and what it should hold.
+def planned(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, str]:
+    """The samples to write, by file name: of each served version that no edited file there shows.
 
-    Raises ConfigError for a file that can't be read.
+    Raises ConfigError for a file that cannot be read.
     """
     kinds = list(kinds)
-    shown = {(each.get("apiVersion"), each.get("kind")) for name in present(folder) for each in _read(folder / name)}
+    edited = [name for name in present(folder) if not _is_untouched(folder / name)]
+    shown = {(each.get("apiVersion"), each.get("kind")) for name in edited for each in _read(folder / name)}
     served = [kind for kind in kinds if kind.__served_as__.served]
     wanted = [kind for kind in served if (kind.__api__.api_version, kind.__api__.kind) not in shown]
     named = {_file_name(kind, kinds): kind for kind in wanted}
-    return {name: yaml.dump(sample(kind)) for name, kind in named.items() if not (folder / name).exists()}
+    return {name: text(kind) for name, kind in named.items() if name not in edited}
+
+
+def obsolete(kinds: Iterable[type[CustomResource]], folder: Path) -> list[str]:
+    """The untouched samples of kinds and versions that are no longer served."""
+    wanted = planned(kinds, folder)
+    return [name for name in present(folder) if name not in wanted and _is_untouched(folder / name)]
+
+
+def misfits(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[Misfit]:
+    """The rules that edited samples break, in the words of the API server."""
+    known = {(kind.__api__.api_version, kind.__api__.kind): kind for kind in kinds}
+    groups = {kind.__api__.group for kind in known.values()}
+    for name in present(folder):
+        if _is_untouched(folder / name):
+            continue
+        for document in _read(folder / name):
+            api_version, called = str(document.get("apiVersion")), str(document.get("kind"))
+            kind = known.get((api_version, called))
+            if kind is not None:
+                for fault in (*_unknown_fields(kind, document), *map(str, kind.validate(document))):
+                    yield Misfit(name, called, fault)
+            elif api_version.rpartition("/")[0] in groups:
+                yield Misfit(name, called, f"the project has no {called} of {api_version}")
+
+
+def text(kind: type[CustomResource]) -> str:
+    """The file of a sample. Rules that the sample breaks are marked TODO."""
+    document = sample(kind)
+    todo = "".join(f"# TODO: {_as_todo(fault)}\n" for fault in kind.validate(document))
+    body = todo + yaml.dump(document)
+    return _HEADER.format(_checksum(body)) + body
 
 
 def sample(kind: type[CustomResource]) -> JSONObject:
-    """An object of `kind` with the fields that must be there, and those that have a default.
-
-    Values are the schema's examples and defaults, or keep to its bounds; patterns and rules it can't follow.
-    """
+    """An object of `kind` with the fields that must be set, and those that have a default."""
     api = kind.__api__
     document: JSONObject = {
         "apiVersion": api.api_version,
@@ -47,11 +98,53 @@ def sample(kind: type[CustomResource]) -> JSONObject:
     }
     schema = root_schema(kind)
     own = {name: each for name, each in schema["properties"].items() if name not in (*document, "status")}
-    return document | _fields({**schema, "properties": own})
+    return document | fields({**schema, "properties": own})
+
+
+def _is_untouched(path: Path) -> bool:
+    """Whether a file is as `text` wrote it."""
+    try:
+        head, newline, body = path.read_text().partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return False
+    found = _WRITTEN.fullmatch(head + newline)
+    return found is not None and found[1] == _checksum(body)
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:12]
+
+
+def _as_todo(fault: FieldError) -> str:
+    return " ".join(str(fault).split())
+
+
+def _unknown_fields(kind: type[CustomResource], document: JSONObject) -> Iterator[str]:
+    """The fields of a sample that its type does not declare."""
+    yield from (f"{path}: unknown field" for path in _unknown(document, root_schema(kind), ""))
+
+
+def _unknown(value: object, schema: JSONObject, path: str) -> Iterator[str]:
+    if schema.get("x-kubernetes-preserve-unknown-fields") or path in ("metadata", "apiVersion", "kind"):
+        return
+    properties: JSONObject = schema.get("properties") or {}
+    if is_array(value):
+        for place, each in enumerate(value):
+            yield from _unknown(each, schema.get("items") or {}, f"{path}[{place}]")
+    elif is_object(value):
+        inside = schema.get("additionalProperties")
+        for name, each in value.items():
+            below = f"{path}.{name}" if path else name
+            if name in properties:
+                yield from _unknown(each, properties[name], below)
+            elif is_object(inside):
+                yield from _unknown(each, inside, below)
+            elif not inside:
+                yield below
 
 
 def _file_name(kind: type[CustomResource], among: Iterable[type[CustomResource]]) -> str:
-    """As kubebuilder has it: `<group>_<version>_<kind>.yaml`, of the group its first part where that tells it apart."""
+    """As in kubebuilder: `<group>_<version>_<kind>.yaml`, with the first part of the group if that is unambiguous."""
     api = kind.__api__
     first = api.group.partition(".")[0]
     alike = {
@@ -67,38 +160,3 @@ def _read(path: Path) -> list[JSONObject]:
         return list(yaml.load_all(path.read_text()))
     except (OSError, UnicodeDecodeError, DecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
-
-
-def _fields(schema: JSONObject) -> JSONObject:
-    required: list[str] = schema.get("required") or []
-    properties: JSONObject = schema.get("properties") or {}
-    return {name: _value(each) for name, each in properties.items() if name in required or "default" in each}
-
-
-def _value(schema: JSONObject) -> Any:
-    for stated in ("example", "default"):
-        if stated in schema:
-            return schema[stated]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    if schema.get("x-kubernetes-int-or-string"):
-        return _PORT
-    match schema.get("type"):
-        case "object":
-            return _fields(schema)
-        case "array":
-            return [_value(schema["items"]) for _ in range(schema.get("minItems", 0))]
-        case "integer" | "number":
-            return _number(schema)
-        case "boolean":
-            return False
-        case _:
-            return _WORD.ljust(schema.get("minLength", 0), "-")[: schema.get("maxLength")]
-
-
-def _number(schema: JSONObject) -> float:
-    step = schema.get("multipleOf", 1)
-    lowest = schema.get("minimum", min(step, schema.get("maximum", step)))
-    steps = lowest // step + 1 if schema.get("exclusiveMinimum") else -(-lowest // step)
-    number: float = steps * step
-    return number

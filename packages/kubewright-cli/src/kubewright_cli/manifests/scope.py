@@ -1,4 +1,4 @@
-"""Which built-in resources belong to no namespace: a Role can't grant them."""
+"""The built-in cluster-scoped resources. A Role cannot grant them."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ _BY_GROUP: Final = {
 }
 
 CLUSTER_SCOPED: Final = frozenset((group, plural) for group, plurals in _BY_GROUP.items() for plural in plurals.split())
-"""Group and plural of each."""
+"""The group and the plural of each."""

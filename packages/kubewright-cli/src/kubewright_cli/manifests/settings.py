@@ -1,7 +1,7 @@
-"""What a program can't know of its deployment: the table `[tool.kubewright]` of a project's pyproject.toml.
+"""How an operator is deployed: the table `[tool.kubewright]` of a project's pyproject.toml.
 
-Every key is checked, in the Kubernetes structures inside too: one that does not exist is refused, and the nearest that
-does is named. `docs/manifests.md` has a table of all of them.
+Every key is checked, also in the Kubernetes structures inside: an unknown key is an error that names the nearest known
+key. `docs/manifests.md` lists all keys.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_cli.manifests.reference import Reference
 
 WatchNamespaces: TypeAlias = Literal["all", "own"] | tuple[str, ...]
-"""Where a deployed operator works: everywhere, in its own namespace, or in those that are named."""
+"""The namespaces that a deployed operator watches: all, its own, or a list."""
 
 RESERVED_LABELS: Final = frozenset({"app.kubernetes.io/name", "app.kubernetes.io/managed-by", "control-plane"})
-"""The labels that every deployment has, with values of its own."""
+"""Labels of every deployment. Settings cannot change them."""
 
 _TABLE: Final = "tool.kubewright"
 NO_MANAGER: Final = (
-    f"[{_TABLE}] names kinds and no manager: such a project has CRDs (kubewright generate, install, uninstall), and is "
-    "run and deployed by means of its own"
+    f"[{_TABLE}] names kinds and no manager; such a project can generate, install and uninstall CRDs, but needs its "
+    "own way to run and deploy"
 )
 _MODULE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _OF_PROJECT: Final = ("name", "version", "description")
-"""What `[project]` says, and not the table."""
+"""Fields that come from `[project]`, not from the table."""
 _LONGEST_NAME: Final = "controller-manager-metrics-service"
-"""Of the objects whose names are DNS labels; 63 characters with the prefix."""
+"""The longest name of an object whose name is a DNS label: at most 63 characters with the prefix."""
 
 
 def _resources() -> ResourceRequirements:
@@ -54,90 +54,90 @@ class BuildSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """`[tool.kubewright.build]`: how the image is built."""
 
     base: str = "docker.io/library/python:3.13-slim"
-    """What it is built upon: the name of an image, or `oci:` and the folder of a layout."""
+    """The base: the name of an image, or `oci:` and the folder of a layout."""
     platforms: tuple[str, ...] = ("linux/amd64",)
-    """What it is to run on: linux/amd64, linux/arm64."""
+    """The platforms: linux/amd64, linux/arm64."""
     python: str = ""
-    """Version of the base's Python (3.13), where the base does not say it."""
+    """The Python version of the base (3.13), if the base does not declare it."""
     find_links: tuple[str, ...] = ()
-    """Folders with wheels, looked into before any index."""
+    """Folders of wheels to use before any index."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """How an operator is deployed. Raises ConfigError for values that can't be."""
+    """How an operator is deployed. Raises ConfigError for invalid values."""
 
     name: str
-    """Of the project, as `[project]` has it, made a DNS label."""
+    """The name of the project, from `[project]`, as a DNS label."""
     version: str = "0.0.0"
-    """Of the project."""
+    """The version of the project."""
     description: str = ""
-    """Of the project."""
+    """The description of the project."""
     manager: str = ""
-    """Where the program's Manager is: `package.module:variable`."""
+    """The program's Manager: `package.module:variable`."""
     kinds: str = ""
-    """Where the kinds of a project without a Manager are, a module or package: `package.api`. Its CRDs are all that is
-    made for it."""
-    image: str = "controller:latest"
-    """The manager's image; it starts the manager with no arguments but its flags."""
+    """The module or package with the kinds of a project without a Manager: `package.api`. Only CRDs and samples are
+    generated for such a project."""
+    image: str = ""
+    """The manager's image; `<name>:latest` by default. It starts the manager with no arguments but its flags."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When the image is pulled; Kubernetes' own rule when not given."""
+    """When the image is pulled; by default Kubernetes decides."""
     image_pull_secrets: tuple[str, ...] = ()
-    """Names of Secrets in the namespace, with credentials for registries."""
+    """Names of Secrets in the namespace with registry credentials."""
     namespace: str = ""
-    """Where the manager runs; `<name>-system` when not given."""
+    """The namespace of the manager; `<name>-system` by default."""
     name_prefix: str = ""
-    """Put before the names of all objects but CRDs and the Namespace; `<name>-` when not given."""
+    """The prefix of all object names except CRDs and the Namespace; `<name>-` by default."""
     watch_namespaces: WatchNamespaces = "all"
-    """`"all"`; or `"own"`, the manager's; or a list of names. With the latter two there are Roles in them, and cluster
-    roles only for what belongs to no namespace."""
+    """`"all"`; or `"own"` for the manager's namespace; or a list of names. The latter two get a Role in each namespace,
+    and a ClusterRole for cluster-scoped resources only."""
     replicas: int = 1
-    """Of the manager. Several take turns: one leads, the others stand by."""
+    """Replicas of the manager. One leads, the others stand by."""
     resources: ResourceRequirements = msgspec.field(default_factory=_resources)
     """Requests and limits of the manager's container."""
     args: tuple[str, ...] = ()
-    """Flags of the manager beyond those that follow from these settings."""
+    """Additional flags of the manager."""
     env: dict[str, str | EnvVarSource] = {}
-    """Environment: a name and its value, or where that is from (`{secretKeyRef = {name = "db", key = "password"}}`)."""
+    """Environment variables: a value, or its source (`{secretKeyRef = {name = "db", key = "password"}}`)."""
     labels: dict[str, str] = {}
-    """On every object but the CRDs, whose classes say theirs."""
+    """Labels of every object except CRDs, whose classes declare their own."""
     annotations: dict[str, str] = {}
-    """On every object but the CRDs."""
+    """Annotations of every object except CRDs."""
     pod_labels: dict[str, str] = {}
-    """On the manager's Pods, beside `labels`."""
+    """Labels of the manager's Pods, in addition to `labels`."""
     pod_annotations: dict[str, str] = {}
-    """On the manager's Pods."""
+    """Annotations of the manager's Pods."""
     node_selector: dict[str, str] = {}
     """Labels of the nodes that the manager may run on."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints that the manager's Pods put up with."""
+    """Tolerations of the manager's Pods."""
     affinity: Affinity | None = None
-    """Which nodes and Pods the manager's Pods want to be near, or far from."""
+    """Affinity of the manager's Pods to nodes and other Pods."""
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    """How replicas are spread; one without a `labelSelector` is about the manager's Pods."""
+    """How replicas are spread. The default `labelSelector` selects the manager's Pods."""
     priority_class: str = ""
-    """Name of a PriorityClass."""
+    """The name of a PriorityClass."""
     pod_security: Literal["privileged", "baseline", "restricted"] | None = None
-    """Pod security level that the Namespace enforces. When not given, `restricted`; `baseline` where `watch-namespaces`
-    is `"own"`, since Pods that the operator makes run there too."""
+    """The pod security level that the Namespace enforces. By default `restricted`, or `baseline` if `watch-namespaces`
+    is `"own"`, because Pods that the operator creates run there, too."""
     leader_election: bool = True
-    """Whether the manager works only while it holds a Lease."""
+    """Whether the manager reconciles only while it holds a Lease."""
     metrics: Literal["https", "http", "off"] = "https"
-    """How metrics are served: for those who may `get` them, for everybody, or not at all."""
+    """How metrics are served: to clients with permission to `get` them, to every client, or not at all."""
     metrics_certificate: str = ""
-    """Name of a Secret with a certificate for the metrics' Service (`tls.crt`, `tls.key`, `ca.crt`, as cert-manager
-    makes it). When not given, the manager makes one at each start, which nobody can check."""
+    """The name of a Secret with a certificate for the metrics' Service (`tls.crt`, `tls.key`, `ca.crt`, as cert-manager
+    creates it). By default the manager signs one itself at each start, which clients cannot verify."""
     prometheus: bool = False
-    """Whether a ServiceMonitor is deployed; its CRD is the Prometheus operator's."""
+    """Whether a ServiceMonitor is deployed. It needs the CRD of the Prometheus operator."""
     network_policy: bool = False
     """Whether only namespaces with the label `metrics: enabled` reach the metrics."""
     rbac_helpers: bool = True
-    """Whether there are cluster roles for those who administer, edit or view objects of each kind."""
+    """Whether there are ClusterRoles for people who administer, edit or view objects of each kind."""
     build: BuildSettings = BuildSettings()
     """How `kubewright image build` builds the image."""
 
     @classmethod
     def read(cls, pyproject: Path) -> Settings:
-        """The settings of a project. Raises ConfigError, which names the file and the key."""
+        """Read the settings of a project. Raises ConfigError, which names the file and the key."""
         try:
             document = tomllib.loads(pyproject.read_text())
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -149,7 +149,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     @classmethod
     def from_document(cls, document: JSONObject, *, default_name: str = "") -> Settings:
-        """The settings in what a pyproject.toml holds. Raises ConfigError, which names the key."""
+        """The settings in the document of a pyproject.toml. Raises ConfigError, which names the key."""
         project: JSONObject = document.get("project", {})
         table = document.get("tool", {}).get("kubewright")
         if not is_object(table) or table.keys().isdisjoint(("manager", "kinds")):
@@ -164,6 +164,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "namespace", self.namespace or f"{self.name}-system")
+        msgspec.structs.force_setattr(self, "image", self.image or f"{self.name}:latest")
         msgspec.structs.force_setattr(self, "name_prefix", self.name_prefix or f"{self.name}-")
         fault = next(_faults(self), None)
         if fault is not None:
@@ -180,40 +181,37 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return self.pod_security or ("baseline" if self.watch_namespaces == "own" else "restricted")
 
     def full_name(self, name: str) -> str:
-        """What an object that is called `name` in `config/` is called in a cluster."""
+        """The name in a cluster of an object with the short name `name`."""
         return f"{self.name_prefix}{name}"
 
 
 def _label(name: str) -> str:
-    """A project's name as a DNS label: packaging treats `-`, `_` and `.` alike."""
+    """The name of a project as a DNS label. Packaging treats `-`, `_` and `.` alike."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _faults(settings: Settings) -> Iterator[str]:
     if settings.kinds and settings.manager:
-        yield "kinds: those of a program with a Manager are found beside it; leave it out"
+        yield "kinds: the kinds of a program with a Manager are found in its package api; remove the setting"
     elif settings.kinds and not re.fullmatch(_MODULE, settings.kinds):
-        yield f'kinds: "{settings.kinds}" is not like "package.module"'
+        yield f'kinds: "{settings.kinds}" must be like "package.module"'
     elif not settings.kinds and not re.fullmatch(rf"{_MODULE}(:[A-Za-z_]\w*)?", settings.manager):
-        yield f'manager: "{settings.manager}" is not like "package.module:variable"'
+        yield f'manager: "{settings.manager}" must be like "package.module:variable"'
     yield from _faulty_image(settings.image)
     if settings.replicas < 0:
-        yield f"replicas: {settings.replicas} is fewer than none"
+        yield f"replicas: must not be negative, got {settings.replicas}"
     if settings.replicas > 1 and not settings.leader_election:
-        yield f"replicas: {settings.replicas} of them would all work at once; leave out leader-election = false"
+        yield f"replicas: {settings.replicas} replicas need leader election; remove leader-election = false"
     if settings.metrics == "off" and (settings.prometheus or settings.network_policy):
         extra = "prometheus" if settings.prometheus else "network-policy"
-        yield f'{extra}: there are no metrics to reach; leave out metrics = "off", or {extra} = true'
+        yield f'{extra}: metrics are off; remove metrics = "off", or {extra} = true'
     if settings.metrics_certificate and settings.metrics != "https":
-        yield f'metrics-certificate: metrics = "{settings.metrics}" has no use for one; leave one of the two out'
+        yield f'metrics-certificate: metrics = "{settings.metrics}" does not use a certificate; remove one of the two'
     yield from _faulty_names(settings)
     yield from _faulty_labels(settings)
 
 
 def _faulty_image(image: str) -> Iterator[str]:
-    if not image:
-        yield 'image: it is empty; write the image of the manager, like "ghcr.io/me/operator:1.0"'
-        return
     try:
         Reference.parse(image)
     except ConfigError as error:
@@ -224,10 +222,10 @@ def _faulty_names(settings: Settings) -> Iterator[str]:
     for fault in names.dns1123_label(settings.namespace):
         yield f'namespace: "{settings.namespace}": {fault}'
     for fault in names.dns1035_label(settings.full_name(_LONGEST_NAME)):
-        yield f'name-prefix: "{settings.full_name(_LONGEST_NAME)}", as a Service is then called: {fault}'
+        yield f'name-prefix: "{settings.full_name(_LONGEST_NAME)}", the name of a Service: {fault}'
     if settings.watch_namespaces not in ("all", "own"):
         if not settings.watch_namespaces:
-            yield 'watch-namespaces: the list is empty; name some, or write "all" or "own"'
+            yield 'watch-namespaces: the list is empty; name namespaces, or write "all" or "own"'
         for each in settings.watch_namespaces:
             yield from (f'watch-namespaces: "{each}": {fault}' for fault in names.dns1123_label(each))
     if settings.metrics_certificate:
@@ -246,21 +244,21 @@ def _faulty_labels(settings: Settings) -> Iterator[str]:
                 faults += names.label_value(value)
             yield from (f'{key}."{name}": {fault}' for fault in faults)
             if what.endswith("labels") and name in RESERVED_LABELS:
-                yield f'{key}."{name}": it is how the manager is found, and has a value of its own; leave it out'
+                yield f'{key}."{name}": the label is reserved, because it selects the manager; remove it'
 
 
 def _refuse_unknown(table: JSONObject) -> None:
     own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(_OF_PROJECT)
     for where, key, known in _unknown(table, inspect.type_info(Settings), _TABLE, own):
         nearest = get_close_matches(key, known, n=1)
-        hint = f'did you mean "{nearest[0]}"?' if nearest else f"there are {', '.join(sorted(known))}"
-        raise ConfigError(f'{where}: there is no setting "{key}"; {hint}')
+        hint = f'did you mean "{nearest[0]}"?' if nearest else f"known settings: {', '.join(sorted(known))}"
+        raise ConfigError(f'{where}: unknown setting "{key}"; {hint}')
 
 
 def _unknown(
     value: object, kind: inspect.Type, where: str, known: set[str] | None = None
 ) -> Iterator[tuple[str, str, set[str]]]:
-    """Where a key is that its type does not have, the key, and those that there are."""
+    """Unknown keys: the path of the table, the key, and the known keys."""
     if isinstance(kind, inspect.UnionType):
         for each in kind.types:
             yield from _unknown(value, each, where)
@@ -283,5 +281,5 @@ def _unknown(
 def _explained(fault: str) -> str:
     """`Expected `int`, got `str` - at `$.replicas`` -> `tool.kubewright.replicas: expected int, got str`."""
     what, _, where = fault.partition(" - at `$")
-    said = what.replace("`", "")
-    return f"{_TABLE}{where.rstrip('`')}: {said[0].lower()}{said[1:]}"
+    text = what.replace("`", "")
+    return f"{_TABLE}{where.rstrip('`')}: {text[0].lower()}{text[1:]}"

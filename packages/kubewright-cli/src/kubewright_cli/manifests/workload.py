@@ -1,7 +1,7 @@
 """The folder `manager`: the Namespace and the Deployment.
 
-The Pod keeps to the `restricted` pod security standard: nobody's user, no rights to gain, a root that can't be
-written, the runtime's seccomp profile. It starts the image as the image says, with flags that follow from the settings.
+The Pod meets the `restricted` pod security standard: an unprivileged user, no privilege escalation, a read-only root
+file system, the runtime's seccomp profile. It runs the image's entry point with flags that follow from the settings.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from kubewright_cli.manifests.settings import Settings
 HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8443
 USER: Final = 65532
-"""Nobody's, as distroless images have it."""
+"""The user nonroot of distroless images."""
 _CERTIFICATE: Final = "metrics-certificate"
 _CERTIFICATES: Final = "/etc/metrics-certificate"
 OWN_NAMESPACE: Final = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
 
 
 def documents(program: Program, settings: Settings, names: Names) -> dict[str, list[JSONObject]]:
-    """By file, without `.yaml`."""
+    """The documents by file name, without `.yaml`."""
     return {"manager": [_namespace(settings, names), _deployment(program, settings, names)]}
 
 
 def selector(settings: Settings) -> dict[str, str]:
-    """The labels by which the manager's Pods are found."""
+    """The labels that select the manager's Pods."""
     return {"app.kubernetes.io/name": settings.name, "control-plane": MANAGER}
 
 
@@ -101,7 +101,7 @@ def _container(settings: Settings) -> JSONObject:
 
 
 def flags(settings: Settings) -> Iterator[str]:
-    """What the image is started with; what is not wanted is said too, since the program may have it on."""
+    """The flags of the manager. Disabled features are stated, too, because the program may enable them."""
     yield "--leader-elect" if settings.leader_election else "--leader-elect=false"
     yield f"--health-probe-bind-address=:{HEALTH_PORT}"
     yield f"--metrics-bind-address={f':{METRICS_PORT}' if settings.metrics != 'off' else '0'}"
@@ -117,7 +117,7 @@ def flags(settings: Settings) -> Iterator[str]:
 
 
 def image_parts(image: str) -> tuple[str, str, str]:
-    """Name, tag and digest of an image; `latest` where it has neither of the latter."""
+    """The name, tag and digest of an image. Without tag and digest, the tag is `latest`."""
     name, _, digest = image.partition("@")
     path, _, last = name.rpartition("/")
     last, _, tag = last.partition(":")
@@ -125,7 +125,7 @@ def image_parts(image: str) -> tuple[str, str, str]:
 
 
 def environment(settings: Settings) -> list[JSONObject]:
-    """The container's environment as Kubernetes has it, in the order of the settings."""
+    """The container's environment, in the order of the settings."""
     own = [OWN_NAMESPACE] if settings.watch_namespaces == "own" else []
     return own + [
         {"name": name, "value": value} if isinstance(value, str) else {"name": name, "valueFrom": plain(value)}
@@ -134,7 +134,7 @@ def environment(settings: Settings) -> list[JSONObject]:
 
 
 def spread(settings: Settings) -> list[JSONObject]:
-    """The topology spread constraints; without a selector they would be about no Pod at all."""
+    """The topology spread constraints. The default selector is the manager's: without one they select no Pod."""
     found = {"labelSelector": {"matchLabels": selector(settings)}}
     return [{**found, **plain(each)} for each in settings.topology_spread_constraints]
 
@@ -174,5 +174,5 @@ def _probe(path: str, *, delay: int, period: int) -> JSONObject:
 
 
 def _stated(structure: dict[str, Any]) -> JSONObject:
-    """Without what is not set."""
+    """The structure without unset fields."""
     return {key: value for key, value in structure.items() if value not in (None, "", [], {})}

@@ -1,9 +1,11 @@
-"""A project's files: written once, then a person's.
+"""The scaffold of a project: files that are written once and then belong to their author.
 
-names       which names a project, a group, a version and a kind may have
-record      PROJECT: what was scaffolded
-templates   the files of `cli/templates`, filled in
-program     main.py, with one more controller
-plan        which files `init` and `create` write
-changes     files written all or none, and none of a person's without being asked to
+names       valid names of projects, groups, versions and kinds
+record      PROJECT: the scaffolded kinds
+templates   the templates of the files
+program     adds a controller to main.py
+versions    copies a kind for another version
+settings    changes one setting in pyproject.toml
+plan        the files that `init`, `create` and `edit` write
+changes     writes all files or none, and overwrites none without permission
 """

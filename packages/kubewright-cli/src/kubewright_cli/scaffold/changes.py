@@ -1,8 +1,7 @@
-"""Files written all or none, and none of a person's without being asked to.
+"""Writes all files or none, and overwrites files only on request.
 
-Expected flow: plan every file, look at `conflicts`, then `write`. What fails before the first file is in its place, or
-between two of them, is undone. A process that is killed between two leaves whole files; those of them that are planned
-again are no conflicts, so that the same command can be given once more.
+Plan every file, then call `write`. After a failure, all changes are undone. A process that is killed in between leaves
+whole files. The same command accepts these files when it runs again, and finishes.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from kubewright.machinery.errors import ConfigError
 
 
 class WouldOverwrite(ConfigError):
-    """A file that a command would write is there already, and is another one."""
+    """A file that a command would write exists with other content."""
 
     def __init__(self, message: str, difference: str) -> None:
         super().__init__(message)
         self.difference = difference
-        """From what is there to what would be, as a unified diff."""
+        """The difference from the existing to the new content, as a unified diff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,11 @@ class _File:
     path: Path
     text: str
     known: str | None
-    """What was there when the change was planned; None for a file that should not be there."""
+    """The content when the change was planned; None for a file that should not exist."""
 
 
 class Changes:
-    """What is to become of the files below a folder."""
+    """Planned changes to the files below a folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -42,22 +41,22 @@ class Changes:
 
     @property
     def paths(self) -> list[str]:
-        """Those that `write` would change, relative to the folder, in the order in which they were planned."""
+        """The files that `write` would change, relative to the folder, in the order of planning."""
         return [self._shown(each) for each in self._files if self._present(each) != each.text]
 
     def create(self, path: str, text: str) -> None:
-        """A new file. One that is there already, and is another, is a conflict."""
+        """Plan a new file. An existing file with other content is a conflict."""
         self._files.append(_File(self._root / path, text, None))
 
     def edit(self, path: str, text: str) -> None:
-        """Another text for a file that is there and has been read; a conflict when it changes before `write`."""
+        """Plan new content for an existing file. It is a conflict if the file changes before `write`."""
         self._files.append(_File(self._root / path, text, (self._root / path).read_text()))
 
     def write(self, *, overwrite: bool = False) -> None:
-        """Write all of it.
+        """Write all files.
 
-        Raises WouldOverwrite when that would destroy what somebody else wrote, unless `overwrite` says that this is
-        meant, and ConfigError when a file can't be written; nothing has changed then.
+        Raises WouldOverwrite if there is a conflict, unless `overwrite` is set, and ConfigError if a file cannot be
+        written. Nothing has changed then.
         """
         if not overwrite:
             self._refuse_conflicts()
@@ -75,16 +74,16 @@ class Changes:
         if not conflicts:
             return
         names = ", ".join(map(self._shown, conflicts))
-        verb = "is" if len(conflicts) == 1 else "are"
+        verb = "exists" if len(conflicts) == 1 else "exist"
         raise WouldOverwrite(
-            f"{names} {verb} there already, and not as this command writes it; nothing was written",
+            f"{names} {verb} with other content than this command writes; nothing was written",
             "".join(map(self._difference, conflicts)),
         )
 
     def _difference(self, file: _File) -> str:
         before, after = (text.splitlines(keepends=True) for text in (self._present(file) or "", file.text))
         shown = self._shown(file)
-        return "".join(difflib.unified_diff(before, after, f"{shown} (is there)", f"{shown} (would be written)"))
+        return "".join(difflib.unified_diff(before, after, f"{shown} (existing)", f"{shown} (new)"))
 
     def _present(self, file: _File) -> str | None:
         return file.path.read_text() if file.path.is_file() else None
@@ -94,7 +93,7 @@ class Changes:
 
 
 class _Undo:
-    """What has been done to the files, and the way back."""
+    """The changes so far, and how to undo them."""
 
     def __init__(self) -> None:
         self._folders: list[Path] = []
@@ -102,7 +101,7 @@ class _Undo:
         self._written: list[tuple[Path, bytes | None]] = []
 
     def stage(self, path: Path, text: str) -> Path:
-        """A draft of the file beside its place."""
+        """Write a draft next to the file."""
         missing = [folder for folder in path.parents if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir()

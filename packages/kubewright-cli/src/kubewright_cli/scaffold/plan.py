@@ -1,4 +1,4 @@
-"""Which files `init`, `create` and `edit` write, and what is in them."""
+"""The files that `init`, `create` and `edit` write."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from kubewright_cli.scaffold.names import module_name
 from kubewright_cli.scaffold.program import LINE_LENGTH, ControllerImport, with_controller
 from kubewright_cli.scaffold.record import FILE, Record, Resource
 from kubewright_cli.scaffold.templates import render
+from kubewright_cli.scaffold.versions import another_version
 
 KEPT: Final = ("LICENSE", "README.md")
-"""What a folder that becomes a project may hold: a repository often begins with these."""
+"""Files that may exist in the folder of a new project: repositories often begin with them."""
 _WORKFLOWS: Final = {"lint": "Lint", "test": "Tests", "test-e2e": "E2E tests"}
 _FILES: Final = {
     "pyproject.toml": "pyproject.toml",
@@ -23,6 +24,7 @@ _FILES: Final = {
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
     "README.md": "README.md",
+    "wheels/README.md": "wheels.md",
     "tests/conftest.py": "conftest.py",
     "tests/test_operator.py": "test_operator.py",
     "tests/test_e2e.py": "test_e2e.py",
@@ -31,10 +33,10 @@ _FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Packaging:
-    """What packaging says of a project."""
+    """Package metadata of a project."""
 
     python: str
-    """The oldest Python that it supports, and the one of its image: `3.12`."""
+    """The oldest supported Python, also that of the image: `3.12`."""
     license: str = ""
     """An SPDX expression."""
     owner: str = ""
@@ -42,15 +44,17 @@ class Packaging:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What `create` is about to do."""
+    """The changes that `create` makes."""
 
     changes: Changes
     by_hand: ControllerImport | None
-    """What its author has to add to main.py: it is not as `init` wrote it."""
+    """What the author must add to main.py, if main.py is not as `init` wrote it."""
+    copied_from: str = ""
+    """The version whose types were copied."""
 
 
 def project(root: Path, record: Record, packaging: Packaging) -> Changes:
-    """A new project. Files of `KEPT` that are there already stay."""
+    """A new project. Existing files of `KEPT` are not changed."""
     changes = Changes(root)
     source = f"src/{record.package}"
     values = {
@@ -78,23 +82,32 @@ def project(root: Path, record: Record, packaging: Packaging) -> Changes:
 
 
 def api(root: Path, record: Record, resource: Resource) -> Addition:
-    """A kind, or another version of one; with a controller when the resource has one."""
+    """A kind or another version of a kind, with a controller if the resource has one."""
     changes, by_hand = Changes(root), None
     others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
     values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
     _packages(root, changes, resource.path)
-    changes.create(_source(resource.path), render("api.py", **values))
+    copied = _copied(root, others[0], resource) if others and others[0].api else None
+    changes.create(_source(resource.path), copied or render("api.py", **values))
     if resource.controller:
         by_hand = _controller(root, record, resource, changes, "controller.py")
     if others:
         values |= {"first": others[0], "versions": sorted((others[0], resource), key=lambda each: each.path)}
     changes.create(_test(record, resource, another=bool(others)), render(_test_template(resource, others), **values))
     changes.edit(FILE, record.having(resource).text())
-    return Addition(changes, by_hand)
+    return Addition(changes, by_hand, copied_from=others[0].version if copied else "")
+
+
+def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
+    """The module of another version of the kind as that of this version; None if it cannot be copied."""
+    path = root / _source(other.path)
+    if not path.is_file():
+        return None
+    return another_version(path.read_text(), resource.kind, other.path, other.version, resource.version)
 
 
 def controller(root: Path, record: Record, resource: Resource) -> Addition:
-    """A controller for a kind that is there: one of the project, or one of Kubernetes."""
+    """A controller for an existing kind of the project or of Kubernetes."""
     template = "controller.py" if resource.api else "controller_builtin.py"
     changes = Changes(root)
     by_hand = _controller(root, record, resource, changes, template)
@@ -103,7 +116,7 @@ def controller(root: Path, record: Record, resource: Resource) -> Addition:
 
 
 def module_path(record: Record, part: str, group: str, *rest: str) -> str:
-    """The module of a kind in `api` or `controller`; in a project of several groups it is in a package of its group."""
+    """The module of a kind in `api` or `controller`. With several groups, each group has a package."""
     groups = [module_name(group)] if record.multigroup and group else []
     return ".".join([record.package, part, *groups, *rest])
 
@@ -111,7 +124,7 @@ def module_path(record: Record, part: str, group: str, *rest: str) -> str:
 def _controller(
     root: Path, record: Record, resource: Resource, changes: Changes, template: str
 ) -> ControllerImport | None:
-    """Gives what its author has to add to main.py."""
+    """Plan a controller. Returns the import that the author must add to main.py, if it cannot be added."""
     path = module_path(record, "controller", resource.group, resource.module)
     package, _, module = path.rpartition(".")
     in_group = record.multigroup and resource.group
@@ -147,7 +160,7 @@ def _values(record: Record, resource: Resource) -> dict[str, object]:
 
 
 def _packages(root: Path, changes: Changes, module: str) -> None:
-    """The packages above a module, where they are missing."""
+    """Plan the missing packages above a module."""
     parts = module.split(".")[:-1]
     for depth in range(2, len(parts) + 1):
         path = f"src/{'/'.join(parts[:depth])}/__init__.py"
@@ -178,18 +191,18 @@ def _test_template(resource: Resource, others: list[Resource]) -> str:
 
 
 def _test(record: Record, resource: Resource, *, another: bool) -> str:
-    """Where a kind's test is; another version of it has one of its own."""
+    """The path of the test of a kind. Another version has a test of its own."""
     group = f"{module_name(resource.group)}_" if record.multigroup and resource.group else ""
     return f"tests/test_{group}{resource.module}{f'_{resource.version}' if another else ''}.py"
 
 
 def _sample(resource: Resource) -> str:
-    """Where `kubewright generate` writes the first sample, once the types are as they should be."""
+    """The path where `kubewright generate` writes the first sample."""
     group = resource.api_group.partition(".")[0]
     return f"config/samples/{group}_{resource.version}_{resource.kind.lower()}.yaml"
 
 
 def _compatible(release: str) -> str:
-    """The first release that has all that this one has: `0.3.2` -> `0.3.0`."""
+    """The first compatible release: `0.3.2` -> `0.3.0`."""
     major, minor, *_ = release.split(".")
     return f"{major}.{minor}.0"

@@ -1,7 +1,7 @@
-"""main.py with one more controller: found through its syntax tree, changed in its text.
+"""Adds a controller to main.py: reads the syntax tree, and edits the text.
 
-Everything else in the file stays as it is, comments and layout too. A program that does not have a list of controllers
-where `init` wrote one is left to its author.
+Everything else in the file stays the same, also comments and layout. A program without the list of controllers that
+`init` wrote is not changed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 LINE_LENGTH: Final = 120
-"""Of the projects that `init` writes."""
+"""The line length of projects that `init` writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerImport:
-    """Where a controller is, and what the program calls its module."""
+    """The module of a controller, and its name in the program."""
 
     package: str
     module: str
@@ -39,7 +39,8 @@ class ControllerImport:
 def with_controller(source: str, manager: str, added: ControllerImport) -> str | None:
     """`source` with the controller imported, and in the list of the Manager that is assigned to `manager`.
 
-    The same text when it is there already; None when there is no such list, or the name means something else.
+    Returns the same text if the controller is in the list already, and None if there is no such list or the name is
+    taken.
     """
     try:
         tree = ast.parse(source)
@@ -59,7 +60,7 @@ def with_controller(source: str, manager: str, added: ControllerImport) -> str |
 
 
 class _Text:
-    """A source and the changes to it, placed as the syntax tree places things: by line, and byte in the line."""
+    """A source and its edits. Positions are those of the syntax tree: line, and byte in the line."""
 
     def __init__(self, source: str) -> None:
         self.lines = source.encode().splitlines(keepends=True)
@@ -130,7 +131,7 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def _import(text: _Text, tree: ast.Module, added: ControllerImport) -> None:
-    """Put the import where isort would have it."""
+    """Add the import where isort would put it."""
     imports = list(_imports(tree))
     if not added.alias:
         for each in imports:
@@ -151,7 +152,7 @@ def _import(text: _Text, tree: ast.Module, added: ControllerImport) -> None:
 
 
 def from_import(package: str, *names: str) -> str:
-    """The statement, as ruff lays it out."""
+    """The import statement, formatted as by ruff."""
     line = f"from {package} import {', '.join(names)}"
     if len(line) <= LINE_LENGTH:
         return line
@@ -159,7 +160,7 @@ def from_import(package: str, *names: str) -> str:
 
 
 def _insert_section(text: _Text, tree: ast.Module, statement: str) -> None:
-    """After all imports, or after what a module begins with."""
+    """Insert after all imports, or after the docstring."""
     imports = [each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
     if imports:
         _insert_after(text, imports[-1], f"\n{statement}")

@@ -1,7 +1,6 @@
-"""PROJECT: what was scaffolded, in kubebuilder's format (https://book.kubebuilder.io/reference/project-config).
+"""PROJECT: the scaffolded kinds, in kubebuilder's format (https://book.kubebuilder.io/reference/project-config).
 
-The record says what has a place in the project already, so that `create` adds to it rather than over it. Settings of
-what is generated are not in it but in pyproject.toml.
+`create` uses the record to add to the project without overwriting it. Settings are in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -20,36 +19,36 @@ from kubewright_cli.scaffold.names import module_name, qualified_group
 FILE: Final = "PROJECT"
 _LAYOUT: Final = "kubewright/v1"
 _HEADER: Final = (
-    "# What `kubewright init` and `kubewright create` have written. Not to be edited; settings are in pyproject.toml.\n"
+    "# Written by `kubewright init` and `kubewright create`. Do not edit: settings are in pyproject.toml.\n"
 )
 
 
 def project_root() -> Path:
-    """The current folder, or the nearest above it, that has a record. Raises ConfigError."""
+    """The current folder, or the nearest above it, with a record. Raises ConfigError."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / FILE).is_file():
             return folder
-    raise ConfigError(f"there is no {FILE} in {here} or above it; `kubewright init` makes a project of a folder")
+    raise ConfigError(f"there is no {FILE} in {here} or above it; `kubewright init` creates a project")
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One version of a kind that the project has to do with."""
+    """One version of a kind that the project declares or reconciles."""
 
     group: str
-    """As it was given: without the domain."""
+    """The group without the domain."""
     domain: str
     version: str
     kind: str
     path: str
-    """The module of its class: `fleet.api.v1.frigate`."""
+    """The module of the class: `fleet.api.v1.frigate`."""
     api: bool = True
-    """The kind is the project's own."""
+    """Whether the project declares the kind."""
     controller: bool = False
     namespaced: bool = True
     plural: str = ""
-    """In lower case; given where it is not what English makes of the kind."""
+    """In lower case; empty if it is the regular plural."""
 
     @property
     def api_group(self) -> str:
@@ -61,12 +60,12 @@ class Resource:
 
     @property
     def resource(self) -> str:
-        """What its URLs have: `frigates`."""
+        """The plural in URLs: `frigates`."""
         return self.plural or plural_of(self.kind.lower())
 
     @property
     def module(self) -> str:
-        """The last part of the names of its modules."""
+        """The last part of module names."""
         return module_name(self.kind)
 
     def document(self) -> JSONObject:
@@ -98,7 +97,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a project consists of."""
+    """The content of PROJECT."""
 
     name: str
     domain: str
@@ -109,14 +108,14 @@ class Record:
 
     @classmethod
     def load(cls, root: Path) -> Record:
-        """The record of the project in the folder `root`. Raises ConfigError when it can't be read, or is not ours."""
+        """Load the record of the project in `root`. Raises ConfigError if it is unreadable or has another layout."""
         path = root / FILE
         try:
             document = yaml.load(path.read_text())
         except (OSError, UnicodeDecodeError, DecodeError) as error:
             raise ConfigError(f"{path}: {error}") from error
         if document.get("layout") != [_LAYOUT]:
-            raise ConfigError(f"{path}: layout is {document.get('layout')}, and this command knows {_LAYOUT}")
+            raise ConfigError(f"{path}: layout is {document.get('layout')}, expected {_LAYOUT}")
         try:
             return cls(
                 name=document["projectName"],
@@ -127,7 +126,7 @@ class Record:
                 resources=tuple(Resource.of(each) for each in document.get("resources", [])),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"{path} is not as `kubewright init` and `create` write it: {error!r}") from error
+            raise ConfigError(f"{path} is not a record of `kubewright init` and `create`: {error!r}") from error
 
     def text(self) -> str:
         """The content of the file."""
@@ -148,42 +147,44 @@ class Record:
         return _HEADER + yaml.dump(document)
 
     def versions_of(self, group: str, kind: str) -> list[Resource]:
-        """What is there of a kind, in the order in which it came."""
+        """The versions of a kind, in the order of creation."""
         return [each for each in self.resources if (each.group, each.kind) == (group, kind)]
 
     def having(self, resource: Resource) -> Record:
-        """The record with `resource` in it: in the place of what was there of that version, or at the end."""
+        """The record with `resource`: in place of the same version, or at the end."""
         key = (resource.group, resource.version, resource.kind)
         kept = [resource if (each.group, each.version, each.kind) == key else each for each in self.resources]
         return replace(self, resources=tuple(kept) if resource in kept else (*kept, resource))
 
     def refuse_clash(self, resource: Resource, *, again: bool) -> None:
-        """Raise ConfigError when a kind has no place in the project; with `again`, one that is there may come again."""
+        """Raise ConfigError if a kind clashes with another. With `again`, the same version may exist."""
         others = self.versions_of(resource.group, resource.kind)
         shown = f"{resource.kind} of {resource.api_version}"
         if any(each.version == resource.version for each in others) and not again:
-            raise ConfigError(f"{shown} is in this project already; --force writes its files anew")
+            raise ConfigError(f"{shown} already exists in this project; --force overwrites its files")
         for each in others:
             if (each.namespaced, each.resource) != (resource.namespaced, resource.resource):
                 raise ConfigError(
-                    f"{resource.kind} is there in {each.version} as {_as_served(each)}, and cannot be "
-                    f"{_as_served(resource)} in {resource.version}: a kind is the same in all versions"
+                    f"{resource.kind} is {_as_served(each)} in {each.version}, and cannot be {_as_served(resource)} in "
+                    f"{resource.version}: scope and plural are the same in all versions"
                 )
             if each.controller and resource.controller and each.version != resource.version:
-                raise ConfigError(f"{resource.kind} has a controller already, of {each.version}: a kind has one")
+                raise ConfigError(
+                    f"{resource.kind} already has a controller, for {each.version}; a kind has one controller"
+                )
         for each in self.resources:
             if each.api and (each.group, each.resource) == (resource.group, resource.resource) and each not in others:
                 raise ConfigError(
-                    f'the plural "{each.resource}" is that of {each.kind} in {each.api_group}; choose another, --plural'
+                    f'{each.kind} in {each.api_group} has the plural "{each.resource}"; choose another with --plural'
                 )
             shorter, longer = sorted((each.kind, resource.kind), key=len)
             if each.api and each.group == resource.group and longer == f"{shorter}List":
-                raise ConfigError(f'"{longer}" is the kind of a list of {shorter}; choose another, --kind')
+                raise ConfigError(f'"{longer}" is the list kind of {shorter}; choose another --kind')
         groups = {each.group for each in self.resources if each.api} - {resource.group}
         if groups and not self.multigroup:
             raise ConfigError(
-                f"the kinds of this project are in the group {qualified_group(groups.pop(), self.domain)}; for several "
-                "groups, `kubewright edit --multigroup` first"
+                f"the kinds of this project are in the group {qualified_group(groups.pop(), self.domain)}; to add "
+                "another group, first run `kubewright edit --multigroup`"
             )
 
 

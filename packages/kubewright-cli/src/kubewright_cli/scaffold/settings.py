@@ -1,4 +1,4 @@
-"""One setting in `[tool.kubewright]` of a pyproject.toml, changed in its text: comments and layout are the author's."""
+"""Changes one setting in `[tool.kubewright]` of a pyproject.toml. Keeps comments and layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TABLE: Final = re.compile(r"^\[tool\.kubewright\][^\n]*\n(?:(?!\[)[^\n]*\n?)*",
 def with_setting(text: str, key: str, value: str | None) -> str:
     """`text` with `key` set to the string `value`, or without it.
 
-    Raises ConfigError where that can't be done by changing a line of its own, or something else would change with it.
+    Raises ConfigError if the setting does not have its own line, or if anything else would change.
     """
     before = tomllib.loads(text)
     wanted = before.get("tool", {}).get("kubewright", {}) | {key: value}
@@ -30,8 +30,8 @@ def with_setting(text: str, key: str, value: str | None) -> str:
 
     after = _TABLE.sub(changed, text, count=1)
     if _table(after) != {each: setting for each, setting in wanted.items() if setting is not None}:
-        task = f"take out {key}" if value is None else f'set {key} = "{value}"'
-        raise ConfigError(f"pyproject.toml: [tool.kubewright] is not as `kubewright init` wrote it; {task} by hand")
+        task = f"remove {key}" if value is None else f'set {key} = "{value}"'
+        raise ConfigError(f"pyproject.toml: [tool.kubewright] cannot be edited automatically; {task} by hand")
     return after
 
 

@@ -1,4 +1,4 @@
-"""The files of `cli/templates`, filled in."""
+"""Renders the templates of a project's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FUNCTIONS: Final = {"from_import": from_import}
 
 
 def render(template: str, /, **values: object) -> str:
-    """The text of the template of that name. A value that it needs and does not get is an error."""
+    """Render a template. A missing value is an error."""
     return _environment().get_template(f"{template}.j2", globals=_FUNCTIONS).render(**values)
 
 

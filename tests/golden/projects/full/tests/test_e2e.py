@@ -1,7 +1,7 @@
-"""The operator as it is deployed, with its manifests and in a Pod: `make test-e2e`.
+"""The deployed operator, with its manifests and in a Pod: `make test-e2e`.
 
-On the embedded control plane the Pod runs this code as it is. On a cluster (`TARGET=kubeconfig`) it
-runs the image that pyproject.toml names, which has to be there.
+On the embedded control plane the Pod runs this code directly. On a cluster (`TARGET=kubeconfig`) it
+runs the image that pyproject.toml names: push that image first.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ MANAGER = "fleet-controller-manager"
 
 
 async def kubewright(cluster: Cluster, *arguments: str) -> None:
-    """Run a command in this project, against the cluster of the tests."""
+    """Run a command in this project, on the cluster of the tests."""
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig())}
     command = (sys.executable, "-m", "kubewright", *arguments)
     process = await asyncio.create_subprocess_exec(*command, cwd=PROJECT, env=environment)
@@ -31,9 +31,9 @@ async def kubewright(cluster: Cluster, *arguments: str) -> None:
 
 @pytest_asyncio.fixture
 async def deployed(cluster: Cluster, target: str) -> AsyncIterator[None]:
-    """The operator is deployed, and goes after the test."""
+    """Deploys the operator, and undeploys it after the test."""
     if target == "real":
-        pytest.skip("its nodes are simulated: no Pod of a manager runs there")
+        pytest.skip("its nodes are simulated: no Pod runs there")
     await kubewright(cluster, "deploy")
     yield
     await kubewright(cluster, "undeploy", "--yes")

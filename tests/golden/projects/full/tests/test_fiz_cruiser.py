@@ -1,4 +1,4 @@
-"""What a Cruiser does, as its users see it."""
+"""What a Cruiser does for its users."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a Octopus does, as its users see it."""
+"""What a Octopus does for its users."""
 
 from pathlib import Path
 

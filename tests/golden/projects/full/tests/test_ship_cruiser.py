@@ -1,4 +1,4 @@
-"""A Cruiser, as its users see it."""
+"""The kind Cruiser."""
 
 from pathlib import Path
 

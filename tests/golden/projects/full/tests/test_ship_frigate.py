@@ -1,4 +1,4 @@
-"""What a Frigate does, as its users see it."""
+"""What a Frigate does for its users."""
 
 from pathlib import Path
 

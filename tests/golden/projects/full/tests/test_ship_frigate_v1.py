@@ -1,4 +1,4 @@
-"""A Frigate in version v1, as its users see it."""
+"""The kind Frigate in version v1."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from fleet.api.ship.v1beta1.frigate import Frigate as FrigateV1beta1
 SAMPLE = Path(__file__).parents[1] / "config/samples/ship_v1_frigate.yaml"
 
 
-async def test_what_is_written_as_v1_is_read_as_v1beta1(cluster: Cluster, namespace: str) -> None:
+async def test_an_object_of_v1_can_be_read_as_v1beta1(cluster: Cluster, namespace: str) -> None:
     await cluster.install(api)
     sample = codec.from_dict(FrigateV1, yaml.load(SAMPLE.read_text()))
     sample.metadata.namespace = namespace

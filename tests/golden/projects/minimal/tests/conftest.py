@@ -1,4 +1,4 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --target` says."""
+"""The operator on a control plane: the embedded one, or the one that `pytest --target` names."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from webserver_operator.main import manager
 
 @pytest_asyncio.fixture
 async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[Manager]:
-    """The operator, with the rights that its controllers declare and no others."""
+    """The running operator, with only the permissions that its controllers declare."""
     await cluster.install(api)
     async with cluster.service_account(manager.rbac_rules(), namespace=namespace) as account:
         operator = Manager(

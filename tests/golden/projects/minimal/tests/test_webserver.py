@@ -1,4 +1,4 @@
-"""What a WebServer does, as its users see it."""
+"""What a WebServer does for its users."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""A package of its own for the users of some kinds: clientset, informers and listers, typed, from their CRDs alone.
+"""A separate typed package for the users of some kinds, made from CRDs: clientset, informers and listers.
 
-It needs `kubewright`, and nothing of the operator that serves the kinds. What is in it stands in `templates`.
+The package needs `kubewright`, but not the operator of the kinds. `templates` has its files.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _INSIDE: Final = ("__init__.py", "clientset.py", "informers.py", "py.typed", "re
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """How the package is called, and what it needs."""
+    """The name and the requirement of the package."""
 
     project: str
-    """On an index: `fleet-client`."""
+    """The name on an index: `fleet-client`."""
     version: str
     requires: str
-    """Of Kubewright: `kubewright>=1.0`."""
+    """The requirement: `kubewright>=1.0`."""
 
     @property
     def name(self) -> str:
-        """For `import`."""
+        """The name for `import`."""
         return self.project.replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The kinds of a group and version, as the package has them."""
+    """The kinds of a group and version in the package."""
 
     name: str
-    """Of their module, and where they are found: `fleet_v1`."""
+    """The name of their module: `fleet_v1`."""
     served: str
     """`fleet.example.com/v1`"""
     kinds: tuple[Kind, ...]
@@ -51,7 +51,7 @@ class Group:
 
 
 def package(crds: Iterable[JSONObject], about: Package) -> dict[str, str]:
-    """The files of the package: text by path. Raises ModelError for a document that is no CRD that can be served."""
+    """The files of the package: text by path. Raises ModelError for a document that is not a valid CRD."""
     modules = _named(modules_of(crds))
     groups = [Group(name, f"{each.group}/{each.version}", tuple(each.kinds)) for name, each in modules.items()]
     values = {"about": about, "groups": groups, "exported": sorted(["Clientset", "Informers", *modules])}
@@ -71,7 +71,7 @@ def package(crds: Iterable[JSONObject], about: Package) -> dict[str, str]:
 
 
 def _named(modules: Mapping[str, Module]) -> dict[str, Module]:
-    """By what they are called here: `fleet_v1`; with the whole group where two begin alike."""
+    """The modules by their names in the package: `fleet_v1`, or with the whole group if two begin alike."""
     short = {name: names.module(module.group.partition(".")[0], module.version) for name, module in modules.items()}
     taken = list(short.values())
     return {each if taken.count(each) == 1 else name: modules[name] for name, each in short.items()}

@@ -1,4 +1,4 @@
-"""`kubewright generate`: what follows from a program, as files; and Python from the CRDs of others."""
+"""`kubewright generate`: files that follow from the program, and Python for third-party CRDs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kubewright_cli.commands.generate import chart, client, installer, manifests
 @manifests.options
 @click.pass_context
 def command(context: click.Context, check: bool, verbose: bool, output: str) -> None:
-    """Write what follows from the program and its settings, `[tool.kubewright]` in pyproject.toml.
+    """Generate files from the program and its settings, `[tool.kubewright]` in pyproject.toml.
 
-    Without a command: the folder config/, as `kubewright generate manifests` does.
+    Without a command, writes the folder config/, like `kubewright generate manifests`.
 
     \b
     Examples:
       kubewright generate                   CRDs, RBAC, Deployment and the rest, as kustomize folders
-      kubewright generate --check -v        fail where a file is not what it would be, and show how it differs
+      kubewright generate --check -v        fail if a file is out of date, and show the difference
       kubewright generate installer         the same in one file, dist/install.yaml
       kubewright generate chart             the same as a Helm chart, dist/chart
     """
@@ -26,7 +26,7 @@ def command(context: click.Context, check: bool, verbose: bool, output: str) -> 
     if wanted is None:
         manifests.generate(check=check, verbose=verbose, output=output)
     elif check or verbose or output != "text":
-        raise click.UsageError(f"options stand after the command: kubewright generate {wanted} --check")
+        raise click.UsageError(f"put options after the command: kubewright generate {wanted} --check")
 
 
 for each in (manifests.command, installer.command, chart.command, models.command, client.command):

@@ -1,4 +1,4 @@
-"""`kubewright generate chart`: dist/chart."""
+"""`kubewright generate chart`: write dist/chart."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kubewright_cli.project import Project
 def command(image: str, check: bool, verbose: bool, output: str) -> None:
     """Write dist/chart: the deployment as a Helm chart.
 
-    Its values are the settings of this project at first; values.yaml says what each means, and a value that
-    does not exist is refused. What its users change goes into a file of theirs.
+    The default values follow from the settings of this project. values.yaml explains each value, and the chart rejects
+    unknown values. Users of the chart keep their values in a file of their own.
 
     \b
     Example:

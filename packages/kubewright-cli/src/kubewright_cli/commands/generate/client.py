@@ -1,4 +1,4 @@
-"""`kubewright generate client`: a package of its own for the users of some kinds."""
+"""`kubewright generate client`: a separate package for the users of some kinds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from kubewright_cli.project import Project
 
 @click.command("client", short_help="Write a typed client package for some kinds.")
 @crd_sources
-@click.option("--kinds", metavar="KIND,...", default="", help="These kinds alone.")
-@click.option("--name", metavar="NAME", default="", help="Of the package on an index; the folder's when not given.")
+@click.option("--kinds", metavar="KIND,...", default="", help="Only these kinds.")
+@click.option("--name", metavar="NAME", default="", help="Name of the package.  [default: the name of the folder]")
 @folder_option
 @check_options
 def command(
@@ -39,13 +39,13 @@ def command(
 ) -> None:
     """Write a typed client package for the users of some kinds: clientset, informers, listers.
 
-    It stands on its own: it needs kubewright, and nothing of the operator. The kinds are those of this project, or of
-    the CustomResourceDefinitions in SOURCES (YAML or JSON files, or folders of them) and in a cluster.
+    The package needs kubewright, but not the operator. The kinds are those of this project, or of the
+    CustomResourceDefinitions in SOURCES (YAML or JSON files, or folders of them) and in a cluster.
 
     \b
     Examples:
       kubewright generate client --output clients/fleet-client
-      kubewright generate client --kinds Ship,Harbour --output clients/fleet-client
+      kubewright generate client --kinds Ship,Harbor --output clients/fleet-client
       kubewright generate client --from-cluster certificates.cert-manager.io --output ../certificates-client
     """
     number = "0.1.0"
@@ -67,14 +67,14 @@ def _chosen(crds: list[JSONObject], kinds: Iterable[str]) -> list[JSONObject]:
     for kind in kinds:
         if kind not in known:
             nearest = get_close_matches(kind, known, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(sorted(known))}"
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the kinds are {', '.join(sorted(known))}"
             raise click.BadParameter(f"there is no kind {kind}; {hint}", param_hint="--kinds")
     return [crd for crd in crds if not kinds or crd["spec"]["names"]["kind"] in kinds]
 
 
 def _name(text: str) -> str:
-    """A name for an index, of which the package's own name can be made."""
+    """The name on an index. The name of the import package follows from it."""
     name = re.sub(r"[-_.]+", "-", text).lower()
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise click.BadParameter(f'"{text}" can\'t be the name of a package, like "fleet-client"', param_hint="--name")
+        raise click.BadParameter(f'"{text}" is not a package name; use a name like "fleet-client"', param_hint="--name")
     return name

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions that a command is given: as files, folders of them, or names of those in a cluster."""
+"""CustomResourceDefinitions as input of a command: files, folders of files, or names in a cluster."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _EXTENSIONS = (".yaml", ".yml", ".json")
 
 
 def crd_sources(function: F) -> F:
-    """`SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: what `given` is given."""
+    """`SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: the arguments of `given`."""
     sources = click.argument("sources", nargs=-1, type=click.Path(exists=True, path_type=Path))
     names = click.option(
-        "--from-cluster", "names", metavar="NAME", multiple=True, help="A CRD of the cluster. May be given again."
+        "--from-cluster", "names", metavar="NAME", multiple=True, help="Name of a CRD in the cluster. May be repeated."
     )
     return sources(names(kubeconfig_options(function)))
 
@@ -36,17 +36,25 @@ def crd_sources(function: F) -> F:
 def given(
     sources: Iterable[Path], names: tuple[str, ...], kubeconfig: Path | None, context: str | None
 ) -> list[JSONObject]:
-    """The CRDs in `sources`, and those called `names` in the cluster. Raises UsageError when there is none."""
+    """The CRDs in `sources`, and the CRDs `names` of the cluster. Raises UsageError if there are none."""
+    sources = list(sources)
     found = [each for source in sources for each in _read(source)]
     crds = [each for each in found if each.get("kind") == "CustomResourceDefinition"]
     if names:
         crds += asyncio.run(_fetch(names, config_of(kubeconfig, context)))
     if not crds:
-        others = f" (what is there: {_counted(found)})" if found else ""
-        raise click.UsageError(
-            f"no CustomResourceDefinition is given{others}; name files that have some, or --from-cluster"
-        )
+        raise click.UsageError(_nothing_found([str(each) for each in sources], found))
     return crds
+
+
+def _nothing_found(sources: list[str], found: list[JSONObject]) -> str:
+    where = f"in {', '.join(sources)}" if sources else "given"
+    others = f" (found: {_counted(found)})" if found else ""
+    return (
+        f"no CustomResourceDefinition {where}{others}. Expected YAML or JSON documents with apiVersion: "
+        "apiextensions.k8s.io/v1 and kind: CustomResourceDefinition, as `kubectl get crd NAME -o yaml` prints them. "
+        "Name files or folders that have some, or use --from-cluster NAME"
+    )
 
 
 def _read(source: Path) -> Iterator[JSONObject]:
@@ -62,7 +70,7 @@ def _read(source: Path) -> Iterator[JSONObject]:
 
 
 def _items(document: JSONObject) -> Iterator[JSONObject]:
-    """A document; of a List, as kubectl prints several objects, those in it."""
+    """The document, or the items of a List, as kubectl prints several objects."""
     items = document.get("items")
     if str(document.get("kind", "")).endswith("List") and is_array(items):
         yield from filter(is_object, items)

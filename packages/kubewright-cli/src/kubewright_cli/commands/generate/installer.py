@@ -1,4 +1,4 @@
-"""`kubewright generate installer`: dist/install.yaml."""
+"""`kubewright generate installer`: write dist/install.yaml."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kubewright_cli.options import image_option
 from kubewright_cli.project import Project
 
 
-@click.command("installer", short_help="Write dist/install.yaml, all in one file.")
+@click.command("installer", short_help="Write dist/install.yaml, everything in one file.")
 @image_option
 @options
 def command(image: str, check: bool, verbose: bool, output: str) -> None:
     """Write dist/install.yaml: the whole deployment in one file, for users who have only kubectl.
 
-    It holds what `kubectl kustomize config/default` prints.
+    The content is that of `kubectl kustomize config/default`.
 
     \b
     Example:

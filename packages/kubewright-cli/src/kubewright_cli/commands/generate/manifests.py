@@ -1,14 +1,16 @@
-"""`kubewright generate manifests`: the folder config/."""
+"""`kubewright generate manifests`: write the folder config/."""
 
 from __future__ import annotations
 
 import click
 
+from kubewright.machinery.json import JSONObject
 from kubewright.models import custom_resource_definitions
 from kubewright_cli.commands.generate.writing import options as options
 from kubewright_cli.commands.generate.writing import write
 from kubewright_cli.manifests import kustomize, samples
-from kubewright_cli.manifests.generated import changes
+from kubewright_cli.manifests.generated import Change, changes
+from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.project import Project
 
 
@@ -19,16 +21,17 @@ def command(check: bool, verbose: bool, output: str) -> None:
 
     \b
     crd              a CustomResourceDefinition for each kind
-    rbac             the manager's role, from what its controllers declare; leader election; metrics; a
-                     role for those who administer, edit or view each kind
+    rbac             the manager's role, from what its controllers declare; leader election; metrics; roles
+                     for the people who administer, edit or view each kind
     manager          Namespace and Deployment
-    default          all of it, with namespace and prefix: `kubectl apply --server-side -k config/default`
-    prometheus       ServiceMonitor        network-policy   who reaches the metrics
-    samples          an object of each kind; yours once it is written
+    default          everything, with namespace and prefix: `kubectl apply --server-side -k config/default`
+    prometheus       ServiceMonitor        network-policy   access to the metrics
+    samples          an object of each kind, updated until you edit it
 
-    Of a project without a Manager (`kinds` in its settings): crd and samples.
+    For a project without a Manager (`kinds` in its settings): crd and samples.
 
-    Files that were made by this command and are not needed any more are removed; nobody's work is.
+    Generated files that are no longer needed are removed. Other files are left alone. Warns of samples that break the
+    rules of their types, and of fields that only some versions of a kind have.
 
     \b
     Examples:
@@ -39,15 +42,26 @@ def command(check: bool, verbose: bool, output: str) -> None:
 
 
 def generate(*, check: bool, verbose: bool, output: str) -> None:
-    """What the command does."""
+    """Run the command."""
     project = Project.load()
     folder = project.root / "config" / "samples"
-    first = samples.missing(project.kinds, folder)
-    shown = [*samples.present(folder), *first]
+    written, obsolete = samples.planned(project.kinds, folder), samples.obsolete(project.kinds, folder)
+    shown = {*samples.present(folder), *written}.difference(obsolete)
+    crds = custom_resource_definitions(project.kinds)
     if project.program is None:
-        files = kustomize.files_of_kinds(custom_resource_definitions(project.kinds), shown)
+        files = kustomize.files_of_kinds(crds, shown)
     else:
         files = kustomize.files(project.manifests(), shown)
-    files |= {f"config/samples/{name}": text for name, text in first.items()}
-    todo = changes(project.root, files, folders=kustomize.FOLDERS)
-    write(todo, check=check, verbose=verbose, output=output)
+    files |= {_sample(name): text for name, text in written.items()}
+    todo = changes(project.root, files, folders=kustomize.FOLDERS, replaceable={_sample(name) for name in written})
+    todo += [Change(folder / name, _sample(name), None) for name in obsolete]
+    write(todo, check=check, verbose=verbose, output=output, warnings=_warnings(project, crds))
+
+
+def _sample(name: str) -> str:
+    return f"config/samples/{name}"
+
+
+def _warnings(project: Project, crds: list[JSONObject]) -> list[str]:
+    misfits = samples.misfits(project.kinds, project.root / "config" / "samples")
+    return [*map(str, lost_fields(crds)), *map(str, misfits)]

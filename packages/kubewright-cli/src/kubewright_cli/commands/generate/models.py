@@ -1,4 +1,4 @@
-"""`kubewright generate models`: typed modules for the kinds of others."""
+"""`kubewright generate models`: typed modules for third-party CRDs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubewright_cli.commands.generate.writing import check_options, folder_optio
 from kubewright_cli.manifests.generated import changes
 
 
-@click.command("models", short_help="Write typed modules for the CRDs of others.")
+@click.command("models", short_help="Write typed modules for third-party CRDs.")
 @crd_sources
 @folder_option
 @check_options
@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Write typed modules for CustomResourceDefinitions, one for each group and version.
 
-    SOURCES are YAML or JSON files, or folders of them; documents of other kinds in them are passed over.
+    SOURCES are YAML or JSON files, or folders of them. Documents of other kinds are ignored.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""How the commands that write files write them, and what they say of it."""
+"""Options and output of the commands that write files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def check_options(function: F) -> F:
     """`--check` and `--verbose`."""
-    check = click.option("--check", is_flag=True, help="Write nothing; fail when a file is not what it would be.")
-    verbose = click.option("--verbose", "-v", is_flag=True, help="Show how files differ.")
+    check = click.option("--check", is_flag=True, help="Write nothing; fail if a file is out of date.")
+    verbose = click.option("--verbose", "-v", is_flag=True, help="Show the differences.")
     return check(verbose(function))
 
 
 def options(function: F) -> F:
-    """`--check`, `--verbose`, and `--output text|json`: what `write` is given."""
+    """`--check`, `--verbose` and `--output text|json`: the options of `write`."""
     return check_options(console.output_option(function))
 
 
@@ -32,11 +32,15 @@ def folder_option(function: F) -> F:
     return click.option("--output", "-o", "folder", type=kind, required=True, help="Folder to write.")(function)
 
 
-def write(changes: Sequence[Change], *, check: bool, verbose: bool, output: str = "text") -> None:
-    """Make the changes, or with `check` fail when there are any."""
+def write(
+    changes: Sequence[Change], *, check: bool, verbose: bool, output: str = "text", warnings: Sequence[str] = ()
+) -> None:
+    """Make the changes and print the warnings. With `check`, fail if there are changes."""
+    for each in warnings:
+        console.warn(each)
     if output == "json":
         listed = [{"path": change.name, "action": change.action} for change in changes]
-        console.document({"upToDate": not changes, "changes": listed})
+        console.document({"upToDate": not changes, "changes": listed, "warnings": list(warnings)})
     for change in changes:
         if verbose and output == "text":
             console.say(change.diff().rstrip("\n"))

@@ -1,12 +1,12 @@
 """`dist/chart`: the deployment as a Helm chart.
 
 values     the default values, from settings, and values.yaml        version    a version of a project as SemVer
-rbac, crds templates made from documents                             templates/ those that are the same for every chart
+rbac, crds templates from documents                                  templates/ templates shared by every chart
 
-With its default values, and a release of the project's name in the settings' namespace, it makes what
-`dist/install.yaml` holds but the Namespace, with labels that tell of the release. Templates are valid as they stand; in
-a chart their helpers have the chart's name instead of `chart`, since a chart shares one space of names with all that it
-depends on.
+With default values, a release with the project's name in the settings' namespace has the objects of
+`dist/install.yaml` except the Namespace, plus labels of the release. The templates are valid as they
+are. In a chart, the names of their helpers begin with the chart's name instead of `chart`, because a chart and its
+dependencies share one name space.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _STATIC: Final = {
     "monitor.yaml": "prometheus/monitor.yaml",
     "allow-metrics-traffic.yaml": "network-policy/allow-metrics-traffic.yaml",
 }
-"""Templates that are the same for every chart, and where they are in it."""
+"""Templates that every chart has, and their paths."""
 
 _IGNORED: Final = (".git", ".gitignore", ".DS_Store", "*.swp", "*.bak", "*.orig", "*~", ".idea/", ".vscode/", "*.tgz")
 
 
 def files(manifests: Manifests) -> dict[str, str]:
-    """What is in `dist/chart`: text by path. Raises ConfigError for a version that is none."""
+    """The files of `dist/chart`: text by path. Raises ConfigError for an invalid version."""
     settings = manifests.settings
     chart = {
         "Chart.yaml": f"{HEADER}\n{_chart(settings)}",
@@ -64,7 +64,7 @@ def _chart(settings: Settings) -> str:
         {
             "apiVersion": "v2",
             "name": settings.name,
-            "description": settings.description or f"The operator {settings.name}, and the kinds that it serves.",
+            "description": settings.description or f"The operator {settings.name} and its CRDs.",
             "type": "application",
             "version": version,
             "appVersion": settings.version,

@@ -1,5 +1,4 @@
-"""Templates of the CRDs: in `templates/`, so that an upgrade brings them up to date; kept at an uninstall if not told
-otherwise.
+"""Templates of the CRDs: in `templates/`, so that an upgrade updates them. By default an uninstall keeps them.
 
 Source: https://helm.sh/docs/chart_best_practices/custom_resource_definitions/.
 """
@@ -13,7 +12,7 @@ from kubewright_cli.manifests.manifests import Manifests
 
 
 def templates(manifests: Manifests) -> dict[str, str]:
-    """By path."""
+    """The templates by path."""
     return {f"crd/{crd['metadata']['name']}.yaml": _template(crd) for crd in manifests.crds}
 
 
@@ -49,5 +48,5 @@ def _indented(content: JSONObject, by: int) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """With braces that a template would take for its own as they are."""
+    """Escape braces that Helm would interpret."""
     return text.replace("{{", '{{ "{{" }}')

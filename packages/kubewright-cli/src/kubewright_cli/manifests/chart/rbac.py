@@ -1,4 +1,4 @@
-"""Templates of RBAC: the rules are those of the program, names and toggles are Helm's."""
+"""Templates of RBAC: the rules come from the program, names and conditions from Helm values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SECURE: Final = "and $.Values.metrics.enabled $.Values.metrics.secure"
 
 
 def templates(manifests: Manifests) -> dict[str, str]:
-    """By path."""
+    """The templates by path."""
     return {f"rbac/{name}.yaml": f"{HEADER}\n{text}" for name, text in _templates(manifests)}
 
 
@@ -65,7 +65,7 @@ def _templates(manifests: Manifests) -> Iterator[tuple[str, str]]:
 
 
 def _by_scope(whole: JSONObject, each: JSONObject, others: list[JSONObject]) -> str:
-    """One document for the whole cluster; or one in each namespace, and what there is for those in none."""
+    """One document for the whole cluster; or one in each namespace, and those for cluster-scoped resources."""
     rest = "".join(f"\n---\n{_document(other)}" for other in others)
     return (
         f"{_WATCHED}\n{{{{- if $namespaces }}}}\n{{{{- range $namespaces }}}}\n---\n{_document(each)}\n{{{{- end }}}}"

@@ -1,4 +1,4 @@
-"""The values of a chart: its schema says which there are and what they mean, settings say what they are at first."""
+"""The values of a chart: their meaning comes from the schema, their defaults come from the settings."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from kubewright_cli.manifests.workload import (
 
 
 def schema_text() -> str:
-    """What is in values.schema.json."""
+    """The content of values.schema.json."""
     return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
 
 
 def schema() -> JSONObject:
-    """The JSON schema of the values, with a description of each."""
+    """The JSON schema of the values, with descriptions."""
     found: JSONObject = json.loads(schema_text())
     return found
 
 
 def text(manifests: Manifests) -> str:
-    """What is in values.yaml: the default values, each with its description."""
+    """The content of values.yaml: the default values with their descriptions."""
     return "\n".join(_lines(defaults(manifests), schema(), 0)).lstrip("\n") + "\n"
 
 
 def defaults(manifests: Manifests) -> JSONObject:
-    """The values that make what the settings say."""
+    """The default values, from the settings."""
     settings = manifests.settings
     name, tag, digest = image_parts(settings.image)
     own_environment = [each for each in environment(settings) if each["name"] in settings.env]
@@ -96,7 +96,7 @@ def _watched(manifests: Manifests) -> str | list[str]:
 
 
 def _lines(values: JSONObject, known: JSONObject, depth: int) -> Iterator[str]:
-    """YAML with a comment before each key; a section of its own gets room."""
+    """YAML with a comment before each key, and an empty line before each top-level key."""
     indent = "  " * depth
     for key, value in values.items():
         about = known["properties"][key]

@@ -1,4 +1,4 @@
-"""A Python project's version as a chart has it (https://semver.org)."""
+"""The version of a Python project as a chart version (https://semver.org)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _VERSION: Final = re.compile(
     r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
     re.IGNORECASE,
 )
-"""Of the version specifiers of packaging.python.org what has a meaning in SemVer."""
+"""The part of Python's version specifiers (packaging.python.org) that SemVer can express."""
 
 
 def semantic(version: str) -> str:
-    """`1.2rc1` -> `1.2.0-rc.1`. Versions come in the same order afterwards. Raises ConfigError for what is none."""
+    """`1.2rc1` -> `1.2.0-rc.1`. Keeps the order of versions. Raises ConfigError for an invalid version."""
     found = _VERSION.fullmatch(version.strip())
     if found is None:
         raise ConfigError(f'project.version: "{version}" is not a version, like "1.0.0"')
     release = [*(int(each) for each in found["release"].split(".")), 0, 0]
     if any(release[3:-2]):
-        raise ConfigError(f'project.version: "{version}" has more parts than a chart\'s version, which has three')
+        raise ConfigError(f'project.version: "{version}" has more than the three parts of a chart\'s version')
     before = [found["stage"].lower(), found["number"] or "0"] if found["stage"] else []
     if found["dev"] is not None:
         before += ["dev", found["dev"] or "0"]

@@ -1,4 +1,4 @@
-"""The operator: its controllers, and how they run. `kubewright run --help` lists its flags."""
+"""The operator: its controllers and its Manager. `kubewright run --help` lists its flags."""
 
 from kubewright import Manager
 

@@ -1,4 +1,4 @@
-"""A controller of Deployment, a kind that is not this operator's own."""
+"""A controller of Deployment, a kind of Kubernetes or of another project."""
 
 from kubewright import Context, controller
 from kubewright.apis.apps.v1 import Deployment
@@ -6,9 +6,9 @@ from kubewright.apis.apps.v1 import Deployment
 
 @controller(Deployment, name="apps-deployment")
 async def reconcile(ctx: Context[Deployment]) -> None:
-    """Bring the cluster in line with `ctx.object`.
+    """Make the cluster match `ctx.object`.
 
-    Called when the object has changed, and never told what changed. Kinds that it creates go into
-    `owns=[...]` of the decorator; the operator's rights follow from there.
+    Called when the object has changed, without saying what changed. List the kinds that you create
+    in `owns=[...]` of the decorator: the operator's permissions follow from them.
     """
-    ctx.log.debug("Nothing to do yet", version=ctx.object.metadata.resource_version)
+    ctx.log.debug("Object reconciled", version=ctx.object.metadata.resource_version)

@@ -1,4 +1,4 @@
-"""The controller of Frigate: brings about what its spec asks for, and says how it stands."""
+"""The controller of Frigate: makes the cluster match the spec, and reports the state in the status."""
 
 from kubewright import Context, controller, set_condition
 
@@ -7,11 +7,11 @@ from fleet.api.ship.v1beta1.frigate import Frigate
 
 @controller(Frigate, name="ship-frigate")
 async def reconcile(ctx: Context[Frigate]) -> None:
-    """Bring the cluster in line with `ctx.object`.
+    """Make the cluster match `ctx.object`.
 
-    Called when the object, or what it owns, has changed, and never told what changed: state what
-    should be, and `ctx.apply` does what is missing. Kinds that it creates go into `owns=[...]` of
-    the decorator; the operator's rights follow from there.
+    Called when the object or an object that it owns has changed, without saying what changed. State
+    what should exist, and `ctx.apply` creates or changes what is missing. List the kinds that you
+    create in `owns=[...]` of the decorator: the operator's permissions follow from them.
     """
     obj = ctx.object
     set_condition(
@@ -19,7 +19,7 @@ async def reconcile(ctx: Context[Frigate]) -> None:
         "Ready",
         "True",
         reason="Reconciled",
-        message="All is as the spec asks for",
+        message="The cluster matches the spec",
         observed_generation=obj.metadata.generation,
     )
     await ctx.update_status(obj.status)

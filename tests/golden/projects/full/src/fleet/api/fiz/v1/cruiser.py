@@ -1,4 +1,4 @@
-"""The API: what a Cruiser is, in version v1."""
+"""The API: the kind Cruiser in version v1."""
 
 from typing import Annotated
 
@@ -7,17 +7,17 @@ from kubewright import markers as m
 
 
 class CruiserSpec(Model):
-    """What a Cruiser should be."""
+    """The desired state of a Cruiser."""
 
     foo: str | None = None
-    """An example field; put your own in its place."""
+    """An example field. Replace it with your own."""
 
 
 class CruiserStatus(Model):
-    """What a Cruiser is."""
+    """The observed state of a Cruiser."""
 
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says whether it is as its spec asks for, and why not."""
+    """Ready reports whether the cluster matches the spec, and why not."""
 
 
 class Cruiser(

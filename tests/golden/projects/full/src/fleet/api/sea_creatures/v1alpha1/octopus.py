@@ -1,4 +1,4 @@
-"""The API: what a Octopus is, in version v1alpha1."""
+"""The API: the kind Octopus in version v1alpha1."""
 
 from typing import Annotated
 
@@ -7,17 +7,17 @@ from kubewright import markers as m
 
 
 class OctopusSpec(Model):
-    """What a Octopus should be."""
+    """The desired state of a Octopus."""
 
     foo: str | None = None
-    """An example field; put your own in its place."""
+    """An example field. Replace it with your own."""
 
 
 class OctopusStatus(Model):
-    """What a Octopus is."""
+    """The observed state of a Octopus."""
 
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says whether it is as its spec asks for, and why not."""
+    """Ready reports whether the cluster matches the spec, and why not."""
 
 
 class Octopus(

@@ -1,4 +1,4 @@
-"""The API: what a Frigate is, in version v1beta1."""
+"""The API: the kind Frigate in version v1beta1."""
 
 from typing import Annotated
 
@@ -7,17 +7,17 @@ from kubewright import markers as m
 
 
 class FrigateSpec(Model):
-    """What a Frigate should be."""
+    """The desired state of a Frigate."""
 
     foo: str | None = None
-    """An example field; put your own in its place."""
+    """An example field. Replace it with your own."""
 
 
 class FrigateStatus(Model):
-    """What a Frigate is."""
+    """The observed state of a Frigate."""
 
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says whether it is as its spec asks for, and why not."""
+    """Ready reports whether the cluster matches the spec, and why not."""
 
 
 class Frigate(

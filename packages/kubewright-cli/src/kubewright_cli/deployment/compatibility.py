@@ -1,0 +1,79 @@
+"""Objects in a cluster that the program's types cannot decode, for example since a required field was added.
+
+The operator can neither reconcile nor finalize such an object: its deletion blocks while it has a finalizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from kubewright.client._client import Client
+from kubewright.client._dynamic import Unstructured, encode_object
+from kubewright.machinery.errors import ConfigError, DecodeError, NotFound
+from kubewright.machinery.json import JSONObject, read_object
+from kubewright.models import CustomResource, codec
+from kubewright.models._schema import root_schema
+from kubewright_cli.deployment.crds import installed_crd, served_api
+from kubewright_cli.manifests import Manifests
+from kubewright_controlplane.schema.structural import Schema
+
+REMEDY: Final = "set the field in the object (kubectl edit), or give it a default in the class"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """An object that the program cannot decode."""
+
+    kind: str
+    namespace: str | None
+    name: str
+    fault: str
+    """The kind, name and field, and what is wrong."""
+
+    @property
+    def problem(self) -> str:
+        return f"the program cannot decode {self.fault}; it can neither reconcile nor finalize the object"
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {REMEDY}"
+
+
+async def undecodable_objects(client: Client, manifests: Manifests) -> AsyncGenerator[Undecodable]:
+    """The objects of the project's kinds that the program cannot decode."""
+    for crd in manifests.crds:
+        installed = await installed_crd(client, crd)
+        if installed is None:
+            continue
+        try:
+            found = await client.list(Unstructured.of(served_api(crd, installed)))
+        except (ConfigError, NotFound):  # nothing is served, so there is nothing to decode
+            continue
+        for each in found:
+            fault = decode_fault(manifests.program.class_of(crd), each)
+            if fault is not None:
+                yield Undecodable(each.kind, each.metadata.namespace, each.metadata.name, fault)
+
+
+def decode_fault(cls: type[CustomResource], obj: Unstructured) -> str | None:
+    """Why `cls` cannot decode the object; None if it can. The defaults of the class's schema are filled in first."""
+    document = read_object(encode_object(obj)) | {"apiVersion": cls.__api__.api_version}
+    _filled(cls, document)
+    try:
+        codec.from_dict(cls, document)
+    except DecodeError as error:
+        return str(error)
+    return None
+
+
+def _filled(cls: type[CustomResource], document: JSONObject) -> None:
+    schema = _schema(cls)
+    schema.prune(document)
+    schema.default(document)
+
+
+@cache
+def _schema(cls: type[CustomResource]) -> Schema:
+    return Schema.from_crd(root_schema(cls))

@@ -1,0 +1,80 @@
+"""Fields that one version of a kind has and another lacks.
+
+A CRD of Kubewright does not convert between versions (conversion strategy None): the API server changes `apiVersion`
+alone, and drops the fields that the requested version does not declare. A write through that version then deletes them
+from the stored object.
+
+Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Final
+
+from kubewright.machinery.json import JSONObject, is_object
+
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LostFields:
+    """Fields of version `source` that are lost when an object is written through version `target`."""
+
+    crd: str
+    kind: str
+    source: str
+    target: str
+    fields: tuple[str, ...]
+
+    @property
+    def problem(self) -> str:
+        more = len(self.fields) - _SHOWN
+        listed = ", ".join(self.fields[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return f"version {self.target} lacks {listed} of {self.source}: a write through {self.target} deletes the data"
+
+    @property
+    def remedy(self) -> str:
+        return f"add the fields to {self.target}, or do not serve it (served=False); versions are not converted"
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.problem}; {self.remedy}"
+
+
+def lost_fields(crds: Iterable[JSONObject]) -> list[LostFields]:
+    """The differences between the served and stored versions of each CRD, by pair of versions."""
+    found: list[LostFields] = []
+    for crd in crds:
+        spec = crd["spec"]
+        for source, target in permutations(spec["versions"], 2):
+            if target["served"] and (source["served"] or source["storage"]):
+                fields = tuple(_missing(_schema(source), _schema(target), ""))
+                names = (crd["metadata"]["name"], spec["names"]["kind"], source["name"], target["name"])
+                found += [LostFields(*names, fields)] if fields else []
+    return found
+
+
+def _schema(version: JSONObject) -> JSONObject:
+    schema: JSONObject = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _missing(source: JSONObject, target: JSONObject, path: str) -> Iterator[str]:
+    """The paths of fields that `source` declares and `target` drops. Of a missing object, its own path alone."""
+    if target.get(_PRESERVE):
+        return
+    properties: JSONObject = target.get("properties") or {}
+    declared: JSONObject = source.get("properties") or {}
+    for name, schema in declared.items():
+        below = f"{path}.{name}" if path else name
+        if name in properties:
+            yield from _missing(schema, properties[name], below)
+        elif not is_object(target.get("additionalProperties")):
+            yield below
+    for key, step in (("items", "[]"), ("additionalProperties", "[*]")):
+        inside, other = source.get(key), target.get(key)
+        if is_object(inside) and is_object(other):
+            yield from _missing(inside, other, f"{path}{step}")
