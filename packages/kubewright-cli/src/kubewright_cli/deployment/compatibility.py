@@ -18,7 +18,7 @@ from kubewright.models import CustomResource, codec
 from kubewright.models._schema import root_schema
 from kubewright_cli.deployment.crds import installed_crd, served_api
 from kubewright_cli.manifests import Manifests
-from kubewright_controlplane.schema.structural import Schema
+from kubewright_controlplane.schema.structural.schema import Schema
 
 REMEDY: Final = "set the field in the object (kubectl edit), or give it a default in the class"
 
