@@ -58,11 +58,11 @@ demo: .venv/.installed ## Run an example operator through its whole walk-through
 
 .PHONY: test
 test: .venv/.tools ## Run all tests: unit, integration, conformance, examples. TARGET=real runs them on a real control plane.
-	@$(BIN)/python -m pytest $(TESTS) --target=$(TARGET) -q -n 2 --dist=loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(TESTS) --kubewright-target=$(TARGET) -q -n 2 --dist=loadgroup $(PYTEST_ARGS)
 
 .PHONY: conformance
 conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
-	@$(BIN)/python -m pytest tests/conformance --target=$(TARGET) -q $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests/conformance --kubewright-target=$(TARGET) -q $(PYTEST_ARGS)
 
 .PHONY: soak
 soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.

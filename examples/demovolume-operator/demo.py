@@ -151,7 +151,7 @@ async def storage(cluster: Cluster) -> AsyncGenerator[None]:
         yield
         return
     await register_default_class(cluster.client)
-    async with running(Manager([provisioner()], config=cluster.config)):
+    async with Manager([provisioner()], config=cluster.config):
         yield
 
 

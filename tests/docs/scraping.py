@@ -20,12 +20,12 @@ async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
     manager = Manager(
         [look],
         config=cluster.config,
-        namespace=namespace,
+        namespaces=namespace,
         health_address="0",
         metrics_address="127.0.0.1:0",
-        leader_election=True,
+        leader_election=LeaderElection(),
     )
-    async with running(manager):
+    async with manager:
 
         async def looked() -> None:
             assert sum(manager.metrics.controllers["configmap"].outcomes.values()) > 0

@@ -175,7 +175,7 @@ async def test_an_operator_of_kubebuilder_is_replaced_without_a_pod_being_restar
         new = Manager(
             page.manager.controllers, name="webserver-operator", config=cluster.config, leader_election=election
         )
-        async with running(new):
+        async with new:
             await world.scale(3)
             await eventually(world.serves, 3)  # by the old one, which leads
             assert await holder(cluster, namespace) == lease.spec.holder_identity
@@ -211,8 +211,8 @@ async def test_an_operator_of_kopf_is_replaced_without_a_pod_being_restarted(
     await page.forget_kopf_everywhere(cluster.client)
     web = await world.web()
     assert (web.metadata.finalizers, web.metadata.annotations) == ([], {})
-    new = Manager([page.reconcile], name="webserver-operator", config=cluster.config, namespace=namespace)
-    async with running(new):
+    new = Manager([page.reconcile], name="webserver-operator", config=cluster.config, namespaces=namespace)
+    async with new:
         await world.scale(3)
         await eventually(world.serves, 3)
         await world.no_pod_was_restarted(pods)

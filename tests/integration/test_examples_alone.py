@@ -44,9 +44,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "example", [pytest.param(each, id=each.name, marks=on_its_node_port(each / "README.md")) for each in EXAMPLES]
 )
 def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_tests(
-    example: Path, wheel: Path, tmp_path: Path, target: str
+    example: Path, wheel: Path, tmp_path: Path, kubewright_target: str
 ) -> None:
-    if target != "embedded":
+    if kubewright_target != "embedded":
         pytest.skip("its tests run there as they lie here; that it stands alone is seen on one control plane")
     copy = tmp_path / example.name
     shutil.copytree(example, copy, ignore=shutil.ignore_patterns(".*cache", "__pycache__", ".venv", ".kubewright"))

@@ -405,7 +405,7 @@ async def test_a_start_bears_with_a_server_that_has_bad_moments(cluster: Cluster
     async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
         faults = Faults(account)
         faults.answer, faults.loses = answer, loses
-        async with running(Manager([reconcile], config=faults, namespace=namespace)):
+        async with Manager([reconcile], transport=faults, namespaces=namespace):
             await cluster.client.create(Gizmo(metadata=ObjectMeta(name="g", namespace=namespace), spec=GizmoSpec()))
             await eventually(cluster.client.get, ConfigMap, "g-0", namespace=namespace)
     assert any("accessreviews" in each for each in asked & lost)

@@ -23,8 +23,8 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 
 
 @pytest_asyncio.fixture
-async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    async with beside_processes(cluster, namespace, target, STAND_INS) as kubectl:
+async def kubectl(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Kubectl]:
+    async with beside_processes(cluster, namespace, kubewright_target, STAND_INS) as kubectl:
         yield kubectl
 
 
@@ -100,9 +100,9 @@ async def test_what_a_pod_of_it_asks_the_api_is_asked_as_its_service_account(
 
 
 async def test_only_pods_that_tolerate_it_come_to_such_a_node_and_nothing_is_left(
-    cluster: Cluster, namespace: str, target: str
+    cluster: Cluster, namespace: str, kubewright_target: str
 ) -> None:
-    if target != "real":
+    if kubewright_target != "real":
         pytest.skip("such a node joins the real control plane")
     async with ProcessNode(cluster.config, STAND_INS) as name:
         await pod_of(cluster, namespace, image="nginx")
@@ -115,8 +115,8 @@ async def test_only_pods_that_tolerate_it_come_to_such_a_node_and_nothing_is_lef
     assert name not in {node.metadata.name for node in await cluster.client.list(Node)}
 
 
-async def test_its_kubelet_answers_the_api_server_alone(cluster: Cluster, target: str) -> None:
-    if target != "real":
+async def test_its_kubelet_answers_the_api_server_alone(cluster: Cluster, kubewright_target: str) -> None:
+    if kubewright_target != "real":
         pytest.skip("such a node joins the real control plane")
     async with ProcessNode(cluster.config, STAND_INS) as name:
         node = await cluster.client.get(Node, name)

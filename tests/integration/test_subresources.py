@@ -149,9 +149,9 @@ async def test_the_log_of_which_container_has_to_be_said_where_there_are_several
 
 
 async def test_the_log_of_a_simulated_pod_is_what_its_annotation_says(
-    client: Client, namespace: str, target: str
+    client: Client, namespace: str, kubewright_target: str
 ) -> None:
-    if target != "embedded":
+    if kubewright_target != "embedded":
         pytest.skip("no kubelet runs beside this control plane")
     annotations = {"simulation.kubewright.dev/log": "one\ntwo\n"}
     await client.create(pod(namespace, "c", annotations=annotations))

@@ -37,7 +37,7 @@ class Copies:
         self.namespace = namespace
 
     def operator(self, faults: Faults) -> Manager:
-        return Manager([copy_twice], config=faults, namespace=self.namespace)
+        return Manager([copy_twice], transport=faults, namespaces=self.namespace)
 
     async def original(self, name: str) -> None:
         metadata = ObjectMeta(name=name, namespace=self.namespace)
@@ -61,10 +61,10 @@ async def test_each_life_ends_after_one_more_write(copies: Copies) -> None:
     async for faults in killed_after_each_write(copies.cluster.config):
         name = f"original-{len(left)}"
         await copies.original(name)
-        async with running(copies.operator(faults)):
+        async with copies.operator(faults):
             await faults.died_or(copies.both, name)
         left.append(await copies.of(name))
-        async with running(copies.operator(Faults(copies.cluster.config))):
+        async with copies.operator(Faults(copies.cluster.config)):
             await eventually(copies.both, name)
         await copies.cluster.client.delete(ConfigMap, name, namespace=copies.namespace)
     assert left == [["1"], ["1", "2"], ["1", "2"]]
@@ -74,7 +74,7 @@ async def test_each_life_ends_after_one_more_write(copies: Copies) -> None:
 
 async def test_nothing_of_the_dead_reaches_the_server(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
-    async with running(copies.operator(faults)):
+    async with copies.operator(faults):
         faults.die()
         await copies.original("unseen")
         client = Client(faults)
@@ -106,7 +106,7 @@ async def test_a_last_write_that_comes_to_nothing_is_the_last_all_the_same(copie
 async def test_an_operator_rests_when_all_is_written(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3
-    async with running(copies.operator(faults)):
+    async with copies.operator(faults):
         await copies.original("original")
         await eventually(copies.both, "original")
         await faults.rest(quiet=1)
@@ -185,7 +185,7 @@ async def test_a_lost_answer_is_that_of_a_request_that_was_carried_out(copies: C
 async def test_an_operator_lives_through_a_storm(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     seen = Counter[str]()
-    async with running(copies.operator(faults)):
+    async with copies.operator(faults):
         faults.storm(random.Random(20261122), share=0.5)
         client = Client(faults)
         for number in range(400):  # so many that each way to fail is among them, whoever else draws lots

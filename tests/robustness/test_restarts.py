@@ -50,9 +50,9 @@ async def test_an_api_server_that_is_killed_and_comes_again_is_gone_on_with(tmp_
 
 
 async def test_a_real_api_server_that_is_killed_and_comes_again_is_gone_on_with(
-    target: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kubewright_target: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if target != "real":
+    if kubewright_target != "real":
         pytest.skip("the embedded API server is killed in the test above")
     async with RealControlPlane() as control_plane:
         cluster = Cluster(control_plane.config, tmp_path)

@@ -42,7 +42,7 @@ async def test_a_clock_that_is_set_by_years_costs_neither_the_lease_nor_a_write(
         between(account) as (far, _, gate),
     ):
         manager.config = replace(far, namespace=namespace)
-        async with running(manager):
+        async with manager:
             await gizmos.populate()
             for years in (10, -10):
                 clock.ahead = timedelta(days=365 * years)

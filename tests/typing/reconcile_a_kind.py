@@ -64,7 +64,7 @@ class Reconciler:
 
 assert_type(reconcile, Controller[Cache])
 assert_type(controller(Cache)(Reconciler()), Controller[Cache])
-Manager(controllers=[reconcile], leader_election=True).add(lambda: reconcile_all(), needs_leader=False)
+Manager(controllers=[reconcile], leader_election=LeaderElection()).add(lambda: reconcile_all(), needs_leader=False)
 
 
 async def reconcile_all() -> None: ...

@@ -7,11 +7,11 @@ import json
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qsl
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource, Object, Struct, field
+from kubewright.testing import VirtualClock
 
 
 class WidgetSpec(Struct):

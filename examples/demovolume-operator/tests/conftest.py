@@ -1,4 +1,4 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --target` says."""
+"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says."""
 
 from collections.abc import AsyncIterator
 
@@ -34,15 +34,8 @@ def new_operator(volumes: Volumes) -> NewOperator:
     """Makes an operator, as a new process would be."""
 
     def make(access: Config | Faults, clock: Clock | None = None) -> Manager:
-        return Manager(
-            manager.controllers,
-            name=manager.name,
-            config=access,
-            namespace=volumes.namespace,
-            clock=clock,
-            health_address="0",
-            metrics_address="0",
-        )
+        operator = manager.replace(namespaces=volumes.namespace, clock=clock)
+        return operator.replace(config=access) if isinstance(access, Config) else operator.replace(transport=access)
 
     return make
 
@@ -50,5 +43,5 @@ def new_operator(volumes: Volumes) -> NewOperator:
 @pytest_asyncio.fixture
 async def operator(account: Config, new_operator: NewOperator) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator(account)) as operator:
+    async with new_operator(account) as operator:
         yield operator

@@ -34,7 +34,7 @@ def new_operator() -> NewOperator:
     """Makes an operator, as a new process would be."""
 
     def make(config: Config | Transport) -> Manager:
-        return Manager(manager.controllers, name=manager.name, config=config, health_address="0", metrics_address="0")
+        return manager.replace(config=config) if isinstance(config, Config) else manager.replace(transport=config)
 
     return make
 
@@ -42,5 +42,5 @@ def new_operator() -> NewOperator:
 @pytest_asyncio.fixture
 async def operator(new_operator: NewOperator, account: Config, webs: MyWebs) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator(account)) as operator:
+    async with new_operator(account) as operator:
         yield operator

@@ -86,8 +86,8 @@ async def test_kubectl_scales_it(podsets: PodSets, operator: Manager) -> None:
     await podsets.completes(replicas=5)
 
 
-async def test_an_autoscaler_scales_it(podsets: PodSets, operator: Manager, target: str) -> None:
-    if target == "embedded":
+async def test_an_autoscaler_scales_it(podsets: PodSets, operator: Manager, kubewright_target: str) -> None:
+    if kubewright_target == "embedded":
         pytest.skip("the embedded control plane has no autoscaler")
     await podsets.create(replicas=1)
     api = PodSet.__api__
@@ -102,7 +102,7 @@ async def test_nothing_is_written_when_nothing_differs(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         await podsets.create(replicas=3)
         podset = await podsets.completes(replicas=3)
         await faults.rest()
@@ -112,7 +112,7 @@ async def test_nothing_is_written_when_nothing_differs(
             await eventually(has_looked, operator, looks + number + 1)
         assert faults.writes == before
     again = Faults(account)
-    async with running(new_operator(again)) as operator:
+    async with new_operator(again) as operator:
         await eventually(has_looked, operator, 1)
         assert again.writes == 0
     assert (await podsets.get()).metadata.resource_version == podset.metadata.resource_version

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.usefixtures("faults"), pytest.mark.xdist_group("node p
 async def faults(account: Config, new_operator: Callable[..., Manager]) -> AsyncIterator[Faults]:
     """What goes wrong for the operator, which is at work."""
     faults = Faults(account)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         yield faults
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.scripted import Server
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.client._client import Client
+from kubewright.testing import VirtualClock
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.unit.scripted import Server, Widget, added, bookmark, modified, settle, widget
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.machinery.json import JSONObject
+from kubewright.testing import VirtualClock
 
 FEW, MANY = 1_200, 6_000
 

@@ -1,7 +1,7 @@
 import pytest
 import pytest_asyncio
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 
 from .workshop import Workshop
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, Scope
@@ -23,6 +22,7 @@ from kubewright.controllers._tracing import Tracing
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Peer, Request, Response
 from kubewright.models import Object
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 
 T = TypeVar("T", bound=Object)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 
 from .smallserver import SmallServer
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._client import Client
@@ -17,6 +16,7 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright.manager import _events as events
 from kubewright.manager._events import EventWriter
+from kubewright.testing import VirtualClock
 
 from .smallserver import SmallServer
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kubewright._runtime.clock import Clock, VirtualClock
+from kubewright._runtime.clock import Clock
 from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.client._transport import HandlerTransport, HTTPTransport
@@ -15,6 +15,7 @@ from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError, LeadershipLost
 from kubewright.manager._leader import Fence, LeaderElection, LeaderElector
+from kubewright.testing import VirtualClock
 
 from .smallserver import SmallServer
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -26,6 +25,7 @@ from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model
 from kubewright.models._rbac import PolicyRule
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -243,7 +243,7 @@ async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
     async def reconcile(ctx: Context[NotInstalled]) -> None:
         pytest.fail("there is nothing to reconcile")
 
-    stuck = Manager([reconcile], config=api.as_user(ADMIN), health_address="0", metrics_address="0")
+    stuck = Manager([reconcile], transport=api.as_user(ADMIN), health_address="0", metrics_address="0")
     with pytest.raises(ConfigError) as caught:
         await asyncio.wait_for(stuck.run(), 60)
     assert str(caught.value) == (

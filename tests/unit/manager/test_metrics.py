@@ -6,11 +6,11 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.controllers._queue import WorkQueue
 from kubewright.controllers._reconcile import Request
 from kubewright.manager._metrics import ControllerMetrics, Metrics
+from kubewright.testing import VirtualClock
 
 
 def scraped(metrics: Metrics) -> dict[str, float]:

@@ -137,7 +137,7 @@ async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alo
     for namespace in ("blue", "green"):
         await api.grant(namespace, chosen)
     await api.admin.create(web("blue"))
-    async with running(chosen):
+    async with chosen:
         await eventually(lambda: "blue/web 1" in seen)
         await api.admin.create(web("red"))
         await api.admin.create(web("green"))
@@ -171,7 +171,7 @@ async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> Non
     chosen = manager(api, reconcile, namespace=["blue", "green"])
     for namespace in ("blue", "green"):
         await api.admin.create(web(namespace))
-    async with running(chosen):
+    async with chosen:
         lister = chosen.client.cache.informer(ConfigMap).lister
         path = "/api/v1/namespaces/blue/configmaps"
         api.in_the_gap[path] = lambda: api.admin.delete(ConfigMap, "web", namespace="blue")
@@ -183,7 +183,7 @@ async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> Non
 
 async def test_reads_see_own_writes_in_each_namespace(api: API) -> None:
     chosen = manager(api, namespace=["blue", "green"])
-    async with running(chosen):
+    async with chosen:
         for number in range(20):
             for namespace in ("blue", "green"):
                 await chosen.client.create(web(namespace, f"web-{number}"))
@@ -212,7 +212,7 @@ async def test_a_kind_that_comes_later_is_waited_for_while_the_others_work(api: 
         seen.append(f"early {ctx.request}")
 
     chosen = manager(api, late, early, wait_for_kinds=True)
-    async with running(chosen):
+    async with chosen:
         await api.admin.create(web("blue"))
         await eventually(lambda: seen)
         assert await readyz(chosen) == (
@@ -254,13 +254,13 @@ async def test_the_managers_fuse_is_for_controllers_without_one_and_off_when_del
         await api.admin.create(Secret(metadata=ObjectMeta(name=f"s{number}", namespace="blue"), type="Opaque"))
     await api.admin.create(web("blue"))
     stopped = manager(api, sweep, delete_fuse=DeleteFuse(limit=2))
-    async with running(stopped):
+    async with stopped:
         await eventually(lambda: ended)
     assert len(await api.admin.list(Secret, namespace="blue")) == 3
     assert stopped.metrics.controllers["configmap"].stopped_deletes == 1
     meant = manager(api, sweep, delete_fuse=DeleteFuse(limit=2))
     meant.allow_mass_deletion = True
-    async with running(meant):
+    async with meant:
         await api.admin.patch(ConfigMap, MergePatch({"data": {"a": "1"}}), name="web", namespace="blue")
         await eventually(lambda: len(ended) > 1)
     assert len(await api.admin.list(Secret, namespace="blue")) == 0

@@ -14,7 +14,6 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -27,7 +26,7 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.manager import Certificate, Manager
 from kubewright.manager._gate import REFUSED_FOR
 from kubewright.models._rbac import PolicyRule
-from kubewright.testing import running
+from kubewright.testing import VirtualClock, running
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -83,10 +82,10 @@ async def api() -> AsyncIterator[API]:
 @asynccontextmanager
 async def serving(api: API, peer: Peer = OPERATOR, **options: Any) -> AsyncIterator[Manager]:
     chosen: dict[str, Any] = {"metrics_secure": True} | options
-    manager = Manager(name="operator", config=api.as_user(peer), health_address="0", metrics_address=FREE, **chosen)
+    manager = Manager(name="operator", transport=api.as_user(peer), health_address="0", metrics_address=FREE, **chosen)
     if peer is OPERATOR:
         await api.grant("User", "operator", manager.rbac_rules() + manager.metrics_auth_rules())
-    async with running(manager):
+    async with manager:
         yield manager
 
 
@@ -147,10 +146,10 @@ async def test_nothing_is_shown_when_the_api_server_cannot_be_asked(api: API) ->
 
 async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, caplog: pytest.LogCaptureFixture) -> None:
     manager = Manager(
-        name="operator", config=api.as_user(OPERATOR), health_address="0", metrics_address=FREE, metrics_secure=True
+        name="operator", transport=api.as_user(OPERATOR), health_address="0", metrics_address=FREE, metrics_secure=SelfSigned()
     )
     await api.grant("User", "operator", manager.rbac_rules())
-    async with running(manager):
+    async with manager:
         (line,) = [each for each in caplog.records if each.msg == "Rights are missing"]
     assert line.__dict__["fields"]["error"].startswith(
         "RBAC: not allowed to create tokenreviews.authentication.k8s.io, create "

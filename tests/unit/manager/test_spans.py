@@ -47,9 +47,9 @@ async def test_reconciles_and_their_writes_become_spans_that_the_server_is_told_
     async with Environment(controllers=False) as cluster:
         overheard = Overheard(HTTPTransport(cluster.config))
         manager = Manager(
-            [reconcile], config=overheard, health_address="0", metrics_address="0", tracer_provider=provider
+            [reconcile], transport=overheard, health_address="0", metrics_address="0", tracer_provider=provider
         )
-        async with running(manager):
+        async with manager:
             await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace="default")))
             await eventually(names)
 

@@ -71,7 +71,7 @@ def test_in_its_own_namespace_the_manager_has_a_role_there_and_is_told_where_it_
 
 
 def test_namespaces_that_the_program_names_itself_are_not_told_again() -> None:
-    found = objects(Manager([sail], namespace=["red", "blue"]), Ship)
+    found = objects(Manager([sail], namespaces=["red", "blue"]), Ship)
     managers = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
     assert [each["metadata"]["namespace"] for each in managers] == ["blue", "red"]
     assert [each["metadata"]["namespace"] for each in found["RoleBinding"]] == ["blue", "fleet-system", "red"]
@@ -94,7 +94,7 @@ def test_the_election_role_is_where_the_program_says_its_lease_is() -> None:
 
 
 def test_without_election_the_manager_is_told_so_and_gets_no_role_for_it() -> None:
-    found = objects(Manager([sail], leader_election=True), Ship, leader_election=False)
+    found = objects(Manager([sail], leader_election=LeaderElection()), Ship, leader_election=False)
     assert "--leader-elect=false" in flags(found)
     assert "Role" not in found
 

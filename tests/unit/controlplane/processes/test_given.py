@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import Container, Pod, ResourceFieldSelector, ResourceRequirements, ServiceAccount
 from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import codec
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.kubelet.processes import downward
 from kubewright_controlplane.kubelet.processes.downward import Placed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.kubelet.processes import logs
 from kubewright_controlplane.kubelet.processes.logs import ContainerLog, LogOptions
 
