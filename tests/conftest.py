@@ -10,8 +10,8 @@ from kubewright.testing._plugin import target_of
 
 
 def pytest_configure() -> None:
-    """Make commands under test react to Ctrl-C and to a closed terminal, also if the tests were started in the background
-    or by nohup. Child processes inherit ignored signals, but no handlers.
+    """Make commands under test react to Ctrl-C and to a closed terminal, also if the tests were started by nohup or in
+    the background. Child processes inherit ignored signals, but no handlers.
     """
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -22,6 +22,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """On another control plane than the embedded one, run only the tests that use the control plane."""
     if target_of(config) == "embedded":
         return
-    meets = [bool({"kubewright_config", "kubewright_target"} & set(getattr(item, "fixturenames", ()))) for item in items]
+    meets = [
+        bool({"kubewright_config", "kubewright_target"} & set(getattr(item, "fixturenames", ()))) for item in items
+    ]
     config.hook.pytest_deselected(items=[item for item, does in zip(items, meets, strict=True) if not does])
     items[:] = [item for item, does in zip(items, meets, strict=True) if does]

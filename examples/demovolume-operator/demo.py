@@ -18,7 +18,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, gone, running
+from kubewright.testing import Cluster, gone
 from kubewright_controlplane import Demo, Summary, Walkthrough
 from kubewright_controlplane.controllers.storage.provisioner import provisioner, register_default_class
 

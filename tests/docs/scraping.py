@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubewright import Context, Manager, controller
+from kubewright import Context, LeaderElection, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 
 
 @controller(ConfigMap)

@@ -26,7 +26,7 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, Service
 from kubewright.machinery import yaml
 from kubewright.models._crd import custom_resource_definition
-from kubewright.testing import Cluster, eventually, gone, running
+from kubewright.testing import Cluster, eventually, gone
 
 GENERATED = Path(__file__).with_name("kubebuilder")
 BUILD_SECONDS = 900

@@ -16,7 +16,7 @@ from kubewright.controllers import Context, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
-from kubewright.testing import Cluster, eventually, gone, running
+from kubewright.testing import Cluster, eventually, gone
 
 
 @pytest_asyncio.fixture

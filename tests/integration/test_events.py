@@ -5,7 +5,7 @@ from kubewright.apis.events.v1 import Event
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.controllers import Context, controller
 from kubewright.manager import Manager
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 
 
 async def test_what_recurs_is_one_event_with_a_series(cluster: Cluster, namespace: str) -> None:

@@ -25,7 +25,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
 from kubewright.models import Object
-from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import Cluster, Faults, eventually
 from kubewright.testing import failure as failure_of
 from kubewright_controlplane.ports import free_port
 

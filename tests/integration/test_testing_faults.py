@@ -13,7 +13,7 @@ from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import Client
 from kubewright.machinery.errors import APIError, Conflict, ConnectionFailed
-from kubewright.testing import Cluster, Faults, eventually, failure, killed_after_each_write, running
+from kubewright.testing import Cluster, Faults, eventually, failure, killed_after_each_write
 
 COPIED = "copied-from"
 

@@ -13,7 +13,7 @@ from kubewright import Context, Manager, ObjectMeta, controller
 from kubewright._runtime.clock import SystemClock
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 from robustness.faults import between, failing
 from robustness.gizmos import OBJECTS, Gizmos, operated
 

@@ -6,7 +6,19 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import assert_type
 
-from kubewright import Context, Controller, CustomResource, Lister, Manager, Model, Request, Result, Watch, controller
+from kubewright import (
+    Context,
+    Controller,
+    CustomResource,
+    LeaderElection,
+    Lister,
+    Manager,
+    Model,
+    Request,
+    Result,
+    Watch,
+    controller,
+)
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.client import MergePatch, ObjectList

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
 from kubewright._runtime.clock import Clock
-from kubewright.testing import Cluster, Faults, running
+from kubewright.testing import Cluster, Faults
 
 from demovolume_operator import api
 from demovolume_operator.main import manager

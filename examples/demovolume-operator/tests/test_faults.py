@@ -6,7 +6,7 @@ import random
 import pytest
 from kubewright import Config
 from kubewright.apis.core.v1 import PersistentVolumeClaim
-from kubewright.testing import Faults, eventually, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, killed_after_each_write
 
 from demovolumes import NewOperator, Volumes
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from kubewright import Config, Invalid, Manager, MergePatch
 from kubewright._runtime.clock import SystemClock
-from kubewright.testing import eventually, gone, running
+from kubewright.testing import eventually, gone
 
 from demovolumes import NewOperator, Volumes, condition
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from kubewright import Config, Manager
+from kubewright import Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from demovolume_operator.api.v1.demovolume import DemoVolume
 from demovolume_operator.api.v1.volumeoperation import VolumeOperation

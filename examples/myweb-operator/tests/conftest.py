@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
 from kubewright.client._transport import Transport
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from myweb_operator import api
 from myweb_operator.main import manager

@@ -16,7 +16,7 @@ from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.apis.rbac.v1 import PolicyRule as Granted
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 from kubewright_controlplane import Image
 
 from myweb_operator.main import manager
@@ -48,7 +48,9 @@ async def test_their_service_account_can_do_all_that_the_operator_does(
 
 
 @needs_kubectl
-async def test_their_pod_runs_the_operator(webs: MyWebs, by_hand: Config, cluster: Cluster, kubewright_target: str) -> None:
+async def test_their_pod_runs_the_operator(
+    webs: MyWebs, by_hand: Config, cluster: Cluster, kubewright_target: str
+) -> None:
     if kubewright_target == "kubeconfig":
         pytest.skip("that cluster does not have the image")
     await webs.create()

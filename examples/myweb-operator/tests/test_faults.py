@@ -6,7 +6,7 @@ import random
 import pytest
 from kubewright import Config, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.testing import Faults, eventually, gone, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, gone, killed_after_each_write
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 

@@ -4,7 +4,7 @@ import pytest
 from kubewright import Config, Manager
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from mywebs import MyWebs, NewOperator, node_ports
 

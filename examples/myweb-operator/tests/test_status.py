@@ -5,14 +5,16 @@ import logging
 import pytest
 from kubewright import Config, Manager, MergePatch, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 
 pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
-async def test_it_is_completed_only_when_its_pods_serve(webs: MyWebs, operator: Manager, kubewright_target: str) -> None:
+async def test_it_is_completed_only_when_its_pods_serve(
+    webs: MyWebs, operator: Manager, kubewright_target: str
+) -> None:
     if kubewright_target != "embedded":
         pytest.skip("only the embedded control plane holds Pods back when it is asked to")
     await webs.create()

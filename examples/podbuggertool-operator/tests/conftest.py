@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
 from kubewright._runtime.clock import Clock
-from kubewright.testing import Cluster, Faults, running
+from kubewright.testing import Cluster, Faults
 
 from podbuggertool_operator.main import manager
 from podbuggertools import NewOperator, Podbuggertools

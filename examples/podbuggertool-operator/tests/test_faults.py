@@ -5,7 +5,7 @@ import random
 from kubewright import Config, MergePatch
 from kubewright.apis.core.v1 import Pod
 from kubewright.http.message import Request, Response
-from kubewright.testing import Faults, eventually, failure, gone, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, failure, gone, killed_after_each_write
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, reconciles, waits

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from kubewright import Config
 from kubewright.apis.core.v1 import Pod
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, reconciles, waits

@@ -1,7 +1,7 @@
 """What a Podbuggertool says of itself, and how little is written for it."""
 
 from kubewright import Config, Manager, MergePatch
-from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import Cluster, Faults, eventually
 
 from podbuggertool_operator.main import manager
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, installed_condition

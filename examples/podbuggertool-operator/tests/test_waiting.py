@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from kubewright import Manager, MergePatch
 from kubewright.machinery.time import format
-from kubewright.testing import eventually, running
+from kubewright.testing import eventually
 
 from podbuggertools import NewOperator, Podbuggertools, SetClock, has_reconciled, installed_condition, reconciles
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
 from kubewright.client._transport import Transport
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from podset_operator import api
 from podset_operator.main import manager

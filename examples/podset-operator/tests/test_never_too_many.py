@@ -10,7 +10,7 @@ import pytest_asyncio
 from kubewright import Config, LeaderElection, Manager, NotFound
 from kubewright.client._transport import Transport
 from kubewright.http.message import Request
-from kubewright.testing import Faults, killed_after_each_write, running
+from kubewright.testing import Faults, killed_after_each_write
 
 from podsets import PodSets
 from podsets_audit import Audit

@@ -14,7 +14,7 @@ from kubewright.client._transport import Transport
 from kubewright.controllers._outcome import Outcome
 from kubewright.controllers._ownership import is_controlled_by
 from kubewright.http.message import Request
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from podset_operator.api.v1.podset import PodSet
 from podset_operator.controller.podset import LARGEST_BATCH

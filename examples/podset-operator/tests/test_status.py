@@ -14,7 +14,7 @@ from kubewright.apis.autoscaling.v2 import (
 )
 from kubewright.apis.events.v1 import Event
 from kubewright.client._transport import Transport
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from podset_operator.api.v1.podset import PodSet
 from podsets import PodSets, ready_condition

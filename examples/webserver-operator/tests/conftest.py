@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright.testing import Cluster, Faults, running
+from kubewright.testing import Cluster, Faults
 
 from webserver_operator import api
 from webserver_operator.main import manager

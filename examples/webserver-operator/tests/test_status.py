@@ -7,7 +7,7 @@ import pytest
 from kubewright import Condition, Config, Manager
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from webservers import WebServers, ready_condition, reconciles
 

@@ -9,7 +9,7 @@ from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec, Service, ServicePort, ServiceSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import Cluster, Faults, eventually
 
 from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 from webserver_operator.controller.children import deployment_for

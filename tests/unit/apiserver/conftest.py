@@ -14,11 +14,6 @@ from unit.apiserver.harness import ADMIN, API
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
 async def api(clock: VirtualClock) -> AsyncIterator[API]:
     server = APIServer(ServerOptions(clock=clock, tokens={"admin": ADMIN, "bob": UserInfo("bob")}, history=64))
     await server.start()

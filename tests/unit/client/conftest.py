@@ -8,13 +8,8 @@ from kubewright.testing import VirtualClock
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def server(clock: VirtualClock) -> Server:
-    return Server(clock)
+def server() -> Server:
+    return Server()
 
 
 @pytest.fixture

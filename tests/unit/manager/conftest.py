@@ -2,14 +2,7 @@
 
 import pytest
 
-from kubewright.testing import VirtualClock
-
 from .smallserver import SmallServer
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
 
 
 @pytest.fixture

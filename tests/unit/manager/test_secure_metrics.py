@@ -23,10 +23,10 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
-from kubewright.manager import Certificate, Manager
+from kubewright.manager import Certificate, Manager, SelfSigned
 from kubewright.manager._gate import REFUSED_FOR
 from kubewright.models._rbac import PolicyRule
-from kubewright.testing import VirtualClock, running
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -81,7 +81,7 @@ async def api() -> AsyncIterator[API]:
 
 @asynccontextmanager
 async def serving(api: API, peer: Peer = OPERATOR, **options: Any) -> AsyncIterator[Manager]:
-    chosen: dict[str, Any] = {"metrics_secure": True} | options
+    chosen: dict[str, Any] = {"metrics_secure": SelfSigned()} | options
     manager = Manager(name="operator", transport=api.as_user(peer), health_address="0", metrics_address=FREE, **chosen)
     if peer is OPERATOR:
         await api.grant("User", "operator", manager.rbac_rules() + manager.metrics_auth_rules())
@@ -146,7 +146,11 @@ async def test_nothing_is_shown_when_the_api_server_cannot_be_asked(api: API) ->
 
 async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, caplog: pytest.LogCaptureFixture) -> None:
     manager = Manager(
-        name="operator", transport=api.as_user(OPERATOR), health_address="0", metrics_address=FREE, metrics_secure=SelfSigned()
+        name="operator",
+        transport=api.as_user(OPERATOR),
+        health_address="0",
+        metrics_address=FREE,
+        metrics_secure=SelfSigned(),
     )
     await api.grant("User", "operator", manager.rbac_rules())
     async with manager:

@@ -12,7 +12,7 @@ from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
-from kubewright.testing import eventually, running
+from kubewright.testing import eventually
 from kubewright_controlplane import Environment
 
 

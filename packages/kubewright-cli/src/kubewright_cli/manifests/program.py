@@ -12,7 +12,6 @@ import msgspec
 from kubewright.cache._namespaces import each_of
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
-from kubewright.manager._leader import LeaderElection
 from kubewright.models import APIResource, CustomResource
 from kubewright.models._crd import custom_resource_definitions
 from kubewright.models._rbac import PolicyRule
@@ -43,18 +42,18 @@ class Program:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Those that the program names itself; none when it works in all."""
-        return tuple(each for each in each_of(self.manager.namespace) if each)
+        return tuple(each for each in each_of(self.manager.options.namespaces) if each)
 
     @property
     def lease_namespace(self) -> str:
         """The namespace that the program names for its Lease; empty for its own."""
-        election = self.manager.leader_election
-        return election.namespace if isinstance(election, LeaderElection) else ""
+        election = self.manager.options.leader_election
+        return election.namespace if election is not None else ""
 
     @property
     def termination_grace_period(self) -> int:
         """Seconds until a Pod that was asked to stop is killed: more than its reconciles may take to end."""
-        return ceil(self.manager.graceful_timeout.total_seconds()) + _TO_SHUT_DOWN
+        return ceil(self.manager.options.graceful_timeout) + _TO_SHUT_DOWN
 
     def rules_by_scope(self) -> tuple[list[PolicyRule], list[PolicyRule]]:
         """The manager's rules for what belongs to a namespace, and those for what belongs to none."""

@@ -1,4 +1,4 @@
-"""Time: the time of day comes from a `Clock`, which tests can replace; everything else from the running event loop.
+"""Time: the time of day comes from a `Clock`, which tests can replace; all other time from the running event loop.
 
 Code that waits uses `asyncio.sleep`, `asyncio.timeout` and the loop's timers, so that a test can run it on an event loop
 with virtual time. Code that measures uses `monotonic`.

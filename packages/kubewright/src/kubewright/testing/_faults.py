@@ -34,7 +34,9 @@ _UNCOUNTED: Final = ("/apis/coordination.k8s.io/", "/apis/authorization.k8s.io/"
 """Renewals of Leases, and access reviews, which are asked by a POST."""
 
 
-def failure(code: int, reason: str, message: str = "caused by a test", headers: dict[str, str] | None = None) -> Response:
+def failure(
+    code: int, reason: str, message: str = "caused by a test", headers: dict[str, str] | None = None
+) -> Response:
     """Return an API server's answer to a request that it rejects: a metav1.Status."""
     body = msgspec.json.encode(Status(code, reason, message).to_dict())
     return Response(code, {"content-type": "application/json", **(headers or {})}, body)

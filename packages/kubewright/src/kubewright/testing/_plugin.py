@@ -111,7 +111,6 @@ async def namespace(cluster: Cluster) -> AsyncIterator[str]:
 async def _control_plane(target: str) -> AsyncGenerator[Config]:
     from kubewright.client._config import Config
 
-
     if target == "kubeconfig":
         yield Config.from_kubeconfig()
     elif target == "real":

@@ -27,10 +27,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time starts at 0 and jumps to the next timer when nothing is ready.
 
     Guarantees
-        Timers run in the order of their times, and equal ones in the order in which they were set.
+        Timers run in the order of their times.
         Time does not pass while a task can run, however slow the machine is.
-        While sockets, pipes or threads of an executor are in use, time passes as it really does: their input may come
-        at any moment. `advance` jumps nevertheless.
+        While sockets, child processes or threads of an executor are in use, time passes as it really does: their input
+        may come at any moment. `advance` jumps nevertheless.
     Not guaranteed
         That it notices threads that it did not start: they reach it by `call_soon_threadsafe`.
 
@@ -44,7 +44,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._now = 0.0
         self._free_until = 0.0
         """`advance` may jump up to this time, whatever is in use."""
-        self._threads = 0
+        self._outside = 0
+        """Calls in threads of an executor, and child processes."""
         self._settling: list[asyncio.Future[None]] = []
         super().__init__(_Selector(self))
 
@@ -66,10 +67,28 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         await self.settle()
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
-        self._threads += 1
+        self._outside += 1
         future = super().run_in_executor(executor, func, *args)
-        future.add_done_callback(self._thread_ended)
+        future.add_done_callback(self._ended)
         return future
+
+    async def subprocess_exec(
+        self, protocol_factory: Callable[[], Any], *args: Any, **kwargs: Any
+    ) -> tuple[asyncio.SubprocessTransport, Any]:
+        protocol = protocol_factory()
+        exited = protocol.process_exited
+
+        def process_exited() -> None:
+            self._ended()
+            exited()
+
+        protocol.process_exited = process_exited
+        self._outside += 1
+        try:
+            return await super().subprocess_exec(lambda: protocol, *args, **kwargs)
+        except BaseException:
+            self._ended()
+            raise
 
     def wait_for_input(self, select: Callable[[float | None], _Ready], timeout: float | None) -> _Ready:
         """Return ready input, and let time pass if there is none. The selector calls this once per turn of the loop."""
@@ -91,10 +110,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _uses_input(self) -> bool:
         own = 1  # the pipe by which other threads wake the event loop
-        return self._threads > 0 or len(self._selector.get_map()) > own  # type: ignore[attr-defined]
+        return self._outside > 0 or len(self._selector.get_map()) > own  # type: ignore[attr-defined]
 
-    def _thread_ended(self, _: asyncio.Future[Any]) -> None:
-        self._threads -= 1
+    def _ended(self, _: object = None) -> None:
+        self._outside -= 1
 
 
 class _Selector(selectors.DefaultSelector):
@@ -119,7 +138,7 @@ class VirtualClock(Clock):
     any other event loop it moves the time of day, and the timers that were set by this clock.
 
     Guarantees
-        Timers run in the order of their times, and equal ones in the order in which they were set.
+        Timers run in the order of their times.
         While a timer runs, `now()` returns the time it was set for.
     Not guaranteed
         That work has finished when `advance` returns, if it waits for a socket or a thread. Use `eventually`.

@@ -14,6 +14,8 @@ from webserver_operator.main import manager
 async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[Manager]:
     """The operator, with the permissions that its controllers declare, and no others."""
     await cluster.install(api)
-    async with cluster.service_account(manager.rbac_rules(), namespace=namespace) as account:
-        async with manager.replace(config=account) as operator:
-            yield operator
+    async with (
+        cluster.service_account(manager.rbac_rules(), namespace=namespace) as account,
+        manager.replace(config=account) as operator,
+    ):
+        yield operator
