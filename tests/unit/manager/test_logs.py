@@ -48,7 +48,7 @@ def test_a_line_for_people_shows_keys_behind_the_message() -> None:
     logs.configure("console", stream=out)
     get_logger("kubewright.controllers.web").warning("Port is taken", port=30010, by="Service other", node=None)
     line = out.getvalue()
-    assert line.endswith('WARNING controller.web  Port is taken  port=30010 by="Service other"\n')
+    assert line.endswith('WARNING controllers.web  Port is taken  port=30010 by="Service other"\n')
     assert "\033" not in line
 
 
@@ -110,7 +110,7 @@ def is_constant(message: ast.expr) -> bool:
     return isinstance(message, ast.Constant) and "%" not in str(message.value)
 
 
-@pytest.mark.parametrize("package", ["http", "client", "cache", "controller", "manager"])
+@pytest.mark.parametrize("package", ["http", "client", "cache", "controllers", "manager"])
 def test_messages_of_our_own_are_constant(package: str) -> None:
     folder = Path(kubewright.__file__).parent / package
     found = [(file.name, each) for file in folder.glob("*.py") for each in messages(file.read_text())]

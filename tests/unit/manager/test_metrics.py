@@ -9,13 +9,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.controllers._queue import WorkQueue
 from kubewright.controllers._reconcile import Request
+from kubewright.manager._exposition import render
 from kubewright.manager._metrics import ControllerMetrics, Metrics
 from kubewright.testing import VirtualClock
 
 
 def scraped(metrics: Metrics) -> dict[str, float]:
     """Samples by name and labels, as they stand in the text."""
-    content_type, body = metrics.render("text/plain")
+    content_type, body = render(metrics, "text/plain")
     assert content_type.startswith("text/plain")
     samples = [sample for family in text_string_to_metric_families(body.decode()) for sample in family.samples]
     return {
@@ -103,7 +104,7 @@ async def test_each_manager_has_a_registry_to_itself_and_room_for_metrics_of_one
 
 
 async def test_openmetrics_is_given_to_who_asks_for_it() -> None:
-    content_type, body = Metrics("a").render("application/openmetrics-text; version=1.0.0")
+    content_type, body = render(Metrics("a"), "application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
 

@@ -25,7 +25,6 @@ from kubewright.manager import Manager
 from kubewright.models import CustomResource, Model, codec
 from kubewright.models._crd import custom_resource_definition
 from kubewright.testing import _waiting as waiting
-from kubewright.testing import running
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -116,7 +115,7 @@ async def eventually(condition: Callable[[], object]) -> None:
 
 
 def manager(api: API, *controllers: Controller[Any], peer: Peer = ADMIN, **options: Any) -> Manager:
-    chosen: dict[str, Any] = {"config": api.as_user(peer), "health_address": FREE, "metrics_address": "0"}
+    chosen: dict[str, Any] = {"transport": api.as_user(peer), "health_address": FREE, "metrics_address": "0"}
     return Manager(controllers, **(chosen | options))
 
 
@@ -133,7 +132,7 @@ async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alo
         everything = await ctx.list(Secret, namespace="")
         seen.append(f"{ctx.request} {len(everything)}")
 
-    chosen = manager(api, reconcile, peer=OPERATOR, namespace=["blue", "green"])
+    chosen = manager(api, reconcile, peer=OPERATOR, namespaces=["blue", "green"])
     for namespace in ("blue", "green"):
         await api.grant(namespace, chosen)
     await api.admin.create(web("blue"))
@@ -152,7 +151,7 @@ async def test_a_namespace_without_rights_is_named_at_the_start(api: API) -> Non
     @controller(ConfigMap)
     async def reconcile(ctx: Context[ConfigMap]) -> None: ...
 
-    chosen = manager(api, reconcile, peer=OPERATOR, namespace=["blue", "green"])
+    chosen = manager(api, reconcile, peer=OPERATOR, namespaces=["blue", "green"])
     await api.grant("blue", chosen)
     with pytest.raises(ConfigError) as caught:
         await asyncio.wait_for(chosen.run(), 60)
@@ -168,7 +167,7 @@ async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> Non
         if ctx.gone:
             gone.append(str(ctx.request))
 
-    chosen = manager(api, reconcile, namespace=["blue", "green"])
+    chosen = manager(api, reconcile, namespaces=["blue", "green"])
     for namespace in ("blue", "green"):
         await api.admin.create(web(namespace))
     async with chosen:
@@ -182,7 +181,7 @@ async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> Non
 
 
 async def test_reads_see_own_writes_in_each_namespace(api: API) -> None:
-    chosen = manager(api, namespace=["blue", "green"])
+    chosen = manager(api, namespaces=["blue", "green"])
     async with chosen:
         for number in range(20):
             for namespace in ("blue", "green"):
@@ -235,7 +234,7 @@ async def test_a_manager_that_waits_for_a_kind_can_be_stopped(api: API) -> None:
     async def late(ctx: Context[Later]) -> None: ...
 
     async with asyncio.timeout(60):
-        async with running(manager(api, late, wait_for_kinds=True)):
+        async with manager(api, late, wait_for_kinds=True):
             pass
 
 
@@ -258,8 +257,7 @@ async def test_the_managers_fuse_is_for_controllers_without_one_and_off_when_del
         await eventually(lambda: ended)
     assert len(await api.admin.list(Secret, namespace="blue")) == 3
     assert stopped.metrics.controllers["configmap"].stopped_deletes == 1
-    meant = manager(api, sweep, delete_fuse=DeleteFuse(limit=2))
-    meant.allow_mass_deletion = True
+    meant = manager(api, sweep, delete_fuse=DeleteFuse(limit=2), allow_mass_deletion=True)
     async with meant:
         await api.admin.patch(ConfigMap, MergePatch({"data": {"a": "1"}}), name="web", namespace="blue")
         await eventually(lambda: len(ended) > 1)

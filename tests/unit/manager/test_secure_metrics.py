@@ -112,7 +112,7 @@ async def test_metrics_are_for_those_who_may_get_them(api: API) -> None:
         status, text = await get(manager, reader)
         assert status == 200
         assert "rest_client_requests" in text
-        assert await get(manager) == (401, "Unauthorized: give a token, Authorization: Bearer ...\n")
+        assert await get(manager) == (401, "Unauthorized: send a token, Authorization: Bearer ...\n")
         assert await get(manager, "made-up") == (401, "Unauthorized: the API server does not know this token\n")
         assert await get(manager, stranger) == (
             403,
@@ -154,7 +154,7 @@ async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, cap
     )
     await api.grant("User", "operator", manager.rbac_rules())
     async with manager:
-        (line,) = [each for each in caplog.records if each.msg == "Rights are missing"]
+        (line,) = [each for each in caplog.records if each.msg == "Permissions missing"]
     assert line.__dict__["fields"]["error"].startswith(
         "RBAC: not allowed to create tokenreviews.authentication.k8s.io, create "
         "subjectaccessreviews.authorization.k8s.io: apply the role"
@@ -216,7 +216,7 @@ async def test_without_files_and_without_cryptography_the_error_says_what_to_do(
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(
-        ConfigError, match=r"--metrics-cert-path, or install what makes one, pip install 'kubewright\[tls\]'"
+        ConfigError, match=r"--metrics-cert-path, or install the package .*: pip install 'kubewright\[tls\]'"
     ):
         async with serving(api, ADMIN):
             pytest.fail("it started")

@@ -46,6 +46,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """`advance` may jump up to this time, whatever is in use."""
         self._outside = 0
         """Calls in threads of an executor, and child processes."""
+        self._looked_at = time.monotonic()
+        """The real time of the last turn of the loop."""
         self._settling: list[asyncio.Future[None]] = []
         super().__init__(_Selector(self))
 
@@ -93,20 +95,25 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def wait_for_input(self, select: Callable[[float | None], _Ready], timeout: float | None) -> _Ready:
         """Return ready input, and let time pass if there is none. The selector calls this once per turn of the loop."""
         ready = select(0)
-        if ready or (timeout is not None and timeout <= 0):
-            return ready
-        if self._settling:
-            settling, self._settling = self._settling, []
-            for each in settling:
-                if not each.done():
-                    each.set_result(None)
-        elif timeout is not None and (self._now + timeout <= self._free_until or not self._uses_input()):
-            self._now += timeout
-        else:
-            began = time.monotonic()
-            ready = select(timeout)
-            self._now += time.monotonic() - began
+        outside = self._uses_input()
+        if not ready and (timeout is None or timeout > 0):
+            if self._settling:
+                self._end_settling()
+            elif timeout is not None and (not outside or self._now + timeout <= self._free_until):
+                self._now += timeout
+            else:
+                ready = select(timeout)
+        now = time.monotonic()
+        if outside:
+            self._now += now - self._looked_at
+        self._looked_at = now
         return ready
+
+    def _end_settling(self) -> None:
+        settling, self._settling = self._settling, []
+        for each in settling:
+            if not each.done():
+                each.set_result(None)
 
     def _uses_input(self) -> bool:
         own = 1  # the pipe by which other threads wake the event loop
