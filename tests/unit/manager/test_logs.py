@@ -1,5 +1,6 @@
 """Log lines, for people and for machines."""
 
+import argparse
 import ast
 import io
 import json
@@ -90,6 +91,40 @@ def test_levels_below_the_one_asked_for_are_left_out() -> None:
     logs.configure("json", "warning", out)
     get_logger("test").info("Quiet")
     assert out.getvalue() == ""
+
+
+def logged_by_a_library(logger: str, level: int) -> logging.LogRecord:
+    path = argparse.__file__  # of the standard library, as files of installed packages are
+    return logging.LogRecord(logger, level, path, 1, "Request sent", (), None)
+
+
+@pytest.mark.parametrize(
+    ("logger", "level", "chosen", "shown"),
+    [
+        ("httpx", logging.INFO, "info", False),
+        ("httpx", logging.WARNING, "info", True),
+        ("httpx", logging.INFO, "debug", True),
+        ("kubewright.manager", logging.INFO, "info", True),
+        ("dns_operator.api", logging.INFO, "info", True),
+        ("chatty.part", logging.INFO, "info", True),
+    ],
+)
+def test_libraries_log_warnings_and_what_the_program_asks_for(
+    logger: str, level: int, chosen: str, shown: bool
+) -> None:
+    out = io.StringIO()
+    logs.configure("json", chosen, out, packages=["dns_operator"])
+    logging.getLogger("chatty").setLevel(logging.INFO)
+    (handler,) = logging.getLogger().handlers
+    handler.handle(logged_by_a_library(logger, level))
+    assert bool(out.getvalue()) is shown
+
+
+def test_any_logger_of_the_programs_own_files_logs_at_info() -> None:
+    out = io.StringIO()
+    logs.configure("json", stream=out)
+    logging.getLogger("bookings").info("Booked")
+    assert json.loads(out.getvalue())["msg"] == "Booked"
 
 
 def messages(source: str) -> Iterator[ast.expr]:

@@ -1,7 +1,7 @@
 """Time: the time of day comes from a `Clock`, which tests can replace; all other time from the running event loop.
 
-Code that waits uses `asyncio.sleep`, `asyncio.timeout` and the loop's timers, so that a test can run it on an event loop
-with virtual time. Code that measures uses `monotonic`.
+Code that waits uses `asyncio.sleep`, `asyncio.timeout` and the loop's timers, so that a test can run it on an event
+loop with virtual time. Code that measures uses `monotonic`.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class _QuietLibraries(logging.Filter):
 
 def _has_own_level(name: str) -> bool:
     """Whether the program has set the level of this logger, or of a logger above it that is not the root."""
-    logger: logging.Logger | None = logging.getLogger(name)
-    while logger is not None and logger.parent is not None:
+    logger = logging.getLogger(name)
+    while logger.parent is not None:
         if logger.level:
             return True
         logger = logger.parent

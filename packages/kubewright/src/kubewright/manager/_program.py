@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kubewright._runtime.log import get_logger
 from kubewright._runtime.signals import on_each_stop_signal
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     from kubewright.manager._manager import Manager
 
 T = TypeVar("T")
-_Flags: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
+
+
+class _Flags(Protocol):
+    """A parser, or a group of one."""
+
+    def add_argument(self, *names: str, **options: Any) -> argparse.Action: ...
 
 
 def run_program(

@@ -11,7 +11,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, NamedTuple
@@ -33,7 +33,7 @@ class _Culprit(NamedTuple):
 
 
 @contextmanager
-def watch_event_loop(loops: Sequence[ControlLoop[Any]]) -> Iterator[None]:
+def watch_event_loop(loops: Sequence[ControlLoop[Any]]) -> Generator[None]:
     """Report what blocks the running event loop during the block; `loops` know the reconciles."""
     stopped = threading.Event()
     watchdog = _Watchdog(asyncio.get_running_loop(), loops, stopped)
@@ -79,7 +79,8 @@ class _Watchdog:
 
     def _look(self) -> _Culprit:
         task = asyncio.current_task(self._event_loop)
-        at = _position(sys._current_frames().get(self._thread))
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] # documented, in spite of its name
+        at = _position(frames.get(self._thread))
         if task is not None:
             for loop in self._loops:
                 attempt = loop.attempt_in(task)

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery.time import Seconds, seconds
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -68,7 +69,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         await asyncio.sleep(end - self._now)
         await self.settle()
 
-    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         self._outside += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._ended)

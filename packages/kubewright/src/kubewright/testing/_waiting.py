@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Final, ParamSpec, TypeVar, cast, overload
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.time import Seconds, seconds
@@ -24,22 +24,20 @@ within_of_this_run: Final[ContextVar[float]] = ContextVar("kubewright_eventually
 
 
 @overload
-async def eventually(function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
-
-
-@overload
 async def eventually(
-    function: Callable[..., Awaitable[R]], *args: object, within: Seconds | None, **kwargs: object
+    function: Callable[..., Awaitable[R]], /, *args: object, within: Seconds | None, **kwargs: object
 ) -> R: ...
 
 
 @overload
-async def eventually(function: Callable[[], R], *, within: Seconds | None = None) -> R: ...
+async def eventually(function: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-async def eventually(
-    function: Callable[..., Awaitable[R] | R], *args: object, within: Seconds | None = None, **kwargs: object
-) -> R:
+@overload
+async def eventually(function: Callable[[], R], /, *, within: Seconds | None = None) -> R: ...
+
+
+async def eventually(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> object:
     """Call `function` until it raises neither NotFound nor AssertionError, and return its result.
 
     Raises the error of the last call after `within`, in seconds or as a timedelta. Any other error ends it at once.
@@ -48,13 +46,14 @@ async def eventually(
         service = await eventually(cluster.client.get, Service, "web-service", namespace="d", within=10)
         await eventually(lambda: check(operator.metrics))
     """
+    within: Seconds | None = kwargs.pop("within", None)
     clock = asyncio.get_running_loop().time
     deadline = clock() + (within_of_this_run.get() if within is None else seconds(within))
     pause = _FIRST_PAUSE
     while True:
         try:
             result = function(*args, **kwargs)
-            return await result if inspect.isawaitable(result) else cast("R", result)
+            return await result if inspect.isawaitable(result) else result
         except (AssertionError, NotFound):
             if clock() > deadline:
                 raise
@@ -63,24 +62,24 @@ async def eventually(
 
 
 @overload
-async def gone(function: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None: ...
-
-
-@overload
 async def gone(
-    function: Callable[..., Awaitable[object]], *args: object, within: Seconds | None, **kwargs: object
+    function: Callable[..., Awaitable[object]], /, *args: object, within: Seconds | None, **kwargs: object
 ) -> None: ...
 
 
-async def gone(
-    function: Callable[..., Awaitable[object]], *args: object, within: Seconds | None = None, **kwargs: object
-) -> None:
+@overload
+async def gone(function: Callable[P, Awaitable[object]], /, *args: P.args, **kwargs: P.kwargs) -> None: ...
+
+
+async def gone(function: Callable[..., Awaitable[object]], /, *args: Any, **kwargs: Any) -> None:
     """Wait until `function` raises NotFound.
 
     Raises AssertionError with what it still returns, after `within` as in `eventually`.
 
         await gone(cluster.client.get, Service, "web-service", namespace="d")
     """
+
+    within: Seconds | None = kwargs.pop("within", None)
 
     async def check() -> None:
         try:
