@@ -132,7 +132,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     await project.create(client, namespace)
     assert await eventually(project.text, client, namespace) == ""
-    assert "Became leader" in await deployed.good("logs")
+    assert "Leadership acquired" in await deployed.good("logs")
     assert json.loads(await deployed.good("status", "--output=json"))["converged"] is True
     service = f"{project.deployment}-metrics-service"
     (subset,) = (await client.get(Endpoints, service, namespace=project.namespace)).subsets
@@ -142,7 +142,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     first = await deployed.holder()
     following = await deployed.follow()
-    await following.hears("Became leader")
+    await following.hears("Leadership acquired")
     os.kill(await eventually(deployed.process), signal.SIGKILL)
 
     async def another_leads() -> None:
@@ -151,8 +151,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     await eventually(another_leads)
     (pod,) = await deployed.pods()
     await eventually(was_started_again, deployed)
-    assert "Became leader" in await deployed.good("logs", "--previous")
-    await following.hears("Became leader")
+    assert "Leadership acquired" in await deployed.good("logs", "--previous")
+    await following.hears("Leadership acquired")
     following.process.kill()
 
     second = await deployed.holder()

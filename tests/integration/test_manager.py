@@ -171,10 +171,10 @@ async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
     async with operator(kubeconfig, namespace) as first:
-        await first.says("Working")
+        await first.says("Controllers started")
         lease = await cluster.client.get(Lease, "gizmo-operator", namespace=namespace)
         async with operator(kubeconfig, namespace) as second:
-            await second.says("Another leads")
+            await second.says("Other leader found")
             await cluster.client.create(gizmo(namespace, parts=3, slow=True))
             await first.says("Half done")
             first.signal(signal.SIGTERM)
@@ -185,7 +185,7 @@ async def test_the_lease_is_let_go_of_when_what_ran_at_sigterm_has_ended_and_the
             assert len(versions) == 3
             assert max(versions) < version_of(released)
             assert await first.ended() == 0
-            await second.says("Working")
+            await second.says("Controllers started")
 
 
 async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
@@ -193,21 +193,21 @@ async def test_a_second_signal_ends_it_at_once(cluster: Cluster, namespace: str,
         await cluster.client.create(gizmo(namespace, parts=60, slow=True))
         await process.says("Half done")
         process.signal(signal.SIGTERM)
-        await process.says("Stopping; a second signal ends it at once")
+        await process.says("Stop signal received, a second one exits immediately")
         process.signal(signal.SIGTERM)
         assert await process.ended() == 1
-        assert process.lines[-1]["msg"] == "Ending at once, as a second signal asks for"
+        assert process.lines[-1]["msg"] == "Second signal received, exiting immediately"
 
 
 async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster, namespace: str, gizmos: None) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
     async with operator(kubeconfig, namespace) as first:
-        await first.says("Working")
+        await first.says("Controllers started")
         async with operator(kubeconfig, namespace) as second:
-            await second.says("Another leads")
+            await second.says("Other leader found")
             await first.kill()
             await cluster.client.create(gizmo(namespace))
-            await second.says("Working")
+            await second.says("Controllers started")
             await eventually(has_parts, cluster, namespace, {"g-0"})
 
 
@@ -216,20 +216,20 @@ async def test_a_leader_that_was_halted_in_the_middle_writes_nothing_when_it_goe
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
     async with operator(kubeconfig, namespace) as first:
-        await first.says("Working")
+        await first.says("Controllers started")
         obj = await cluster.client.create(gizmo(namespace, parts=2, slow=True))
         await first.says("Half done")
         first.signal(signal.SIGSTOP)
         async with operator(kubeconfig, namespace) as second:
-            await second.says("Working")
+            await second.says("Controllers started")
             patch = MergePatch({"spec": {"colour": "blue", "slow": False}})
             await cluster.client.patch(obj, patch)
             await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
             versions = await versions_of(cluster, namespace)
             first.signal(signal.SIGCONT)
             assert await first.ended() == 1
-            assert first.lines[-1]["msg"] == "Cannot go on"
-            assert str(first.lines[-1]["error"]).startswith(f"Lease {namespace}/gizmo-operator: taken by another")
+            assert first.lines[-1]["msg"] == "Manager failed"
+            assert str(first.lines[-1]["error"]).startswith(f"Lease {namespace}/gizmo-operator: taken by ")
             assert await versions_of(cluster, namespace) == versions
 
 
@@ -242,7 +242,7 @@ async def test_an_operator_that_is_killed_again_and_again_still_converges(
         await cluster.client.create(gizmo(namespace, name, parts=2))
     for round_ in range(5):
         async with operator(kubeconfig, namespace, "--leader-elect=false") as process:
-            await process.says("Working")
+            await process.says("Controllers started")
             for name in names:
                 patch = MergePatch({"spec": {"parts": (round_ + len(name)) % 4}})
                 await cluster.client.patch(Gizmo, patch, name=name, namespace=namespace)
@@ -258,7 +258,7 @@ async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
         assert await process.ended() == 1
         *before, last = process.lines
         assert [line for line in before if line["level"] != "info"] == []
-        assert last["msg"] == "Cannot go on"
+        assert last["msg"] == "Manager failed"
         return str(last["error"])
 
 
@@ -322,7 +322,7 @@ async def test_with_metrics_secure_metrics_are_for_those_with_the_right(
         cluster.service_account(manager.metrics_auth_rules(), namespace=namespace) as stranger,
         operator(kubeconfig, namespace, *flags) as process,
     ):
-        await process.says("Working")
+        await process.says("Controllers started")
         assert await scrape(port, "") == 401
         assert await scrape(port, str(stranger.token)) == 403
 
@@ -338,7 +338,7 @@ async def test_an_operator_of_two_namespaces_leaves_the_third_alone(
     async with cluster.namespace() as second, cluster.namespace() as third:
         kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
         async with operator(kubeconfig, f"{namespace},{second}") as process:
-            await process.says("Working")
+            await process.says("Controllers started")
             for each in (third, namespace, second):
                 await cluster.client.create(gizmo(each))
             for each in (namespace, second):

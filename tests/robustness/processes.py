@@ -50,7 +50,7 @@ class OperatorProcess:
     async def works(self) -> None:
         """Raises AssertionError as long as it does not."""
         assert self.status is None, self.log
-        assert '"Working"' in self.log
+        assert '"Controllers started"' in self.log
 
     async def halt(self) -> None:
         """Give it no more time, as when a machine is paused, from a moment on that it chooses when it gets SIGUSR1."""

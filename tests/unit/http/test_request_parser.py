@@ -41,7 +41,7 @@ PLACES = st.sets(st.integers(1, len(STREAM) - 1))
 
 @settings(deadline=None)
 @given(PLACES)
-def test_good_requests(places: set[int]) -> None:
+def test_valid_requests(places: set[int]) -> None:
     requests, refusal = parsed(cut(STREAM, places))
     assert not refusal
     assert [(each.method, each.target, each.body) for each in requests] == [
@@ -58,7 +58,7 @@ def test_good_requests(places: set[int]) -> None:
 
 @settings(deadline=None)
 @given(PLACES, st.integers(0, len(STREAM) - 1), st.binary(min_size=1, max_size=8))
-def test_damaged_ones(places: set[int], where: int, damage: bytes) -> None:
+def test_damaged_requests(places: set[int], where: int, damage: bytes) -> None:
     """They are refused or mean something else, but the same however they are cut, and nothing else is raised."""
     stream = STREAM[:where] + damage + STREAM[where + len(damage) :]
     assert parsed(cut(stream, places))[0] == parsed([stream])[0]

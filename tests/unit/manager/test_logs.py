@@ -44,7 +44,7 @@ def test_a_line_for_machines_is_json_with_a_constant_message_and_keys() -> None:
     }
 
 
-def test_a_line_for_people_shows_keys_behind_the_message() -> None:
+def test_a_line_for_people_shows_keys_after_the_message() -> None:
     out = io.StringIO()
     logs.configure("console", stream=out)
     get_logger("kubewright.controllers.web").warning("Port is taken", port=30010, by="Service other", node=None)
@@ -53,13 +53,13 @@ def test_a_line_for_people_shows_keys_behind_the_message() -> None:
     assert "\033" not in line
 
 
-def test_a_formatter_that_knows_no_keys_shows_them_behind_the_message(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_formatter_that_does_not_know_keys_shows_them_after_the_message(caplog: pytest.LogCaptureFixture) -> None:
     get_logger("kubewright.controllers.web").warning("Port is taken", port=30010, by="Service other")
     assert 'Port is taken  port=30010 by="Service other"' in caplog.text
     assert caplog.records[0].msg == "Port is taken"
 
 
-def test_a_traceback_follows_where_there_is_one() -> None:
+def test_a_traceback_follows_the_line() -> None:
     people, machines = io.StringIO(), io.StringIO()
     for format, out in (("console", people), ("json", machines)):
         logs.configure(format, stream=out)  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def test_a_traceback_follows_where_there_is_one() -> None:
     assert "ValueError: no" in json.loads(machines.getvalue())["stacktrace"]
 
 
-def test_lines_of_other_libraries_are_formatted_as_they_ask() -> None:
+def test_lines_of_libraries_are_formatted_with_their_arguments() -> None:
     out = io.StringIO()
     logs.configure("json", stream=out)
     logging.getLogger("asyncio").warning("%d tasks", 3)
@@ -79,14 +79,14 @@ def test_lines_of_other_libraries_are_formatted_as_they_ask() -> None:
     assert (line["msg"], line["template"]) == ("3 tasks", "%d tasks")
 
 
-def test_what_json_does_not_know_is_shown_as_text() -> None:
+def test_values_that_json_does_not_have_are_shown_as_text() -> None:
     out = io.StringIO()
     logs.configure("json", stream=out)
     get_logger("test").info("Seen", error=KeyError("x"))
     assert json.loads(out.getvalue())["error"] == "'x'"
 
 
-def test_levels_below_the_one_asked_for_are_left_out() -> None:
+def test_levels_below_the_chosen_one_are_not_shown() -> None:
     out = io.StringIO()
     logs.configure("json", "warning", out)
     get_logger("test").info("Quiet")
@@ -146,7 +146,7 @@ def is_constant(message: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("package", ["http", "client", "cache", "controllers", "manager"])
-def test_messages_of_our_own_are_constant(package: str) -> None:
+def test_log_messages_are_constant(package: str) -> None:
     folder = Path(kubewright.__file__).parent / package
     found = [(file.name, each) for file in folder.glob("*.py") for each in messages(file.read_text())]
     assert found

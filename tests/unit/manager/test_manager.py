@@ -147,7 +147,7 @@ async def get(port: int, path: str) -> tuple[int, str]:
     return response.status, text
 
 
-async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work: Work) -> None:
+async def test_controllers_reconcile_and_probes_and_metrics_are_served(api: API, work: Work) -> None:
     running = manager(api, work)
     task = await started(running)
     await create(api, "web")
@@ -167,7 +167,7 @@ async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work
         await get(port, "/healthz")
 
 
-async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Work) -> None:
+async def test_a_manager_is_not_ready_before_its_caches_are_complete(api: API, work: Work) -> None:
     release = asyncio.Event()
 
     async def slow(request: Request) -> Response:
@@ -189,7 +189,7 @@ async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Wo
     await stopped(running, task)
 
 
-async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API, work: Work) -> None:
+async def test_metrics_show_the_kinds_whose_watch_fails(api: API, work: Work) -> None:
     fails = True
 
     async def spoilt(request: Request) -> Response:
@@ -215,21 +215,21 @@ async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API,
 
 
 @pytest.mark.parametrize("address", [None, "0"])
-async def test_servers_that_nobody_asked_for_do_not_run(api: API, work: Work, address: str | None) -> None:
+async def test_servers_run_only_if_they_have_an_address(api: API, work: Work, address: str | None) -> None:
     running = manager(api, work, health_address=address, metrics_address=address)
     task = await started(running)
     assert (running.health_port, running.metrics_port) == (0, 0)
     await stopped(running, task)
 
 
-def test_a_program_has_them_on_the_usual_ports(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_serves_probes_and_metrics_on_the_usual_ports(capsys: pytest.CaptureFixture[str]) -> None:
     program = Manager(name="operator", config=Config(server="http://127.0.0.1:9"), metrics_address="nowhere")
     with pytest.raises(SystemExit):  # at once: others on this machine want the usual port, too
         run_program(program, [])
     assert (program.options.health_address, program.options.metrics_address) == (":8081", "nowhere")
 
 
-async def test_an_address_that_is_taken_or_none_is_told_with_its_option(api: API, work: Work) -> None:
+async def test_an_address_that_is_in_use_or_invalid_is_reported_with_its_option(api: API, work: Work) -> None:
     first = manager(api, work)
     task = await started(first)
     taken = f"127.0.0.1:{first.health_port}"
@@ -240,7 +240,7 @@ async def test_an_address_that_is_taken_or_none_is_told_with_its_option(api: API
     await stopped(first, task)
 
 
-async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
+async def test_a_kind_that_is_not_installed_fails_the_start_with_one_line(api: API) -> None:
     @controller(NotInstalled)
     async def reconcile(ctx: Context[NotInstalled]) -> None:
         pytest.fail("there is nothing to reconcile")
@@ -256,7 +256,7 @@ async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
         await asyncio.wait_for(stuck.wait_ready(), 60)
 
 
-async def test_a_right_to_read_that_is_missing_is_one_clear_line(api: API, work: Work) -> None:
+async def test_a_missing_permission_to_read_fails_the_start_with_one_line(api: API, work: Work) -> None:
     stuck = manager(api, work, transport=api.as_user(Peer(common_name="operator")))
     rules = [each for each in stuck.rbac_rules() if each.resources != ["secrets"]]
     secrets = PolicyRule(api_groups=[""], resources=["secrets"], verbs=["create", "delete", "get", "patch", "update"])
@@ -266,7 +266,7 @@ async def test_a_right_to_read_that_is_missing_is_one_clear_line(api: API, work:
     assert str(caught.value).startswith("RBAC: not allowed to list secrets, watch secrets: apply the role")
 
 
-async def test_a_right_to_the_lease_that_is_missing_is_one_clear_line(api: API, work: Work) -> None:
+async def test_a_missing_permission_for_the_lease_fails_the_start_with_one_line(api: API, work: Work) -> None:
     stuck = manager(api, work, transport=api.as_user(Peer(common_name="operator")), leader_election=LeaderElection())
     await api.grant("operator", stuck.rbac_rules())
     with pytest.raises(ConfigError) as caught:
@@ -275,7 +275,7 @@ async def test_a_right_to_the_lease_that_is_missing_is_one_clear_line(api: API, 
     assert str(caught.value).startswith(f"RBAC: not allowed to create {leases}, get {leases}, update {leases}: apply")
 
 
-async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_rest_works(
+async def test_a_missing_permission_to_write_is_one_line_in_the_log(
     api: API, work: Work, caplog: pytest.LogCaptureFixture
 ) -> None:
     running = manager(api, work, transport=api.as_user(Peer(common_name="operator")))
@@ -291,9 +291,7 @@ async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_r
     await stopped(running, task)
 
 
-async def test_the_rules_that_a_manager_asks_for_are_enough(
-    api: API, work: Work, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_declared_rules_are_sufficient(api: API, work: Work, caplog: pytest.LogCaptureFixture) -> None:
     running = manager(api, work, transport=api.as_user(Peer(common_name="operator")), leader_election=LeaderElection())
     await api.grant("operator", running.rbac_rules() + running.leader_election_rules())
     task = await started(running)
@@ -303,7 +301,7 @@ async def test_the_rules_that_a_manager_asks_for_are_enough(
     assert [each.msg for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
-async def test_a_server_that_cannot_be_reached_is_an_error_at_once(work: Work) -> None:
+async def test_an_unreachable_server_fails_the_start_at_once(work: Work) -> None:
     lost = Manager(
         [work.controller], config=Config(server="http://127.0.0.1:9"), health_address="0", metrics_address="0"
     )
@@ -311,12 +309,12 @@ async def test_a_server_that_cannot_be_reached_is_an_error_at_once(work: Work) -
         await asyncio.wait_for(lost.run(), 60)
 
 
-def test_two_controllers_of_one_name_are_refused(work: Work) -> None:
+def test_two_controllers_with_the_same_name_are_rejected(work: Work) -> None:
     with pytest.raises(ConfigError, match="two controllers are named configmap"):
         Manager([work.controller, work.controller])
 
 
-async def test_a_stop_lets_what_runs_finish_and_begins_nothing_more(api: API, work: Work) -> None:
+async def test_a_stop_lets_running_reconciles_finish_and_starts_no_others(api: API, work: Work) -> None:
     running = manager(api, work)
     task = await started(running)
     work.go_on.clear()
@@ -332,7 +330,7 @@ async def test_a_stop_lets_what_runs_finish_and_begins_nothing_more(api: API, wo
     await api.admin.get(Secret, "web-1", namespace=NAMESPACE)
 
 
-async def test_what_does_not_finish_in_time_is_cancelled(api: API, work: Work) -> None:
+async def test_reconciles_that_exceed_the_graceful_timeout_are_cancelled(api: API, work: Work) -> None:
     running = manager(api, work, graceful_timeout=timedelta(milliseconds=20))
     task = await started(running)
     work.go_on.clear()
@@ -342,7 +340,7 @@ async def test_what_does_not_finish_in_time_is_cancelled(api: API, work: Work) -
     assert work.ended == []
 
 
-async def test_a_manager_that_was_stopped_can_be_run_again(api: API, work: Work) -> None:
+async def test_a_stopped_manager_can_run_again(api: API, work: Work) -> None:
     running = manager(api, work)
     for name in ("web-1", "web-2"):
         task = await started(running)
@@ -351,7 +349,7 @@ async def test_a_manager_that_was_stopped_can_be_run_again(api: API, work: Work)
         await stopped(running, task)
 
 
-async def test_runnables_run_beside_the_controllers_and_end_with_them(api: API, work: Work) -> None:
+async def test_runnables_run_with_the_controllers_and_end_with_them(api: API, work: Work) -> None:
     seen: list[str] = []
     running = manager(api, work)
 
@@ -380,7 +378,7 @@ async def test_a_runnable_that_fails_stops_the_manager_gracefully(api: API, work
         await asyncio.wait_for(running.run(), 60)
 
 
-async def test_of_two_managers_in_one_process_one_works_and_the_other_takes_over_at_its_stop(api: API) -> None:
+async def test_one_of_two_managers_leads_and_the_other_takes_over_when_it_stops(api: API) -> None:
     first_work, second_work = Work(), Work()
     election = LeaderElection(retry_period=timedelta(milliseconds=20))
     first, second = (manager(api, each, leader_election=election) for each in (first_work, second_work))
@@ -430,6 +428,6 @@ async def test_a_manager_that_loses_its_lease_cancels_its_work_and_fails(api: AP
     assert work.ended == []
 
 
-def test_a_client_is_only_there_while_the_manager_runs(api: API, work: Work) -> None:
+def test_the_client_exists_only_while_the_manager_runs(api: API, work: Work) -> None:
     with pytest.raises(ConfigError, match="while the Manager runs"):
         _ = manager(api, work).client

@@ -123,7 +123,7 @@ def web(namespace: str, name: str = "web") -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
 
 
-async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alone(api: API) -> None:
+async def test_a_manager_of_two_namespaces_needs_permissions_only_in_them(api: API) -> None:
     seen: list[str] = []
 
     @controller(ConfigMap, owns=[Secret], predicate=ours)
@@ -147,7 +147,7 @@ async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alo
     assert not any(path in ("/api/v1/configmaps", "/api/v1/secrets") for path in api.sent)
 
 
-async def test_a_namespace_without_rights_is_named_at_the_start(api: API) -> None:
+async def test_a_namespace_without_permissions_is_reported_at_the_start(api: API) -> None:
     @controller(ConfigMap)
     async def reconcile(ctx: Context[ConfigMap]) -> None: ...
 
@@ -159,7 +159,7 @@ async def test_a_namespace_without_rights_is_named_at_the_start(api: API) -> Non
     assert "blue" not in str(caught.value)
 
 
-async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> None:
+async def test_a_gap_in_the_watch_of_one_namespace_does_not_affect_the_other(api: API) -> None:
     gone: list[str] = []
 
     @controller(ConfigMap, predicate=ours, deleted=True)
@@ -199,7 +199,7 @@ async def readyz(manager: Manager) -> tuple[int, str]:
     return response.status, text
 
 
-async def test_a_kind_that_comes_later_is_waited_for_while_the_others_work(api: API) -> None:
+async def test_a_controller_waits_for_its_kind_while_the_others_work(api: API) -> None:
     seen: list[str] = []
 
     @controller(Later)
@@ -238,7 +238,7 @@ async def test_a_manager_that_waits_for_a_kind_can_be_stopped(api: API) -> None:
             pass
 
 
-async def test_the_managers_fuse_is_for_controllers_without_one_and_off_when_deletes_are_meant(api: API) -> None:
+async def test_the_managers_fuse_applies_to_controllers_without_one_unless_mass_deletion_is_allowed(api: API) -> None:
     ended: list[str] = []
 
     @controller(ConfigMap, predicate=ours, writes=[Secret])

@@ -105,7 +105,7 @@ async def get(manager: Manager, token: str = "", context: ssl.SSLContext | None 
     return response.status, text
 
 
-async def test_metrics_are_for_those_who_may_get_them(api: API) -> None:
+async def test_only_authorized_users_get_metrics(api: API) -> None:
     reader, stranger = await api.token_of("prometheus"), await api.token_of("stranger")
     async with serving(api) as manager:
         await api.grant("ServiceAccount", "prometheus", manager.metrics_reader_rules())
@@ -121,7 +121,7 @@ async def test_metrics_are_for_those_who_may_get_them(api: API) -> None:
         )
 
 
-async def test_answers_are_remembered_for_a_short_time(api: API, clock: VirtualClock) -> None:
+async def test_answers_are_cached_for_a_short_time(api: API, clock: VirtualClock) -> None:
     reader = await api.token_of("prometheus")
     async with serving(api, clock=clock) as manager:
         assert (await get(manager, reader))[0] == 403
@@ -137,14 +137,16 @@ async def test_answers_are_remembered_for_a_short_time(api: API, clock: VirtualC
         assert len(api.reviews) == asked + 4
 
 
-async def test_nothing_is_shown_when_the_api_server_cannot_be_asked(api: API) -> None:
+async def test_metrics_are_not_shown_when_the_api_server_does_not_answer(api: API) -> None:
     reader = await api.token_of("prometheus")
     async with serving(api, ADMIN) as manager:
         api.down = True
         assert await get(manager, reader) == (500, "Authentication failed: the API server could not be asked\n")
 
 
-async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_permission_for_access_reviews_is_reported_at_the_start(
+    api: API, caplog: pytest.LogCaptureFixture
+) -> None:
     manager = Manager(
         name="operator",
         transport=api.as_user(OPERATOR),
@@ -169,7 +171,7 @@ def written(folder: Path, authority: trustme.CA) -> Certificate:
     return found
 
 
-async def test_a_certificate_of_ones_own_is_shown_and_a_renewed_one_from_then_on(api: API, tmp_path: Path) -> None:
+async def test_a_renewed_certificate_is_used_for_new_connections(api: API, tmp_path: Path) -> None:
     reader = await api.token_of("prometheus")
     old, new = trustme.CA(), trustme.CA()
     trusting_old, trusting_new = ssl.create_default_context(), ssl.create_default_context()
@@ -186,7 +188,7 @@ async def test_a_certificate_of_ones_own_is_shown_and_a_renewed_one_from_then_on
         assert "certwatcher_read_certificate_total 2.0" in text
 
 
-async def test_a_certificate_that_is_spoiled_later_leaves_the_good_one_in_place(api: API, tmp_path: Path) -> None:
+async def test_an_invalid_renewal_leaves_the_previous_certificate_in_use(api: API, tmp_path: Path) -> None:
     reader = await api.token_of("prometheus")
     authority = trustme.CA()
     trusting = ssl.create_default_context()
@@ -198,13 +200,13 @@ async def test_a_certificate_that_is_spoiled_later_leaves_the_good_one_in_place(
         assert (await get(manager, reader, trusting))[0] == 200
 
 
-async def test_files_that_are_no_certificate_end_the_start(api: API, tmp_path: Path) -> None:
+async def test_missing_certificate_files_fail_the_start(api: API, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tls.crt with key .*No such file.*--metrics-cert-path"):
         async with serving(api, metrics_secure=Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")):
             pytest.fail("it started")
 
 
-async def test_without_files_and_without_cryptography_the_error_says_what_to_do(
+async def test_a_self_signed_certificate_without_cryptography_is_an_error_with_advice(
     api: API, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__

@@ -31,7 +31,7 @@ class Overheard:
         await self._transport.close()
 
 
-async def test_reconciles_and_their_writes_become_spans_that_the_server_is_told_of() -> None:
+async def test_reconciles_and_their_writes_become_spans_that_are_propagated_to_the_server() -> None:
     @controller(ConfigMap, owns=[Secret], predicate=Predicate(lambda event: event.key.name == "web"))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(Secret(metadata=ObjectMeta(name="child"), type="Opaque"))
