@@ -279,7 +279,7 @@ async def test_rights_that_are_missing_are_one_line(cluster: Cluster, namespace:
 async def test_credentials_that_are_missing_are_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
     nobody = replace(cluster.config, token=None, client_cert=None, client_key=None)
     error = await failure(cluster.kubeconfig(nobody), namespace, "--leader-elect=false")
-    assert error.startswith("the API server takes this process for system:anonymous")
+    assert error.startswith("the API server treats this process as system:anonymous")
 
 
 async def test_a_port_that_is_taken_is_one_line(cluster: Cluster, namespace: str) -> None:

@@ -306,7 +306,7 @@ class TestAnswers:
         client = connect((await serve(handler)).port)
         with pytest.raises(ConnectionFailed, match="truncated its compressed answer"):
             await client.send(Request("GET", "/cut"))
-        with pytest.raises(ConnectionFailed, match="no proper answer"):
+        with pytest.raises(ConnectionFailed, match="invalid answer"):
             await client.send(Request("GET", "/broken"))
 
 

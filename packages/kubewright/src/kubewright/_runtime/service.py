@@ -47,7 +47,7 @@ async def in_background(service: Service, *, name: str | None = None) -> AsyncGe
 
 
 class _Interruption:
-    """Cancels the block of a service that has failed, so that the block does not wait in vain."""
+    """Cancels the block of a service that has failed, so that the block does not wait for it."""
 
     def __init__(self, service: asyncio.Task[None]) -> None:
         self._service = service

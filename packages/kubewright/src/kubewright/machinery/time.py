@@ -44,7 +44,7 @@ def parse(text: str) -> datetime:
 
 
 def format(moment: datetime) -> str:
-    """Write a Time: UTC, cut to the second."""
+    """Write a Time: UTC, truncated to the second."""
     at = moment.astimezone(UTC)
     return f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}Z"
 
@@ -56,7 +56,7 @@ def format_micro(moment: datetime) -> str:
 
 
 def truncate(moment: datetime) -> datetime:
-    """`moment` as it comes back once it has been written as a Time: in UTC, cut to the second."""
+    """Return `moment` as a Time stores it: in UTC, truncated to the second."""
     return moment.astimezone(UTC).replace(microsecond=0)
 
 

@@ -50,7 +50,7 @@ _FLUSH: Final = 2.0
 
 EventType = Literal["Normal", "Warning"]
 Fate: TypeAlias = Literal["written", "refused", "dropped"]
-"""What became of an Event, or of a change of a series: on the server, rejected by it, or too many at once."""
+"""The fate of an Event, or of a change of a series: on the server, rejected by it, or too many at once."""
 
 
 class _Key(NamedTuple):
@@ -93,7 +93,7 @@ class EventWriter:
         """Create a writer.
 
         controller, instance: who reports: the program, and the process.
-        count: called with what became of each Event.
+        count: called with the fate of each Event.
         """
         self._client = client
         self._controller = controller

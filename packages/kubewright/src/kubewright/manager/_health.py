@@ -14,7 +14,7 @@ from typing import TypeAlias
 from kubewright.http.message import Request, Response
 
 Check: TypeAlias = Callable[[], Awaitable[None] | None]
-"""Returns if all is well. Raises an exception whose message says what is wrong."""
+"""Returns if the process is healthy. Raises an exception whose message says what is wrong."""
 
 
 class Probes:

@@ -64,7 +64,7 @@ class LeaderElection:
     lease_duration: Seconds = 15.0
     """How long the others wait for a leader that does not renew."""
     renew_deadline: Seconds = 10.0
-    """How long a leader goes on without a renewal."""
+    """How long a leader continues to work without a renewal."""
     retry_period: Seconds = 2.0
     """Time between renewals, and between attempts of the others."""
     release_on_stop: bool = True

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 Runnable: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""A function that runs beside the controllers: called once, cancelled at the stop."""
+"""A function that runs next to the controllers: called once, cancelled at the stop."""
 
 Lifespan: TypeAlias = "Callable[[Manager], AbstractAsyncContextManager[object]]"
 """A function that opens shared resources: usually one with `@asynccontextmanager` that takes the manager."""
@@ -144,7 +144,7 @@ class Manager:
         tracer_provider: OpenTelemetry's; each reconcile becomes spans.
         graceful_timeout: how long reconciles may run on after a stop, in seconds or as a timedelta. Then they are
             cancelled.
-        parser: defines flags of your own, which `main` and `kubewright run` accept beside the standard ones.
+        parser: defines flags of your own, which `main` and `kubewright run` accept in addition to the standard ones.
         flags: values of the flags until the command line is parsed, for example in tests.
         clock: where reconciles read the time of day.
 
@@ -278,7 +278,7 @@ class Manager:
         return resource_of(self._run.resource if self._run is not None else None, kind)
 
     def add(self, runnable: Runnable, *, needs_leader: bool = True) -> None:
-        """Run `runnable` beside the controllers: while this process leads, or from the start (`needs_leader=False`).
+        """Run `runnable` next to the controllers: while this process leads, or from the start (`needs_leader=False`).
 
         It may return. It is cancelled at the stop. If it raises, the manager stops and raises the same error.
         """
@@ -303,8 +303,8 @@ class Manager:
     def main(self, parser: argparse.ArgumentParser | None = None) -> None:
         """Run as a program: parse the flags, set up logs and signals, run, exit.
 
-        `parser` defines flags of your own beside the standard ones; `flags` then has their values. If you give it to
-        `Manager` instead, `kubewright run` knows them too.
+        `parser` defines flags of your own in addition to the standard ones; `flags` then has their values. If you give
+        it to `Manager` instead, `kubewright run` knows them too.
         """
         from kubewright.manager._program import run_program
 

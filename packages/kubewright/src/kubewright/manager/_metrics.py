@@ -115,7 +115,7 @@ class Metrics:
         self.controllers: dict[str, ControllerMetrics] = {}
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.events: dict[Fate, int] = {"written": 0, "refused": 0, "dropped": 0}
-        """Events that reconcilers recorded, by what became of them."""
+        """Events that reconcilers recorded, by their fate."""
         self.leading: bool | None = None
         """None without an election."""
         self.certificates_read = 0
@@ -128,8 +128,8 @@ class Metrics:
         """The registry for metrics of your own; `/metrics` shows them. Each Manager has a registry, shared by its
         copies.
 
-        bookings = prometheus_client.Counter("bookings", "Bookings made.", registry=None)   # beside the reconciler
-        manager.metrics.registry.register(bookings)                                         # beside the manager
+        bookings = prometheus_client.Counter("bookings", "Bookings made.", registry=None)   # next to the reconciler
+        manager.metrics.registry.register(bookings)                                         # next to the manager
         """
         return self._own.registry
 
@@ -146,7 +146,7 @@ class Metrics:
         self.requests[code, method, host] += 1
 
     def event(self, fate: Fate) -> None:
-        """Count an Event by what became of it."""
+        """Count an Event by its fate."""
         self.events[fate] += 1
 
     def certificate_read(self) -> None:

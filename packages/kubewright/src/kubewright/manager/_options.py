@@ -64,8 +64,8 @@ class ManagerOptions:
         duplicates = ", ".join(name for name, count in names.items() if count > 1)
         if duplicates:
             raise ConfigError(
-                f"two controllers are named {duplicates}: their metrics and logs could not be told apart; give one of "
-                f"them another name, @controller(..., name=...)"
+                f"two controllers are named {duplicates}: their metrics and logs could not be distinguished; give one "
+                f"of them another name, @controller(..., name=...)"
             )
 
     def rbac_rules(self) -> list[PolicyRule]:

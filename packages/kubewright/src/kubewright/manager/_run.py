@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kubewright.manager._events import EventWriter
 
 Runnables: TypeAlias = list[tuple[Callable[[], Coroutine[Any, Any, None]], bool]]
-"""Functions that run beside the controllers, each with whether it needs the leader."""
+"""Functions that run next to the controllers, each with whether it needs the leader."""
 OpenResources: TypeAlias = Callable[[], AbstractAsyncContextManager[object]]
 
 _SYNC_TIMEOUT: Final = 120.0
@@ -87,10 +87,10 @@ class Run:
                 async with (
                     self._caching(writer, events) as loops,
                     self._resources(loops),
-                    self._beside([events.run()], needs_leader=False),
+                    self._in_parallel([events.run()], needs_leader=False),
                 ):
                     on_ready()
-                    async with self._leading(elector, events), self._beside([], needs_leader=True):
+                    async with self._leading(elector, events), self._in_parallel([], needs_leader=True):
                         await self._work(loops)
         except StoppedEarly:
             pass
@@ -288,8 +288,8 @@ class Run:
             self._metrics.leading = False
 
     @asynccontextmanager
-    async def _beside(self, work: list[Coroutine[Any, Any, None]], *, needs_leader: bool) -> AsyncGenerator[None]:
-        """Run `work`, and the runnables with this `needs_leader`, beside the block."""
+    async def _in_parallel(self, work: list[Coroutine[Any, Any, None]], *, needs_leader: bool) -> AsyncGenerator[None]:
+        """Run `work`, and the runnables with this `needs_leader`, in parallel to the block."""
         work += [runnable() for runnable, leader_only in self._runnables if leader_only is needs_leader]
         tasks = [self.tasks.spawn(each) for each in work]
         try:

@@ -148,7 +148,7 @@ class Faults(Transport):
         await self._inner.close()
 
     def _number(self, request: Request) -> int | None:
-        """Count a write and return its number; None for a request that is none."""
+        """Count a write and return its number; None for any other request."""
         if request.method == "GET" or request.path.startswith(_UNCOUNTED):
             return None
         if self.dies_after is not None and self.writes >= self.dies_after:
