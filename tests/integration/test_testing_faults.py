@@ -124,7 +124,7 @@ async def test_who_never_stops_writing_does_not_rest(copies: Copies) -> None:
             await client.create(ConfigMap(metadata=metadata))
 
     writing = asyncio.create_task(write())
-    with pytest.raises(AssertionError, match="still being written after 2 s"):
+    with pytest.raises(AssertionError, match="the operator still writes after 2 s"):
         await faults.rest(quiet=1.5, within=2)
     writing.cancel()
     await client.close()

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright._runtime.clock import Clock
-from kubewright.testing import Cluster, Faults
+from kubewright.testing import Clock, Cluster, Faults
 
 from demovolume_operator import api
 from demovolume_operator.main import manager

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from kubewright import Config, Invalid, Manager, MergePatch
-from kubewright._runtime.clock import SystemClock
-from kubewright.testing import eventually, gone
+from kubewright.testing import SystemClock, eventually, gone
 
 from demovolumes import NewOperator, Volumes, condition
 

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright._runtime.clock import Clock
-from kubewright.testing import Cluster, Faults
+from kubewright.testing import Clock, Cluster, Faults
 
 from podbuggertool_operator.main import manager
 from podbuggertools import NewOperator, Podbuggertools

@@ -29,13 +29,13 @@ def root_as_it_was() -> Iterator[None]:
 def test_a_line_for_machines_is_json_with_a_constant_message_and_keys() -> None:
     out = io.StringIO()
     logs.configure("json", stream=out)
-    log = get_logger("kubewright.controllers.web").bind(namespace="shop", name="a")
+    log = get_logger("kubewright.controller.web").bind(namespace="shop", name="a")
     log.info("Deployment spec.replicas change", before=3, after=4)
     line = json.loads(out.getvalue())
     assert line.pop("ts").endswith("Z")
     assert line == {
         "level": "info",
-        "logger": "kubewright.controllers.web",
+        "logger": "kubewright.controller.web",
         "msg": "Deployment spec.replicas change",
         "namespace": "shop",
         "name": "a",
@@ -47,14 +47,14 @@ def test_a_line_for_machines_is_json_with_a_constant_message_and_keys() -> None:
 def test_a_line_for_people_shows_keys_after_the_message() -> None:
     out = io.StringIO()
     logs.configure("console", stream=out)
-    get_logger("kubewright.controllers.web").warning("Port is taken", port=30010, by="Service other", node=None)
+    get_logger("kubewright.controller.web").warning("Port is taken", port=30010, by="Service other", node=None)
     line = out.getvalue()
-    assert line.endswith('WARNING controllers.web  Port is taken  port=30010 by="Service other"\n')
+    assert line.endswith('WARNING controller.web  Port is taken  port=30010 by="Service other"\n')
     assert "\033" not in line
 
 
 def test_a_formatter_that_does_not_know_keys_shows_them_after_the_message(caplog: pytest.LogCaptureFixture) -> None:
-    get_logger("kubewright.controllers.web").warning("Port is taken", port=30010, by="Service other")
+    get_logger("kubewright.controller.web").warning("Port is taken", port=30010, by="Service other")
     assert 'Port is taken  port=30010 by="Service other"' in caplog.text
     assert caplog.records[0].msg == "Port is taken"
 

@@ -59,7 +59,7 @@ class _Files:
     def __init__(self, certificate: Certificate, on_read: Callable[[], None]) -> None:
         self._certificate = certificate
         self._on_read = on_read
-        self._log = get_logger("kubewright.manager._certificates")
+        self._log = get_logger("kubewright.manager.certificates")
         try:
             self._state = self._look()
             self.context = _context(certificate)

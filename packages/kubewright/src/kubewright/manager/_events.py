@@ -100,7 +100,7 @@ class EventWriter:
         self._instance = instance
         self._count = count
         self._clock = client.clock
-        self._log = get_logger("kubewright.manager._events")
+        self._log = get_logger("kubewright.manager.events")
         self._known: OrderedDict[_Key, _Series] = OrderedDict()
         """Ordered by the time of their last Event."""
         self._backlog: deque[_Series] = deque()

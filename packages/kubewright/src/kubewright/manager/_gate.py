@@ -53,7 +53,7 @@ class Gate:
         """Create a gate; `client` asks the API server."""
         self._client = client
         self._handler = handler
-        self._log = get_logger("kubewright.manager._metrics")
+        self._log = get_logger("kubewright.manager.metrics")
         self._answers: OrderedDict[tuple[bytes, str, str], _Answer] = OrderedDict()
 
     async def handle(self, request: Request) -> Response:

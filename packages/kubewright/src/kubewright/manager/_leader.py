@@ -122,7 +122,7 @@ class LeaderElector:
         self._retry = seconds(settings.retry_period)
         self._blocked = 0.0
         """The longest time, since the last renewal, for which the event loop did not run this."""
-        self._log = get_logger("kubewright.manager._leader").bind(
+        self._log = get_logger("kubewright.manager.leader").bind(
             lease=f"{settings.namespace}/{settings.name}", identity=holder
         )
         self._seen: LeaseSpec | None = None

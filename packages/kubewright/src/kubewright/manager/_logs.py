@@ -79,7 +79,7 @@ def _has_own_level(name: str) -> bool:
 
 
 class ConsoleFormatter(logging.Formatter):
-    """`16:04:05.123 INFO  controllers.webserver  Deployment created  name=web namespace=default`."""
+    """`16:04:05.123 INFO  controller.webserver  Deployment created  name=web namespace=default`."""
 
     def __init__(self, *, colors: bool) -> None:
         super().__init__()

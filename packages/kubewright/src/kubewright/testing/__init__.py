@@ -6,6 +6,7 @@ Faults                   faults between an operator and its API server
 killed_after_each_write  operators that die after their first write, their second, and so on
 failure                  an answer that rejects a request, for `Faults.answer`
 VirtualClock             a clock that a test moves
+Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
 VirtualTimeLoop          an event loop whose time jumps, for tests without sockets
 running                  the same as `async with manager:`
 """
@@ -16,6 +17,8 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kubewright._runtime.clock import Clock as Clock
+    from kubewright._runtime.clock import SystemClock as SystemClock
     from kubewright.testing._cluster import Cluster as Cluster
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
     from kubewright.testing._waiting import gone as gone
 
 _HOMES: Final = {
+    "Clock": ".._runtime.clock",
     "Cluster": "._cluster",
     "Faults": "._faults",
+    "SystemClock": ".._runtime.clock",
     "VirtualClock": "._time",
     "VirtualTimeLoop": "._time",
     "eventually": "._waiting",
@@ -40,8 +45,10 @@ _HOMES: Final = {
 """Imported on demand, because pytest loads this package in every run."""
 
 __all__ = [
+    "Clock",
     "Cluster",
     "Faults",
+    "SystemClock",
     "VirtualClock",
     "VirtualTimeLoop",
     "eventually",
