@@ -148,9 +148,6 @@ async def test_too_many_events_are_dropped_and_logged(
 ) -> None:
     for number in range(events.BACKLOG + 7):
         recorder.normal(MAP, "Scaled", f"to {number}")
-    await clock.advance(0)
-    while len(server.requests) < events.BACKLOG:
-        await clock.advance(0)
     await clock.advance(10)
     assert len(written(server)) == events.BACKLOG
     (line,) = [each for each in caplog.records if "dropped" in each.msg]
@@ -184,8 +181,7 @@ async def test_repeated_events_of_thousands_of_objects_are_one_series_each(
         server.requests.clear()
         for each in maps:
             recorder.warning(each, "PortTaken", "node port 30010 is taken")
-        while len(server.requests) < len(maps):
-            await clock.advance(0)
+        await clock.advance(0)
         assert {each.method for each in server.requests} == {method}
     assert len(written(server)) == len(maps)
 

@@ -26,6 +26,7 @@ from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model
 from kubewright.models._rbac import PolicyRule
+from kubewright.testing import VirtualTimeLoop
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -322,7 +323,9 @@ async def test_a_stop_lets_running_reconciles_finish_and_starts_no_others(api: A
     await create(api, "web-2")
     await eventually(lambda: work.begun)
     running.stop()
-    await asyncio.sleep(0.02)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    await loop.settle()
     assert not task.done()
     work.go_on.set()
     await asyncio.wait_for(task, 60)

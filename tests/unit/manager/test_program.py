@@ -325,5 +325,5 @@ async def test_leadership_lost_by_blocking_code_says_so(transport: HandlerTransp
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(3)
     await create(transport)
-    with pytest.raises(LeadershipLost, match=r"because the event loop was blocked for 1\d\.\d s .*run_blocking"):
+    with pytest.raises(LeadershipLost, match=r"because the event loop stood still for 1\d\.\d s: .*run_blocking"):
         await running

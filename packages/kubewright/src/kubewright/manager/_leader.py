@@ -172,8 +172,8 @@ class LeaderElector:
         if self._blocked < self._deadline / 2:
             return ""
         return (
-            f" because the event loop was blocked for {self._blocked:.1f} s (see the warning 'Event loop blocked'); "
-            f"call blocking code with `await run_blocking(function, *args)`"
+            f" because the event loop stood still for {self._blocked:.1f} s: the process was halted, or a reconcile "
+            f"blocked it (see the warning 'Event loop blocked', and call blocking code with `await run_blocking(...)`)"
         )
 
     async def _punctually(self, work: Awaitable[object], limit: float) -> None:

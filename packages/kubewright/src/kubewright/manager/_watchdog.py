@@ -64,6 +64,9 @@ class _Watchdog:
                 return
             if answered.wait(LIMIT):
                 continue
+            if time.monotonic() - asked > 2 * LIMIT:  # this thread did not run, either
+                self._log.warning("Process halted", seconds=round(time.monotonic() - asked, 1))
+                continue
             culprit = self._look()
             while not answered.wait(LIMIT):
                 if self._stopped.is_set():
