@@ -2,7 +2,17 @@
 
 from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._leader import LeaderElection
+from kubewright.manager._logs import configure as configure_logs
 from kubewright.manager._manager import Lifespan, Manager, Runnable
 from kubewright.manager._options import ManagerOptions
 
-__all__ = ["Certificate", "LeaderElection", "Lifespan", "Manager", "ManagerOptions", "Runnable", "SelfSigned"]
+__all__ = [
+    "Certificate",
+    "LeaderElection",
+    "Lifespan",
+    "Manager",
+    "ManagerOptions",
+    "Runnable",
+    "SelfSigned",
+    "configure_logs",
+]
