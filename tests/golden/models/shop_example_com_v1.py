@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from kubewright.apis.meta.v1 import (
-    JSON,
-    Int32,
-    Int64,
-    IntOrString,
-    Quantity,
-    RawExtension,
-    Time,
+from kubewright.models import (
+    UNSET,
+    CustomResource,
+    Model,
+    PrintColumn,
+    Scale,
+    UnsetType,
+    field,
 )
 from kubewright.markers import (
     Default,
@@ -39,14 +39,14 @@ from kubewright.markers import (
     Type,
     XValidation,
 )
-from kubewright.models import (
-    UNSET,
-    CustomResource,
-    Model,
-    PrintColumn,
-    Scale,
-    UnsetType,
-    field,
+from kubewright.apis.meta.v1 import (
+    JSON,
+    Int32,
+    Int64,
+    IntOrString,
+    Quantity,
+    RawExtension,
+    Time,
 )
 
 

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from kubewright.apis.meta.v1 import RawExtension
 from kubewright.models import CustomResource, Model
+from kubewright.apis.meta.v1 import RawExtension
 
 
 class BasketStatus(Model):

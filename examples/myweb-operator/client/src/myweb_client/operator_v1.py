@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubewright.apis.meta.v1 import Condition, Int64
+from kubewright.models import CustomResource, Model, PrintColumn, field
 from kubewright.markers import (
     ListMapKey,
     ListType,
@@ -16,7 +16,7 @@ from kubewright.markers import (
     Pattern,
     XValidation,
 )
-from kubewright.models import CustomResource, Model, PrintColumn, field
+from kubewright.apis.meta.v1 import Condition, Int64
 
 
 class MyWebSpec(Model):
