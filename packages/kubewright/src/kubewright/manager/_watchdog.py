@@ -27,7 +27,9 @@ _PERIOD: Final = 0.25
 
 class _Culprit(NamedTuple):
     controller: str | None
-    object: str | None
+    """None for a task that is not a reconcile, such as a runnable."""
+    object: str
+    """Namespace and name of the object, or else the name of the task."""
     at: str | None
     """File, line and function that the event loop was in."""
 
@@ -68,6 +70,8 @@ class _Watchdog:
                 self._log.warning("Process halted", seconds=round(time.monotonic() - asked, 1))
                 continue
             culprit = self._look()
+            if culprit is None:
+                continue
             while not answered.wait(LIMIT):
                 if self._stopped.is_set():
                     return
@@ -80,16 +84,18 @@ class _Watchdog:
                 hint="call blocking code with `await run_blocking(function, *args)`",
             )
 
-    def _look(self) -> _Culprit:
+    def _look(self) -> _Culprit | None:
+        """Return what the event loop is doing; None if it runs no task and only lacks a processor."""
         task = asyncio.current_task(self._event_loop)
+        if task is None:
+            return None
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] # documented, in spite of its name
         at = _position(frames.get(self._thread))
-        if task is not None:
-            for loop in self._loops:
-                attempt = loop.attempt_in(task)
-                if attempt is not None:
-                    return _Culprit(loop.controller.name, str(attempt.request), at)
-        return _Culprit(None, task.get_name() if task is not None else None, at)
+        for loop in self._loops:
+            attempt = loop.attempt_in(task)
+            if attempt is not None:
+                return _Culprit(loop.controller.name, str(attempt.request), at)
+        return _Culprit(None, task.get_name(), at)
 
 
 def _position(frame: FrameType | None) -> str | None:
