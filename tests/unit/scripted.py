@@ -128,7 +128,7 @@ class Server:
     async def call(self) -> Call:
         """Return the next request. Fails if the client waits for something else."""
         await settle()
-        assert not self._calls.empty(), "no request has come"
+        assert not self._calls.empty(), "no request arrived"
         return self._calls.get_nowait()
 
     @property

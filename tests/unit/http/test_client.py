@@ -1,4 +1,4 @@
-"""What a client promises its callers, against servers good and bad."""
+"""The HTTP client, against valid and invalid servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GET = Request("GET", "/path?a=b")
 
 @pytest.fixture
 async def scripted() -> AsyncIterator[Callable[[Script], Awaitable[int]]]:
-    """A server that does what a script says with each connection; gives its port."""
+    """A server that runs a script for each connection; returns its port."""
     servers: list[asyncio.Server] = []
 
     async def start(script: Script) -> int:
@@ -48,7 +48,7 @@ async def scripted() -> AsyncIterator[Callable[[Script], Awaitable[int]]]:
 
 
 def saying(*answers: bytes) -> Script:
-    """Reads a head, says the next answer, and so on; then closes."""
+    """Return a script that reads a head, sends the next answer, and so on; then it closes."""
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in answers:
@@ -59,7 +59,7 @@ def saying(*answers: bytes) -> Script:
 
 
 async def chunks(response: Response, got: list[bytes] | None = None) -> list[bytes]:
-    """The chunks of a stream, in `got` as far as they came."""
+    """Collect the chunks of a stream in `got`."""
     got = [] if got is None else got
     assert not isinstance(response.body, bytes)
     async for chunk in response.body:
@@ -68,7 +68,7 @@ async def chunks(response: Response, got: list[bytes] | None = None) -> list[byt
 
 
 async def connection_port(request: Request) -> Response:
-    """Says from which port the request came: one port is one connection."""
+    """Answer with the port of the client: one port is one connection."""
     assert request.peer is not None
     return Response(200, {}, request.peer.address.rpartition(":")[2].encode())
 

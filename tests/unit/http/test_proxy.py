@@ -1,4 +1,4 @@
-"""Tunnels, and who needs one."""
+"""Tunnels through proxies, and the choice of a proxy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GET = Request("GET", "/")
 
 
 class ConnectProxy:
-    """Does what an HTTP proxy does with CONNECT; remembers what it was asked."""
+    """An HTTP proxy for CONNECT, which records its requests."""
 
     def __init__(self, answer: bytes) -> None:
         self.heads: list[bytes] = []
@@ -104,7 +104,7 @@ async def test_the_error_names_a_proxy_that_refuses(
 
 
 class SocksProxy:
-    """Does what `ssh -D` does, for who knows the password if there is one; remembers whom it connected to."""
+    """A SOCKS5 proxy, like `ssh -D`, with an optional password; it records the addresses it connected to."""
 
     def __init__(self, *, password: bytes = b"", reply: int = 0) -> None:
         self.authorities: list[str] = []

@@ -1,4 +1,4 @@
-"""What a server does for its clients, as they see it over a socket."""
+"""The HTTP server, as clients see it over a socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOST = b"Host: x\r\n"
 
 
 async def echo(request: Request) -> Response:
-    """Says what it was asked."""
+    """Answer with the request."""
     return Response(200, {"x-method": request.method}, request.target.encode() + b" " + request.body)
 
 
@@ -42,7 +42,7 @@ async def talk(port: int, *said: bytes) -> bytes:
 
 
 def last(request: bytes) -> bytes:
-    """The request, as the last one of its connection."""
+    """Return the request, as the last one of its connection."""
     return request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
 
 
@@ -139,7 +139,7 @@ async def test_an_upgrade_that_is_not_supported_is_ignored(serve: Serve) -> None
 
 
 async def shout(request: Request) -> Response:
-    """Changes to a protocol that answers in capitals, until it is told to stop."""
+    """Change to a protocol that answers in capitals, until the client sends the end."""
 
     async def speak(tunnel: Tunnel) -> None:
         while (said := await tunnel.read()) and said != b"stop":
@@ -249,7 +249,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 async def test_ambiguous_and_oversized_requests_are_rejected(serve: Serve, case: str) -> None:
-    """And the connection is closed, so that what follows is never taken for a request."""
+    """The connection is also closed, so that the following bytes are never read as a request."""
     called: list[Request] = []
 
     async def handler(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The frames of SPDY/3.1, as a client packs them."""
+"""Frames of SPDY/3.1, as a client encodes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def control(kind: int, body: bytes, flags: int = 0) -> bytes:
 
 
 class Client:
-    """What a client packs headers by, one after the other."""
+    """The compressor of a client's headers."""
 
     def __init__(self) -> None:
         self._pack = zlib.compressobj(zdict=DICTIONARY)

@@ -1,4 +1,4 @@
-"""What a pipe promises its writer and its reader."""
+"""The pipe between a writer and a reader."""
 
 from __future__ import annotations
 

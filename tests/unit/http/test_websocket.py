@@ -1,4 +1,4 @@
-"""WebSockets, as another implementation of them sees ours."""
+"""WebSockets, tested with another implementation as the client."""
 
 from __future__ import annotations
 

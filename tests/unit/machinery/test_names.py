@@ -1,4 +1,4 @@
-"""Names are judged in the words of the API server."""
+"""Names are validated with the API server's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches do what the API server does with them."""
+"""Patches have the same effect as on the API server."""
 
 from __future__ import annotations
 

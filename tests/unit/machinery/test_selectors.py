@@ -1,4 +1,4 @@
-"""Selectors say what they match, and can be written down and read again."""
+"""Selectors match, and survive a round trip through text."""
 
 from __future__ import annotations
 

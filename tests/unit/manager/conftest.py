@@ -1,4 +1,4 @@
-"""A manager's parts against a small server, on a clock that the tests move."""
+"""A manager's parts against a small server, in virtual time."""
 
 import pytest
 

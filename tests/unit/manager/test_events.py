@@ -1,4 +1,4 @@
-"""Events: what is written of what was recorded."""
+"""Events: which of the recorded ones are written, and how."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Leader election: who leads, until when, and that never two do."""
+"""Leader election: one process leads, and never two."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/system/leases/web"
 
 
 class Candidate:
-    """A process that stands for election, and works while it leads."""
+    """A process that takes part in the election, and works while it leads."""
 
     def __init__(self, name: str, server: SmallServer, clock: Clock) -> None:
-        self.server = SmallServer()  # its own way to the server, which can be cut
+        self.server = SmallServer()  # its own connection to the server, which can be broken
         self.server.share(server)
         client = Client(HandlerTransport(self.server.handle), clock=clock)
         settings = LeaderElection(name="web", namespace="system")
@@ -55,7 +55,7 @@ class Candidate:
 
 
 class OwnTime:
-    """A clock whose time of day somebody sets; what it measures goes on as before."""
+    """A clock whose time of day is set during the test."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.ahead = 0.0

@@ -128,7 +128,7 @@ def test_any_logger_of_the_programs_own_files_logs_at_info() -> None:
 
 
 def messages(source: str) -> Iterator[ast.expr]:
-    """The first argument of each call that logs, with `log` the second."""
+    """Yield the message of each call that logs: the first argument, or the second of `log`."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue

@@ -1,4 +1,4 @@
-"""A manager's life: start, work, stop, and what stands in its way."""
+"""A manager: start, work, stop, and failures."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ class NotInstalledSpec(Model):
 
 
 class NotInstalled(CustomResource, group="example.com", version="v1"):
-    """A kind that nobody installed."""
+    """A kind that is not installed."""
 
     spec: NotInstalledSpec
 
@@ -89,7 +89,7 @@ async def api() -> AsyncIterator[API]:
 
 
 class Work:
-    """A reconciler that notes what it does, and can be held up in the middle."""
+    """A reconciler that records its work, and that a test can pause."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -120,7 +120,7 @@ def manager(api: API, work: Work, **options: object) -> Manager:
 
 async def eventually(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - it becomes true by itself
+        while not condition():  # noqa: ASYNC110 - it becomes true on its own
             await asyncio.sleep(0.002)
 
 

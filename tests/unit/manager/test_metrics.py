@@ -1,4 +1,4 @@
-"""Metrics as Prometheus scrapes them, under the names that controller-runtime's dashboards ask for."""
+"""Metrics as Prometheus scrapes them, under the names in controller-runtime's dashboards."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from kubewright.testing import VirtualClock
 
 
 def scraped(metrics: Metrics) -> dict[str, float]:
-    """Samples by name and labels, as they stand in the text."""
+    """Return the samples of a scrape by name and labels."""
     content_type, body = render(metrics, "text/plain")
     assert content_type.startswith("text/plain")
     samples = [sample for family in text_string_to_metric_families(body.decode()) for sample in family.samples]

@@ -1,4 +1,4 @@
-"""Where a manager works: in some namespaces, and with kinds that come later."""
+"""A manager of some namespaces, and with kinds that are installed later."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Later(CustomResource, group="example.com", version="v1"):
 
 
 async def until(cut: asyncio.Event, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """`body`, until it ends or `cut` is set."""
+    """Yield the chunks of `body`, until it ends or `cut` is set."""
     ending = asyncio.create_task(cut.wait())
     chunk: asyncio.Future[bytes | None] | None = None
     try:
@@ -67,9 +67,9 @@ class API:
         self.admin = Client(HandlerTransport(self.server.handle, peer=ADMIN))
         self.sent: list[str] = []
         self.cuts: dict[str, asyncio.Event] = {}
-        """By path: ends the watch that runs there."""
+        """By path: ends the watch on it."""
         self.in_the_gap: dict[str, Callable[[], Awaitable[None]]] = {}
-        """By path: what happens before the next watch there, which is answered with 410."""
+        """By path: called before the next watch on it, which gets 410."""
 
     def as_user(self, peer: Peer) -> HandlerTransport:
         async def handle(request: Request) -> Response:
@@ -110,7 +110,7 @@ async def api() -> AsyncIterator[API]:
 
 async def eventually(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - whatever it is, it comes about by itself
+        while not condition():  # noqa: ASYNC110 - it becomes true on its own
             await asyncio.sleep(0.005)
 
 

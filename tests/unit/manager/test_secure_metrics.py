@@ -1,4 +1,4 @@
-"""Metrics over HTTPS: who may read them, and by which certificate."""
+"""Metrics over HTTPS: permissions and certificates."""
 
 from __future__ import annotations
 

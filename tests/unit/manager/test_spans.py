@@ -1,4 +1,4 @@
-"""A manager that is given a tracer provider traces its controllers."""
+"""A manager with a tracer provider traces its controllers."""
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

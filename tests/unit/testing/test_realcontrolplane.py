@@ -1,4 +1,4 @@
-"""Starting the real control plane, as far as that can be told without one."""
+"""Starting the real control plane, as far as it can be tested without one."""
 
 from __future__ import annotations
 

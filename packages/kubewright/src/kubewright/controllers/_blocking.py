@@ -1,4 +1,4 @@
-"""Runs functions that block, in threads, so that other reconciles go on."""
+"""Runs blocking functions in threads, so that other reconciles continue."""
 
 from __future__ import annotations
 
