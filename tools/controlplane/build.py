@@ -107,7 +107,7 @@ def check_go() -> None:
     if shutil.which("go") is None:
         raise BuildError(
             "it needs Go 1.26 or newer, and there is no `go` on the PATH. Install Go (https://go.dev/dl), then run this"
-            " again. The embedded control plane goes on working without: only tests with --kubewright-target=real need this one."
+            " again. The embedded control plane goes on working without: only tests on the real one need this."
         )
     asked = go("env", "GOVERSION", module="kubernetes")
     if asked.returncode != 0:
