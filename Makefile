@@ -77,7 +77,7 @@ demo: .venv/.installed ## Run an example operator through its whole walk-through
 
 .PHONY: test
 test: .venv/.tools ## Run the tests: unit, integration, conformance, examples. TARGET=real runs all of them on a real control plane.
-	@$(BIN)/python -m pytest $(TESTS) --target=$(TARGET) -m '$(MARKERS)' -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(TESTS) --kubewright-target=$(TARGET) -m '$(MARKERS)' -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.
@@ -97,7 +97,7 @@ mutants: .venv/.tools ## Change the code at random places and see whether the un
 
 .PHONY: conformance
 conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
-	@$(BIN)/python -m pytest tests/conformance --target=$(TARGET) -q $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests/conformance --kubewright-target=$(TARGET) -q $(PYTEST_ARGS)
 
 .PHONY: soak
 soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.

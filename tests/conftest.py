@@ -1,4 +1,4 @@
-"""What holds for all tests of the project."""
+"""Settings of all tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import signal
 
 import pytest
 
+from kubewright.testing._plugin import target_of
+
 
 def pytest_configure() -> None:
-    """Commands under test heed Ctrl-C and a closed terminal also where the tests were started to ignore both, in the
-    background or by nohup: children inherit what is ignored, but no handler.
+    """Make commands under test react to Ctrl-C and to a closed terminal, also if the tests were started by nohup or in
+    the background. Child processes inherit ignored signals, but no handlers.
     """
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -18,11 +20,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On another control plane than the embedded one run only the tests that meet it: the others have been seen to
-    hold, and would say the same again."""
-    if config.getoption("--target") == "embedded":
+    """On another control plane than the embedded one, run only the tests that use the control plane."""
+    if target_of(config) == "embedded":
         return
-    meets = [bool({"control_plane", "target"} & set(getattr(item, "fixturenames", ()))) for item in items]
+    meets = [
+        bool({"kubewright_config", "kubewright_target"} & set(getattr(item, "fixturenames", ()))) for item in items
+    ]
     config.hook.pytest_deselected(items=[item for item, does in zip(items, meets, strict=True) if not does])
     items[:] = [item for item, does in zip(items, meets, strict=True) if does]
 

@@ -19,7 +19,7 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, gone, running
+from kubewright.testing import Cluster, gone
 from kubewright_controlplane import Demo, Summary, Walkthrough
 from kubewright_controlplane.controllers.storage.provisioner import provisioner, register_default_class
 
@@ -152,7 +152,7 @@ async def storage(cluster: Cluster) -> AsyncGenerator[None]:
         yield
         return
     await register_default_class(cluster.client)
-    async with running(Manager([provisioner()], config=cluster.config)):
+    async with Manager([provisioner()], config=cluster.config):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of the conformance cases. They run against any API server: `--target`."""
+"""Fixtures of the conformance cases. They run against any API server: `--kubewright-target`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kubewright.client._config import Config
 
 
 @pytest_asyncio.fixture
-async def api(control_plane: Config) -> AsyncIterator[API]:
+async def api(kubewright_config: Config) -> AsyncIterator[API]:
     """An administrator."""
-    api = API(control_plane)
+    api = API(kubewright_config)
     yield api
     await api.close()
 

@@ -34,18 +34,18 @@ def as_user(name: str, *groups: str) -> dict[str, str]:
 
 
 @pytest_asyncio.fixture
-async def anonymous(control_plane: Config) -> AsyncIterator[API]:
-    api = API(replace(control_plane, client_cert=None, client_key=None, token=None))
+async def anonymous(kubewright_config: Config) -> AsyncIterator[API]:
+    api = API(replace(kubewright_config, client_cert=None, client_key=None, token=None))
     yield api
     await api.close()
 
 
 @pytest_asyncio.fixture
-async def account(api: API, ns: str, control_plane: Config) -> AsyncIterator[API]:
+async def account(api: API, ns: str, kubewright_config: Config) -> AsyncIterator[API]:
     """A ServiceAccount named `robot` without permissions."""
     await api.post(f"{ns}/serviceaccounts", {"metadata": {"name": "robot"}})
     token = (await api.post(f"{ns}/serviceaccounts/robot/token", {"spec": {}})).expect(201).json["status"]["token"]
-    robot = API(replace(control_plane, client_cert=None, client_key=None, token=token))
+    robot = API(replace(kubewright_config, client_cert=None, client_key=None, token=token))
     yield robot
     await robot.close()
 

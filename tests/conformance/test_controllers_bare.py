@@ -22,9 +22,9 @@ pytestmark = pytest.mark.timeout(1800)
 CASES = ("test_controllers.py", "test_controllers_workloads.py")
 
 
-async def test_the_embedded_controllers_work_on_a_real_api_server(target: str) -> None:
-    if target != "real":
-        pytest.skip("needs the real API server: --target=real")
+async def test_the_embedded_controllers_work_on_a_real_api_server(kubewright_target: str) -> None:
+    if kubewright_target != "real":
+        pytest.skip("needs the real API server: --kubewright-target=real")
     async with RealControlPlane(controllers=False) as real:
         assert isinstance(real.config.ca, bytes)
         options = ControlPlaneOptions(ca=real.config.ca.decode())
@@ -40,7 +40,7 @@ async def test_the_embedded_controllers_work_on_a_real_api_server(target: str) -
 async def _run_cases(kubeconfig: Path) -> tuple[int | None, str]:
     folder = Path(__file__).parent
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--target=kubeconfig"),
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--kubewright-target=kubeconfig"),
         *(str(folder / case) for case in CASES),
         cwd=folder.parent.parent,
         env={**os.environ, "KUBECONFIG": str(kubeconfig)},

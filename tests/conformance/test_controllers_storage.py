@@ -157,9 +157,9 @@ async def test_a_claim_in_use_is_not_removed(storage: Storage) -> None:
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
 async def test_the_simulated_provisioner_creates_expands_and_deletes_volumes(
-    storage: Storage, mode: str, target: str
+    storage: Storage, mode: str, kubewright_target: str
 ) -> None:
-    if target != "embedded":
+    if kubewright_target != "embedded":
         pytest.skip("the simulated provisioner is the embedded control plane's")
     await storage.storage_class(mode, "simulation.kubewright.dev", allowVolumeExpansion=True)
     await storage.claim("1Gi")
@@ -186,8 +186,8 @@ async def test_the_simulated_provisioner_creates_expands_and_deletes_volumes(
     await until(gone)
 
 
-async def test_a_claim_without_a_class_gets_the_default_one(storage: Storage, target: str) -> None:
-    if target != "embedded":
+async def test_a_claim_without_a_class_gets_the_default_one(storage: Storage, kubewright_target: str) -> None:
+    if kubewright_target != "embedded":
         pytest.skip("a bare control plane has no class of volumes")
     (await storage.api.post(f"{storage.ns}/persistentvolumeclaims", claim())).expect(201)
     assert (await storage.bound())["spec"]["storageClassName"] == "standard"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubewright import Context, Manager, controller
+from kubewright import Context, LeaderElection, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 
 
 @controller(ConfigMap)
@@ -20,12 +20,12 @@ async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
     manager = Manager(
         [look],
         config=cluster.config,
-        namespace=namespace,
+        namespaces=namespace,
         health_address="0",
         metrics_address="127.0.0.1:0",
-        leader_election=True,
+        leader_election=LeaderElection(),
     )
-    async with running(manager):
+    async with manager:
 
         async def looked() -> None:
             assert sum(manager.metrics.controllers["configmap"].outcomes.values()) > 0

@@ -27,7 +27,7 @@ from kubewright.apis.core.v1 import Pod, Service
 from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import custom_resource_definition
-from kubewright.testing import Cluster, eventually, gone, running
+from kubewright.testing import Cluster, eventually, gone
 from once import GO_BUILD, alone
 
 GENERATED = Path(__file__).with_name("kubebuilder")
@@ -178,7 +178,7 @@ async def test_an_operator_of_kubebuilder_is_replaced_without_restarting_a_pod(
         new = Manager(
             page.manager.controllers, name="webserver-operator", config=cluster.config, leader_election=election
         )
-        async with running(new):
+        async with new:
             await world.scale(3)
             await eventually(world.serves, 3)  # the old operator leads
             assert await holder(cluster, namespace) == lease.spec.holder_identity
@@ -214,8 +214,8 @@ async def test_an_operator_of_kopf_is_replaced_without_restarting_a_pod(
     await page.forget_kopf_everywhere(cluster.client)
     web = await world.web()
     assert (web.metadata.finalizers, web.metadata.annotations) == ([], {})
-    new = Manager([page.reconcile], name="webserver-operator", config=cluster.config, namespace=namespace)
-    async with running(new):
+    new = Manager([page.reconcile], name="webserver-operator", config=cluster.config, namespaces=namespace)
+    async with new:
         await world.scale(3)
         await eventually(world.serves, 3)
         await world.no_pod_was_restarted(pods)

@@ -117,8 +117,8 @@ class Programs:
 
 
 @pytest_asyncio.fixture
-async def programs(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Programs]:
-    if target != "embedded":
+async def programs(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Programs]:
+    if kubewright_target != "embedded":
         pytest.skip("other control planes run real images")
     found = Programs(cluster, namespace)
     yield found

@@ -345,12 +345,12 @@ async def test_untrusted_and_unreachable_servers_are_named(cluster: Cluster, ano
     address = f"127.0.0.1:{free_port()}"
     unreachable = cluster.kubeconfig(replace(cluster.config, server=f"https://{address}"))
     assert await failure_aside("install", kubeconfig=unreachable) == (
-        f"cannot connect to {address}: Connection refused; is the API server up, and does the kubeconfig have its "
+        f"cannot connect to {address}: Connection refused; is the API server running, and does the kubeconfig have its "
         "address and certificate authority?"
     )
     stranger = cluster.kubeconfig(replace(cluster.config, token="wrong", client_cert=None, client_key=None))
     assert await failure_aside("install", kubeconfig=stranger) == (
-        "the API server does not accept our credentials (Unauthorized): look at the user of the kubeconfig's context"
+        "the API server rejects our credentials (Unauthorized): check the user of the kubeconfig's context"
     )
 
 
@@ -418,8 +418,8 @@ async def test_an_operator_stops_on_request(cluster: Cluster, namespace: str) ->
         cwd=EXAMPLE, env=environment(cluster.kubeconfig()), stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stderr is not None
-    while b"Working" not in (line := await process.stderr.readline()):
+    while b"Controllers started" not in (line := await process.stderr.readline()):
         assert line, "it ended before it worked"
     process.terminate()
-    assert b"Stopped" in await process.stderr.read()
+    assert b"Manager stopped" in await process.stderr.read()
     assert await process.wait() == 0

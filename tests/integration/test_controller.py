@@ -17,7 +17,7 @@ from kubewright.controllers import Context, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
-from kubewright.testing import Cluster, eventually, gone, running
+from kubewright.testing import Cluster, eventually, gone
 
 
 @pytest_asyncio.fixture
@@ -31,9 +31,9 @@ async def manager(cluster: Cluster, namespace: str, gizmos: None) -> AsyncIterat
     rules = Manager([reconcile]).rbac_rules()
     async with cluster.service_account(rules, namespace=namespace) as account:
         chosen = Manager(
-            [reconcile], config=account, namespace=namespace, health_address="0", metrics_address="0", name="gizmos"
+            [reconcile], config=account, namespaces=namespace, health_address="0", metrics_address="0", name="gizmos"
         )
-        async with running(chosen):
+        async with chosen:
             yield chosen
 
 
@@ -114,17 +114,17 @@ async def test_a_restarted_operator_finds_nothing_to_write(cluster: Cluster, nam
         return Manager(
             [reconcile],
             config=cluster.config,
-            namespace=namespace,
+            namespaces=namespace,
             health_address="0",
             metrics_address="0",
             name="gizmos",
         )
 
-    async with running(fresh()):
+    async with fresh():
         obj = await cluster.client.create(gizmo(namespace, parts=3))
         await converged(cluster, obj, 3)
     again = fresh()
-    async with running(again):
+    async with again:
 
         async def looked() -> None:
             assert again.metrics.controllers["gizmo"].outcomes[Outcome.SUCCESS] >= 1
@@ -150,9 +150,9 @@ async def test_a_finalizer_is_added_before_the_work_and_removed_after_the_cleanu
     rules = Manager([keep]).rbac_rules()
     async with cluster.service_account(rules, namespace=namespace) as account:
         chosen = Manager(
-            [keep], config=account, namespace=namespace, health_address="0", metrics_address="0", name="keeper"
+            [keep], config=account, namespaces=namespace, health_address="0", metrics_address="0", name="keeper"
         )
-        async with running(chosen):
+        async with chosen:
             obj = await cluster.client.create(gizmo(namespace))
 
             async def is_on() -> None:
@@ -196,7 +196,7 @@ async def test_a_rule_that_prevents_removing_a_finalizer_is_reported_in_the_word
         assert 'Chest.kubewright.test "c" is invalid' in errors[0]
 
     metadata = ObjectMeta(name="c", namespace=namespace, finalizers=[FINALIZER])
-    async with running(Manager([keep], config=cluster.config, namespace=namespace)):
+    async with Manager([keep], config=cluster.config, namespaces=namespace):
         obj = await cluster.client.create(Chest(metadata=metadata, spec=ChestSpec(locked=True)))
         await cluster.client.delete(obj)
         await eventually(told)
@@ -257,7 +257,7 @@ async def test_a_status_is_never_written_to_a_replacement_of_the_object(
             return
         await ctx.update_status(GizmoStatus(parts=ctx.object.spec.parts))
 
-    async with running(Manager([late], config=cluster.config, namespace=namespace)):
+    async with Manager([late], config=cluster.config, namespaces=namespace):
         first = await cluster.client.create(gizmo(namespace, parts=1))
 
         async def is_counted() -> None:
@@ -293,7 +293,7 @@ async def test_an_object_that_no_longer_matches_its_class_does_not_prevent_start
     async def look(ctx: Context[TallPot]) -> None:
         seen.append(ctx.request.name)
 
-    async with running(Manager([look], config=cluster.config, namespace=namespace)):
+    async with Manager([look], config=cluster.config, namespaces=namespace):
         await cluster.client.create(TallPot(metadata=ObjectMeta(name="new", namespace=namespace), height=2))
 
         async def is_seen() -> None:

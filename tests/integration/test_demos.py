@@ -36,10 +36,10 @@ async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
 @pytest.mark.parametrize(
     "demo", [pytest.param(each, id=each.parent.name, marks=on_its_node_port(each)) for each in DEMOS]
 )
-async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, target: str) -> None:
-    if target == "kubeconfig":
+async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, kubewright_target: str) -> None:
+    if kubewright_target == "kubeconfig":
         pytest.skip("a demo starts its own control plane")
-    status, output = await run(demo, target, tmp_path)
+    status, output = await run(demo, kubewright_target, tmp_path)
     assert status == 0, output
     assert "All states were reached" in output
     assert os.listdir(tmp_path) == []

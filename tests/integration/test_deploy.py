@@ -117,8 +117,8 @@ async def deployed(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Deployed]:
 
 
 @pytest.fixture
-def processes(target: str) -> None:
-    if target != "embedded":
+def processes(kubewright_target: str) -> None:
+    if kubewright_target != "embedded":
         pytest.skip("on other control planes images are images")
 
 
@@ -133,7 +133,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     await project.create(client, namespace)
     assert await eventually(project.text, client, namespace) == ""
-    assert "Became leader" in await deployed.good("logs")
+    assert "Leadership acquired" in await deployed.good("logs")
     assert json.loads(await deployed.good("status", "--output=json"))["converged"] is True
     service = f"{project.deployment}-metrics-service"
     (subset,) = (await client.get(Endpoints, service, namespace=project.namespace)).subsets
@@ -336,9 +336,9 @@ async def test_commands_without_a_deployment_say_so(deployed: Deployed) -> None:
     assert "kubewright deploy" in said
 
 
-async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, target: str) -> None:
+async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, kubewright_target: str) -> None:
     """All of it is accepted with strict validation, and a rollout is seen to its end."""
-    if target == "kubeconfig":
+    if kubewright_target == "kubeconfig":
         pytest.skip("there is no image to pull")
     await deployed.good("deploy")
     assert all(is_ready(each) for each in await deployed.pods())

@@ -5,7 +5,7 @@ from kubewright.apis.events.v1 import Event
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.controllers import Context, controller
 from kubewright.manager import Manager
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 
 
 async def test_recurring_events_become_one_event_with_a_series(cluster: Cluster, namespace: str) -> None:
@@ -14,7 +14,7 @@ async def test_recurring_events_become_one_event_with_a_series(cluster: Cluster,
         if ctx.request.name == "web":
             ctx.events.warning(ctx.object, "PortTaken", "node port 30010 is taken")
 
-    manager = Manager([tell], config=cluster.config, namespace=namespace, health_address="0", metrics_address="0")
+    manager = Manager([tell], config=cluster.config, namespaces=namespace, health_address="0", metrics_address="0")
 
     async def events() -> list[Event]:
         found = await cluster.client.list(Event, namespace=namespace)
@@ -30,7 +30,7 @@ async def test_recurring_events_become_one_event_with_a_series(cluster: Cluster,
         assert event.series is not None
         return event
 
-    async with running(manager):
+    async with manager:
         web = await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace=namespace)))
         first = await eventually(there)
         assert first.series is None

@@ -192,9 +192,9 @@ async def test_metrics_are_not_available(kubectl: Kubectl) -> None:
     ],
 )
 async def test_commands_that_need_a_process_are_rejected_with_a_reason(
-    kubectl: Kubectl, target: str, command: tuple[str, ...], what: str
+    kubectl: Kubectl, kubewright_target: str, command: tuple[str, ...], what: str
 ) -> None:
-    if target != "embedded":
+    if kubewright_target != "embedded":
         pytest.skip("real nodes answer differently")
     await kubectl("run", "p", "--image=nginx")
     await kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=120s")

@@ -25,7 +25,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
 from kubewright.models import Object
-from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import Cluster, Faults, eventually
 from kubewright.testing import failure as failure_of
 from kubewright_controlplane.ports import free_port
 
@@ -171,10 +171,10 @@ async def test_the_lease_is_released_after_the_last_reconcile_and_the_standby_ta
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
     async with operator(kubeconfig, namespace) as first:
-        await first.says("Working")
+        await first.says("Controllers started")
         lease = await cluster.client.get(Lease, "gizmo-operator", namespace=namespace)
         async with operator(kubeconfig, namespace) as second:
-            await second.says("Another leads")
+            await second.says("Other leader found")
             await cluster.client.create(gizmo(namespace, parts=3, slow=True))
             await first.says("Half done")
             first.signal(signal.SIGTERM)
@@ -185,29 +185,32 @@ async def test_the_lease_is_released_after_the_last_reconcile_and_the_standby_ta
             assert len(versions) == 3
             assert max(versions) < version_of(released)
             assert await first.ended() == 0
-            await second.says("Working")
+            await second.says("Controllers started")
 
 
-async def test_a_second_signal_ends_a_manager_at_once(cluster: Cluster, namespace: str, gizmos: None) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_second_signal_ends_a_manager_at_once(
+    cluster: Cluster, namespace: str, gizmos: None, stop: signal.Signals
+) -> None:
     async with operator(cluster.kubeconfig(), namespace, "--leader-elect=false") as process:
         await cluster.client.create(gizmo(namespace, parts=60, slow=True))
         await process.says("Half done")
-        process.signal(signal.SIGTERM)
-        await process.says("Stopping; a second signal ends it at once")
-        process.signal(signal.SIGTERM)
+        process.signal(stop)
+        await process.says("Stop signal received, a second one exits immediately")
+        process.signal(stop)
         assert await process.ended() == 1
-        assert process.lines[-1]["msg"] == "Ending at once, as a second signal asks for"
+        assert process.lines[-1]["msg"] == "Second signal received, exiting immediately"
 
 
 async def test_when_the_leader_is_killed_the_standby_takes_over(cluster: Cluster, namespace: str, gizmos: None) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
     async with operator(kubeconfig, namespace) as first:
-        await first.says("Working")
+        await first.says("Controllers started")
         async with operator(kubeconfig, namespace) as second:
-            await second.says("Another leads")
+            await second.says("Other leader found")
             await first.kill()
             await cluster.client.create(gizmo(namespace))
-            await second.says("Working")
+            await second.says("Controllers started")
             await eventually(has_parts, cluster, namespace, {"g-0"})
 
 
@@ -216,20 +219,22 @@ async def test_a_leader_that_was_suspended_during_a_reconcile_writes_nothing_aft
 ) -> None:
     kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
     async with operator(kubeconfig, namespace) as first:
-        await first.says("Working")
+        await first.says("Controllers started")
         obj = await cluster.client.create(gizmo(namespace, parts=2, slow=True))
         await first.says("Half done")
         first.signal(signal.SIGSTOP)
         async with operator(kubeconfig, namespace) as second:
-            await second.says("Working")
-            patch = MergePatch({"spec": {"color": "blue", "slow": False}})
+            await second.says("Controllers started")
+            patch = MergePatch({"spec": {"colour": "blue", "slow": False}})
             await cluster.client.patch(obj, patch)
             await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
             versions = await versions_of(cluster, namespace)
             first.signal(signal.SIGCONT)
             assert await first.ended() == 1
-            assert first.lines[-1]["msg"] == "Cannot go on"
-            assert str(first.lines[-1]["error"]).startswith(f"Lease {namespace}/gizmo-operator: taken by another")
+            assert first.lines[-1]["msg"] == "Manager failed"
+            error = str(first.lines[-1]["error"])
+            assert error.startswith(f"Lease {namespace}/gizmo-operator: ")
+            assert "the event loop stood still for" in error
             assert await versions_of(cluster, namespace) == versions
 
 
@@ -242,7 +247,7 @@ async def test_an_operator_that_is_killed_repeatedly_still_converges(
         await cluster.client.create(gizmo(namespace, name, parts=2))
     for round_ in range(5):
         async with operator(kubeconfig, namespace, "--leader-elect=false") as process:
-            await process.says("Working")
+            await process.says("Controllers started")
             for name in names:
                 patch = MergePatch({"spec": {"parts": (round_ + len(name)) % 4}})
                 await cluster.client.patch(Gizmo, patch, name=name, namespace=namespace)
@@ -258,7 +263,7 @@ async def failure(kubeconfig: Path, namespace: str, *arguments: str) -> str:
         assert await process.ended() == 1
         *before, last = process.lines
         assert [line for line in before if line["level"] != "info"] == []
-        assert last["msg"] == "Cannot go on"
+        assert last["msg"] == "Manager failed"
         return str(last["error"])
 
 
@@ -279,7 +284,7 @@ async def test_missing_permissions_are_reported_in_one_line(cluster: Cluster, na
 async def test_missing_credentials_are_reported_in_one_line(cluster: Cluster, namespace: str, gizmos: None) -> None:
     nobody = replace(cluster.config, token=None, client_cert=None, client_key=None)
     error = await failure(cluster.kubeconfig(nobody), namespace, "--leader-elect=false")
-    assert error.startswith("the API server takes this process for system:anonymous")
+    assert error.startswith("the API server treats this process as system:anonymous")
 
 
 async def test_an_occupied_port_is_reported_in_one_line(cluster: Cluster, namespace: str) -> None:
@@ -322,7 +327,7 @@ async def test_with_metrics_secure_only_permitted_users_read_metrics(
         cluster.service_account(manager.metrics_auth_rules(), namespace=namespace) as stranger,
         operator(kubeconfig, namespace, *flags) as process,
     ):
-        await process.says("Working")
+        await process.says("Controllers started")
         assert await scrape(port, "") == 401
         assert await scrape(port, str(stranger.token)) == 403
 
@@ -336,7 +341,7 @@ async def test_an_operator_of_two_namespaces_ignores_the_third(cluster: Cluster,
     async with cluster.namespace() as second, cluster.namespace() as third:
         kubeconfig = cluster.kubeconfig(replace(cluster.config, namespace=namespace))
         async with operator(kubeconfig, f"{namespace},{second}") as process:
-            await process.says("Working")
+            await process.says("Controllers started")
             for each in (third, namespace, second):
                 await cluster.client.create(gizmo(each))
             for each in (namespace, second):
@@ -354,7 +359,7 @@ async def test_a_fight_with_another_manager_is_logged_with_the_field_and_the_man
         async def undo() -> None:
             part = await cluster.client.get(ConfigMap, "g-0", namespace=namespace)
             assert part.data == {"color": "red"}
-            change = MergePatch({"data": {"color": "blue"}})
+            change = MergePatch({"data": {"colour": "blue"}})
             await cluster.client.patch(part, change, field_manager="meddler")
 
         for _ in range(10):
@@ -403,7 +408,7 @@ async def test_startup_survives_temporary_errors_of_the_server(cluster: Cluster,
     async with cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account:
         faults = Faults(account)
         faults.answer, faults.loses = answer, loses
-        async with running(Manager([reconcile], config=faults, namespace=namespace)):
+        async with Manager([reconcile], transport=faults, namespaces=namespace):
             await cluster.client.create(Gizmo(metadata=ObjectMeta(name="g", namespace=namespace), spec=GizmoSpec()))
             await eventually(cluster.client.get, ConfigMap, "g-0", namespace=namespace)
     assert any("accessreviews" in each for each in asked & lost)

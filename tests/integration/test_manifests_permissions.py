@@ -90,7 +90,7 @@ class Deployed:
             sys.executable, "-m", "program", *given.split(), cwd=self.project, env=own, stderr=asyncio.subprocess.PIPE
         )
         assert process.stderr is not None
-        while b"Working" not in (line := await process.stderr.readline()):
+        while b"Controllers started" not in (line := await process.stderr.readline()):
             assert line, self.said.decode()
             self.said += line
         rest = asyncio.create_task(process.stderr.read())

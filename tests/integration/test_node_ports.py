@@ -19,8 +19,8 @@ pytestmark = pytest.mark.xdist_group("node port 31311")
 
 
 @pytest_asyncio.fixture
-async def web(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Web]:
-    if target == "kubeconfig":
+async def web(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Web]:
+    if kubewright_target == "kubeconfig":
         pytest.skip("this cluster runs real images")
     async with cluster.images(STAND_INS):
         web = Web(cluster, namespace)

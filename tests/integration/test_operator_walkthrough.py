@@ -42,7 +42,7 @@ async def operator(kubeconfig: Path) -> AsyncIterator[None]:
         "run", "--metrics-bind-address=0", "--health-probe-bind-address=0", kubeconfig=kubeconfig
     )
     assert process.stderr is not None
-    while b"Working" not in (line := await process.stderr.readline()):
+    while b"Controllers started" not in (line := await process.stderr.readline()):
         assert line, "it ended before it worked"
     rest = asyncio.create_task(process.stderr.read())
     try:

@@ -31,8 +31,8 @@ IMAGES = {**STAND_INS, "registry.test/echo": Image((sys.executable, "-S", "-c", 
 
 
 @pytest_asyncio.fixture
-async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    async with kubectl_with_processes(cluster, namespace, target, IMAGES) as kubectl:
+async def kubectl(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Kubectl]:
+    async with kubectl_with_processes(cluster, namespace, kubewright_target, IMAGES) as kubectl:
         yield kubectl
 
 

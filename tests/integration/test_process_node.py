@@ -23,8 +23,8 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 
 
 @pytest_asyncio.fixture
-async def kubectl(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Kubectl]:
-    async with kubectl_with_processes(cluster, namespace, target, STAND_INS) as kubectl:
+async def kubectl(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Kubectl]:
+    async with kubectl_with_processes(cluster, namespace, kubewright_target, STAND_INS) as kubectl:
         yield kubectl
 
 
@@ -100,9 +100,9 @@ async def test_requests_of_a_pod_authenticate_as_its_service_account(
 
 
 async def test_only_tolerating_pods_run_on_a_process_node_and_nothing_is_left_behind(
-    cluster: Cluster, namespace: str, target: str
+    cluster: Cluster, namespace: str, kubewright_target: str
 ) -> None:
-    if target != "real":
+    if kubewright_target != "real":
         pytest.skip("such a node joins the real control plane")
     async with ProcessNode(cluster.config, STAND_INS) as name:
         await pod_of(cluster, namespace, image="nginx")
@@ -115,8 +115,8 @@ async def test_only_tolerating_pods_run_on_a_process_node_and_nothing_is_left_be
     assert name not in {node.metadata.name for node in await cluster.client.list(Node)}
 
 
-async def test_the_kubelet_accepts_only_requests_of_the_api_server(cluster: Cluster, target: str) -> None:
-    if target != "real":
+async def test_the_kubelet_accepts_only_requests_of_the_api_server(cluster: Cluster, kubewright_target: str) -> None:
+    if kubewright_target != "real":
         pytest.skip("such a node joins the real control plane")
     async with ProcessNode(cluster.config, STAND_INS) as name:
         node = await cluster.client.get(Node, name)

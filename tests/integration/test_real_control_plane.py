@@ -16,9 +16,11 @@ from kubewright_controlplane import STAND_INS
 from kubewright_controlplane.real import RealControlPlane
 
 
-async def test_pods_go_to_the_nodes_that_there_are_however_slow_the_scheduler_is(target: str, tmp_path: Path) -> None:
-    if target != "real":
-        pytest.skip("needs the real control plane: --target=real")
+async def test_pods_go_to_the_nodes_that_there_are_however_slow_the_scheduler_is(
+    kubewright_target: str, tmp_path: Path
+) -> None:
+    if kubewright_target != "real":
+        pytest.skip("needs the real control plane: --kubewright-target=real")
     async with RealControlPlane() as control_plane:
         cluster = Cluster(control_plane.config, tmp_path)
         await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
@@ -31,9 +33,11 @@ async def test_pods_go_to_the_nodes_that_there_are_however_slow_the_scheduler_is
         await cluster.close()
 
 
-async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that_was_deleted(target: str) -> None:
-    if target != "real":
-        pytest.skip("needs the real control plane: --target=real")
+async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that_was_deleted(
+    kubewright_target: str,
+) -> None:
+    if kubewright_target != "real":
+        pytest.skip("needs the real control plane: --kubewright-target=real")
     async with RealControlPlane() as control_plane:
         client, nodes = Client(control_plane.config), control_plane.pids["kwok"]
         await eventually(client.get, ServiceAccount, "default", namespace="default")

@@ -102,7 +102,7 @@ async def reason(client: Client) -> str:
 async def test_an_embedded_control_plane_comes_and_goes_with_the_operator(project: Path) -> None:
     before = sorted(path for path in project.iterdir())
     async with run(project, "--embedded") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         assert f"export KUBECONFIG={project / '.kubewright/kubeconfig'}" in running.said
         client = running.client()
         sample = yaml.load((project / "config/samples/my_v1_webserver.yaml").read_text())
@@ -110,15 +110,15 @@ async def test_an_embedded_control_plane_comes_and_goes_with_the_operator(projec
         assert await eventually(reason, client) == "Reconciled"
         await client.close()
         assert await running.end() == 0
-        assert '"Stopped"' in running.said
+        assert '"Manager stopped"' in running.said
     assert sorted(path for path in project.iterdir()) == before
 
 
 async def test_the_operator_stops_when_the_terminal_is_closed(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         assert await running.end(signal.SIGHUP) == 0
-        assert '"Stopped"' in running.said
+        assert '"Manager stopped"' in running.said
         assert not (project / ".kubewright").exists()
 
 
@@ -129,7 +129,7 @@ async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> No
         spec=PodSpec(containers=[shell], restart_policy="Never"),
     )
     async with run(project, "--embedded", "--stand-ins") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         client = running.client()
         await client.create(pod)
 
@@ -149,7 +149,7 @@ async def test_stand_ins_are_for_a_control_plane_of_its_own(project: Path) -> No
 
 async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         client = running.client()
         await create(client, {})
         assert await eventually(reason, client) == "Reconciled"
@@ -166,7 +166,7 @@ async def test_changed_code_is_at_work_at_once_and_the_cluster_stays(project: Pa
 
 async def test_a_mistake_is_reported_and_the_old_operator_keeps_running(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         running.edit(CONTROLLER, "obj = ctx.object", "obj = (ctx.object")
         await running.says(f"{CONTROLLER}, line ")
         await running.says("the operator keeps running")
@@ -180,12 +180,12 @@ async def test_a_mistake_is_reported_and_the_old_operator_keeps_running(project:
 
 async def test_an_operator_that_ends_is_started_again_with_the_next_change(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         running.edit(CONTROLLER, "@controller", "import nowhere\n\n\n@controller")
         await running.says("No module named 'nowhere'")
         await running.says("the operator has exited; it restarts when a file changes")
         running.edit(CONTROLLER, "import nowhere\n\n\n", "")
-        await running.says('"Working"', times=2)
+        await running.says('"Controllers started"', times=2)
         assert await running.end() == 0
 
 
@@ -198,9 +198,9 @@ async def test_without_reload_the_end_of_the_operator_is_the_end(project: Path) 
 
 async def test_changed_types_are_installed(project: Path) -> None:
     async with run(project, "--embedded", "--reload") as running:
-        await running.says('"Working"')
+        await running.says('"Controllers started"')
         running.edit("src/webserver_operator/api/v1/webserver.py", "foo: str | None = None", 'bar: str = "new"')
-        await running.says('"Working"', times=2)
+        await running.says('"Controllers started"', times=2)
         client = running.client()
         assert (await create(client, {})).content["spec"] == {"bar": "new"}
         await client.close()

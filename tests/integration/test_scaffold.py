@@ -33,12 +33,12 @@ def test_the_golden_projects_are_what_the_commands_write() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing(
-    form: str, target: str, tmp_path: Path
+    form: str, kubewright_target: str, tmp_path: Path
 ) -> None:
     project = tmp_path / form
     shutil.copytree(PROJECTS / form, project)
     assert "everything is up to date" in make("lint", project)
-    said = make("test", project, f"TARGET={target}")
+    said = make("test", project, f"TARGET={kubewright_target}")
     assert "everything is up to date" in said
     assert "0 errors" in said  # pyright's
     assert " passed" in said

@@ -146,8 +146,10 @@ async def test_the_log_of_several_containers_needs_a_container_name(client: Clie
             await anext(lines)
 
 
-async def test_the_log_of_a_simulated_pod_is_its_annotation(client: Client, namespace: str, target: str) -> None:
-    if target != "embedded":
+async def test_the_log_of_a_simulated_pod_is_its_annotation(
+    client: Client, namespace: str, kubewright_target: str
+) -> None:
+    if kubewright_target != "embedded":
         pytest.skip("this control plane has no kubelet")
     annotations = {"simulation.kubewright.dev/log": "one\ntwo\n"}
     await client.create(pod(namespace, "c", annotations=annotations))

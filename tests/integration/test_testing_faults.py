@@ -13,7 +13,7 @@ from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import Client
 from kubewright.machinery.errors import APIError, Conflict, ConnectionFailed
-from kubewright.testing import Cluster, Faults, eventually, failure, killed_after_each_write, running
+from kubewright.testing import Cluster, Faults, eventually, failure, killed_after_each_write
 
 COPIED = "copied-from"
 
@@ -37,7 +37,7 @@ class Copies:
         self.namespace = namespace
 
     def operator(self, faults: Faults) -> Manager:
-        return Manager([copy_twice], config=faults, namespace=self.namespace)
+        return Manager([copy_twice], transport=faults, namespaces=self.namespace)
 
     async def original(self, name: str) -> None:
         metadata = ObjectMeta(name=name, namespace=self.namespace)
@@ -61,10 +61,10 @@ async def test_each_run_ends_after_one_more_write(copies: Copies) -> None:
     async for faults in killed_after_each_write(copies.cluster.config):
         name = f"original-{len(left)}"
         await copies.original(name)
-        async with running(copies.operator(faults)):
+        async with copies.operator(faults):
             await faults.died_or(copies.both, name)
         left.append(await copies.of(name))
-        async with running(copies.operator(Faults(copies.cluster.config))):
+        async with copies.operator(Faults(copies.cluster.config)):
             await eventually(copies.both, name)
         await copies.cluster.client.delete(ConfigMap, name, namespace=copies.namespace)
     assert left == [["1"], ["1", "2"], ["1", "2"]]
@@ -74,7 +74,7 @@ async def test_each_run_ends_after_one_more_write(copies: Copies) -> None:
 
 async def test_no_request_of_a_killed_operator_reaches_the_server(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
-    async with running(copies.operator(faults)):
+    async with copies.operator(faults):
         faults.die()
         await copies.original("unseen")
         client = Client(faults)
@@ -106,7 +106,7 @@ async def test_a_failed_last_write_still_ends_the_run(copies: Copies) -> None:
 async def test_an_operator_is_idle_when_everything_is_written(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3
-    async with running(copies.operator(faults)):
+    async with copies.operator(faults):
         await copies.original("original")
         await eventually(copies.both, "original")
         await faults.rest(quiet=1)
@@ -124,7 +124,7 @@ async def test_an_operator_that_keeps_writing_is_never_idle(copies: Copies) -> N
             await client.create(ConfigMap(metadata=metadata))
 
     writing = asyncio.create_task(write())
-    with pytest.raises(AssertionError, match="still being written after 2 s"):
+    with pytest.raises(AssertionError, match="the operator still writes after 2 s"):
         await faults.rest(quiet=1.5, within=2)
     writing.cancel()
     await client.close()
@@ -185,7 +185,7 @@ async def test_the_request_of_a_lost_answer_was_carried_out(copies: Copies) -> N
 async def test_an_operator_survives_many_faults(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     seen = Counter[str]()
-    async with running(copies.operator(faults)):
+    async with copies.operator(faults):
         faults.storm(random.Random(20261122), share=0.5)
         client = Client(faults)
         for number in range(400):  # enough that every type of fault occurs

@@ -50,7 +50,7 @@ class OperatorProcess:
     async def works(self) -> None:
         """Raises AssertionError while the process does not."""
         assert self.status is None, self.log
-        assert '"Working"' in self.log
+        assert '"Controllers started"' in self.log
 
     async def halt(self) -> None:
         """Suspend the process, as if its machine were paused. It chooses the moment when it gets SIGUSR1."""

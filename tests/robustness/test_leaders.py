@@ -179,7 +179,7 @@ async def stopped(leader: OperatorProcess, audit: Audit, candidates: Candidates)
 
 
 async def stands_or_leads(process: OperatorProcess) -> None:
-    assert any(line["msg"] in ("Became leader", "Another leads") for line in lines(process)), process.log
+    assert any(line["msg"] in ("Leadership acquired", "Other leader found") for line in lines(process)), process.log
 
 
 def lines(process: OperatorProcess) -> list[dict[str, str]]:

@@ -49,9 +49,9 @@ async def test_an_operator_continues_after_its_api_server_is_killed_and_restarte
 
 
 async def test_an_operator_continues_after_a_real_api_server_is_killed_and_restarted(
-    target: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kubewright_target: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if target != "real":
+    if kubewright_target != "real":
         pytest.skip("the embedded API server is killed in the test above")
     async with RealControlPlane() as control_plane:
         cluster = Cluster(control_plane.config, tmp_path)

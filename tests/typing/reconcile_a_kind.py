@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import assert_type
 
-from kubewright import Context, CustomResource, Manager, Model, Result, Watch, controller
+from kubewright import Context, CustomResource, LeaderElection, Manager, Model, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.cache import Lister
@@ -66,7 +66,7 @@ class Reconciler:
 
 assert_type(reconcile, Controller[Cache])
 assert_type(controller(Cache)(Reconciler()), Controller[Cache])
-Manager(controllers=[reconcile], leader_election=True).add(lambda: reconcile_all(), needs_leader=False)
+Manager(controllers=[reconcile], leader_election=LeaderElection()).add(lambda: reconcile_all(), needs_leader=False)
 
 
 async def reconcile_all() -> None: ...

@@ -1,4 +1,4 @@
-"""An API server whose every answer the test gives by hand: what arrives is taken, looked at, and answered."""
+"""An API server that the test plays: it takes each request, looks at it and answers it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qsl
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource, Object, Struct, field
+from kubewright.testing import VirtualTimeLoop
 
 
 class WidgetSpec(Struct):
@@ -26,16 +26,15 @@ class Widget(Object):
 
 
 class Stream:
-    """The body of a watch that the test feeds."""
+    """The body of a watch, written by the test."""
 
-    def __init__(self, clock: VirtualClock, silence: float | None) -> None:
-        self._clock = clock
+    def __init__(self, silence: float | None) -> None:
         self._silence = silence
         self._chunks: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.closed = False
 
     def send(self, *events: JSONObject) -> None:
-        """These, in one chunk."""
+        """Send these events in one chunk."""
         self.send_bytes(self.encode(*events))
 
     @staticmethod
@@ -46,26 +45,22 @@ class Stream:
         self._chunks.put_nowait(chunk)
 
     def end(self) -> None:
-        """The server has closed the stream, as it does when its time is over."""
+        """Close the stream, as a server does when its time is over."""
         self._chunks.put_nowait(None)
 
     def reset(self) -> None:
-        """The connection is lost."""
+        """Lose the connection."""
         self._chunks.put_nowait(ConnectionFailed("connection reset by peer"))
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        timer = None
-        if self._silence is not None:
-            silent = DeadlineExceeded(f"the stream was silent for {self._silence:g} s")
-            timer = self._clock.call_later(self._silence, lambda: self._chunks.put_nowait(silent))
         try:
-            chunk = await self._chunks.get()
-        finally:
-            if timer is not None:
-                timer.cancel()
+            async with asyncio.timeout(self._silence):
+                chunk = await self._chunks.get()
+        except TimeoutError:
+            raise DeadlineExceeded(f"the stream was silent for {self._silence:g} s") from None
         if chunk is None:
             raise StopAsyncIteration
         if isinstance(chunk, Exception):
@@ -77,14 +72,13 @@ class Stream:
 
 
 class Call:
-    """One request that waits for its answer."""
+    """A request that waits for its answer."""
 
-    def __init__(self, clock: VirtualClock, request: Request, silence: float | None) -> None:
+    def __init__(self, request: Request, silence: float | None) -> None:
         self.request = request
         self.method = request.method
         self.path = request.path
         self.query = dict(parse_qsl(request.query))
-        self._clock = clock
         self._silence = silence
         self.answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
@@ -107,25 +101,24 @@ class Call:
         self.answer(document, status=code, headers={"retry-after": str(retry_after)} if retry_after else None)
 
     def lose(self) -> None:
-        """There is no answer: the connection is refused."""
+        """Refuse the connection."""
         self.answered.set_exception(ConnectionFailed("connection refused"))
 
     def stream(self) -> Stream:
-        body = Stream(self._clock, self._silence)
+        body = Stream(self._silence)
         self.answered.set_result(Response(200, {}, body))
         return body
 
 
 class Server:
-    """A transport with the test at its other end."""
+    """A transport whose server is the test."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._calls: asyncio.Queue[Call] = asyncio.Queue()
         self.received = 0
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        call = Call(self._clock, request, timeout if stream else None)
+        call = Call(request, timeout if stream else None)
         self.received += 1
         self._calls.put_nowait(call)
         return await call.answered
@@ -133,24 +126,22 @@ class Server:
     async def close(self) -> None: ...
 
     async def call(self) -> Call:
-        """The next request; fails when none has come."""
-        for _ in range(50):
-            if not self._calls.empty():
-                break
-            await asyncio.sleep(0)
-        assert not self._calls.empty(), "no request has come"
+        """Return the next request. Fails if the client waits for something else."""
+        await settle()
+        assert not self._calls.empty(), "no request arrived"
         return self._calls.get_nowait()
 
     @property
     def idle(self) -> bool:
-        """No request waits."""
+        """Whether no request waits."""
         return self._calls.empty()
 
 
 async def settle() -> None:
-    """Let everybody do what can be done now."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+    """Wait until every task waits. Time stands still."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    await loop.settle()
 
 
 def widget(name: str, version: int, *, size: int = 0, uid: str = "", **metadata: object) -> JSONObject:

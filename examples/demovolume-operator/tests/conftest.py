@@ -1,12 +1,11 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --target` says."""
+"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright._runtime.clock import Clock
-from kubewright.testing import Cluster, Faults, running
+from kubewright.testing import Clock, Cluster, Faults
 
 from demovolume_operator import api
 from demovolume_operator.main import manager
@@ -34,15 +33,8 @@ def new_operator(volumes: Volumes) -> NewOperator:
     """Makes an operator, as a new process would be."""
 
     def make(access: Config | Faults, clock: Clock | None = None) -> Manager:
-        return Manager(
-            manager.controllers,
-            name=manager.name,
-            config=access,
-            namespace=volumes.namespace,
-            clock=clock,
-            health_address="0",
-            metrics_address="0",
-        )
+        operator = manager.replace(namespaces=volumes.namespace, clock=clock)
+        return operator.replace(config=access) if isinstance(access, Config) else operator.replace(transport=access)
 
     return make
 
@@ -50,5 +42,5 @@ def new_operator(volumes: Volumes) -> NewOperator:
 @pytest_asyncio.fixture
 async def operator(account: Config, new_operator: NewOperator) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator(account)) as operator:
+    async with new_operator(account) as operator:
         yield operator

@@ -6,7 +6,7 @@ import random
 import pytest
 from kubewright import Config
 from kubewright.apis.core.v1 import PersistentVolumeClaim
-from kubewright.testing import Faults, eventually, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, killed_after_each_write
 
 from demovolumes import NewOperator, Volumes
 
@@ -40,9 +40,9 @@ async def test_a_volume_comes_and_grows_wherever_the_operator_dies(
         name = f"data-{(life := life + 1)}"
         await volumes.add_storage("1Gi")
         await volumes.create(name)
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(grown, volumes, name)
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await eventually(grown, volumes, name)
     assert life > 4  # the claim made and grown, and what is said of both
 
@@ -53,14 +53,14 @@ async def test_a_claim_is_replaced_once_wherever_the_operator_dies(
     life = 0
     async for faults in killed_after_each_write(account):
         name = f"data-{(life := life + 1)}"
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await volumes.create(name)
             await volumes.reaches("ClaimPending", name)
         async with volumes.claims_seen() as claims:
             await volumes.rebuild(name, volume=name)
-            async with running(new_operator(faults)):
+            async with new_operator(faults):
                 await faults.died_or(volumes.comes_to, "Succeeded", "Rebuilt", name)
-            async with running(new_operator(account)):
+            async with new_operator(account):
                 operation = await volumes.comes_to("Succeeded", "Rebuilt", name)
                 await volumes.reaches("ClaimPending", name)
             replaced, new = await claims.of(name, 2)
@@ -73,7 +73,7 @@ async def test_a_claim_is_replaced_once_though_the_cache_is_stale(
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.3
-    async with volumes.claims_seen() as claims, running(new_operator(faults)):
+    async with volumes.claims_seen() as claims, new_operator(faults):
         await volumes.create()
         await volumes.rebuild("one")
         await volumes.rebuild("two")
@@ -89,7 +89,7 @@ async def test_two_operators_at_once_replace_a_claim_once(
     """Which leader election prevents; this is what is left where it fails."""
     stale = Faults(account)
     stale.lag = 0.2
-    async with volumes.claims_seen() as claims, running(new_operator(account)), running(new_operator(stale)):
+    async with volumes.claims_seen() as claims, new_operator(account), new_operator(stale):
         await volumes.create()
         await eventually(volumes.claim)
         await volumes.rebuild()
@@ -106,7 +106,7 @@ async def test_each_claim_is_replaced_once_in_a_storm(
 ) -> None:
     names = [f"data-{number}" for number in range(20)]
     faults = Faults(account)
-    async with volumes.claims_seen() as claims, running(new_operator(faults)):
+    async with volumes.claims_seen() as claims, new_operator(faults):
         faults.storm(random.Random(seed), share=0.2)
         for name in names:
             await volumes.create(name)
@@ -122,7 +122,7 @@ async def test_each_claim_is_replaced_once_in_a_storm(
 
 async def test_a_restart_changes_nothing(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
     await volumes.offer("1Gi")
-    async with running(new_operator(account)):
+    async with new_operator(account):
         await volumes.create()
         await volumes.reaches("Bound")
         await volumes.create("other")
@@ -130,7 +130,7 @@ async def test_a_restart_changes_nothing(volumes: Volumes, account: Config, new_
         await volumes.comes_to("Succeeded", "Rebuilt")
         await volumes.reaches("ClaimPending", "other")
     faults = Faults(account)
-    async with running(new_operator(faults)) as again:
+    async with new_operator(faults) as again:
 
         async def all_seen() -> None:
             seen = [sum(each.outcomes.values()) for each in again.metrics.controllers.values()]
@@ -145,7 +145,7 @@ async def test_a_thousand_volumes_get_their_claims_and_then_nothing_is_written(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         for first in range(0, MANY, 50):
             await asyncio.gather(*(volumes.create(f"data-{number}") for number in range(first, first + 50)))
         for number in range(MANY):

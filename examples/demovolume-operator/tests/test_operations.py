@@ -7,7 +7,7 @@ import pytest
 from kubewright import Config, Invalid, Manager
 from kubewright._runtime.clock import SystemClock
 from kubewright.client import MergePatch
-from kubewright.testing import eventually, gone, running
+from kubewright.testing import eventually, gone
 
 from demovolumes import NewOperator, Volumes, condition
 
@@ -44,12 +44,12 @@ async def test_a_rebuild_puts_a_new_claim_in_the_place_of_the_old_one(volumes: V
 
 async def test_what_is_over_is_never_done_again(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
     async with volumes.claims_seen() as claims:
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await volumes.create()
             await eventually(volumes.claim)
             await volumes.rebuild()
             over = await volumes.comes_to("Succeeded", "Rebuilt")
-        async with running(new_operator(account)) as again:
+        async with new_operator(account) as again:
             note = MergePatch({"metadata": {"labels": {"seen": "again"}}})
             await volumes.client.patch(over, note)
             await volumes.rebuild("other")
@@ -139,11 +139,11 @@ async def test_a_volume_that_comes_too_late_is_left_alone(volumes: Volumes, oper
 async def test_an_operation_that_was_overlooked_is_not_carried_out_later(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
-    async with running(new_operator(account)):
+    async with new_operator(account):
         await volumes.create()
         kept = await eventually(volumes.claim)
     await volumes.rebuild(deadline=3600)
-    async with running(new_operator(account, TwoHoursAhead())):
+    async with new_operator(account, TwoHoursAhead()):
         operation = await volumes.comes_to("Failed", "DeadlineExceeded")
     assert condition(operation, "Succeeded").message == "did not begin within 3600 s, nothing was done"
     assert (await volumes.claim()).metadata.uid == kept.metadata.uid
@@ -161,7 +161,7 @@ async def test_a_claim_of_somebody_else_is_never_deleted(volumes: Volumes, opera
 async def test_a_claim_that_somebody_else_makes_in_between_is_left_alone(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
-    async with running(new_operator(account)):
+    async with new_operator(account):
         await volumes.create()
         await eventually(volumes.claim)
         await volumes.use()
@@ -170,7 +170,7 @@ async def test_a_claim_that_somebody_else_makes_in_between_is_left_alone(
     await volumes.stop_using()
     await gone(volumes.claim)
     theirs = await volumes.somebodys_claim()
-    async with running(new_operator(account)):
+    async with new_operator(account):
         await volumes.comes_to("Failed", "ClaimNotOwned")
         await volumes.reaches("ClaimNotOwned")
     assert (await volumes.claim()).metadata.uid == theirs.metadata.uid

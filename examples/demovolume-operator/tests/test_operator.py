@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from kubewright import Config, Manager
+from kubewright import Config
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from demovolume_operator.api.v1.demovolume import DemoVolume
 from demovolume_operator.api.v1.volumeoperation import VolumeOperation
@@ -17,9 +17,8 @@ CONFIG = Path(__file__).parents[1] / "config"
 
 
 async def test_it_starts_with_the_rights_that_it_declares(account: Config) -> None:
-    whole = Manager(manager.controllers, name=manager.name, config=account, health_address="0", metrics_address="0")
-    async with running(whole):
-        await whole.wait_ready()
+    async with manager.replace(config=account) as operator:
+        await operator.wait_ready()
 
 
 async def test_the_samples_and_the_crds_are_accepted_as_they_stand(cluster: Cluster, volumes: Volumes) -> None:

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
 from kubewright.client._transport import Transport
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from myweb_operator import api
 from myweb_operator.main import manager
@@ -34,7 +34,7 @@ def new_operator() -> NewOperator:
     """Makes an operator, as a new process would be."""
 
     def make(config: Config | Transport) -> Manager:
-        return Manager(manager.controllers, name=manager.name, config=config, health_address="0", metrics_address="0")
+        return manager.replace(config=config) if isinstance(config, Config) else manager.replace(transport=config)
 
     return make
 
@@ -42,5 +42,5 @@ def new_operator() -> NewOperator:
 @pytest_asyncio.fixture
 async def operator(new_operator: NewOperator, account: Config, webs: MyWebs) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator(account)) as operator:
+    async with new_operator(account) as operator:
         yield operator

@@ -16,7 +16,7 @@ from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.apis.rbac.v1 import PolicyRule as Granted
 from kubewright.machinery import yaml
 from kubewright.models import codec
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 from kubewright_controlplane import Image
 
 from myweb_operator.main import manager
@@ -40,7 +40,7 @@ def test_the_role_grants_what_the_controller_declares_no_less_and_no_more() -> N
 async def test_their_service_account_can_do_all_that_the_operator_does(
     webs: MyWebs, by_hand: Config, new_operator: NewOperator
 ) -> None:
-    async with running(new_operator(by_hand)):
+    async with new_operator(by_hand):
         await webs.create()
         await webs.completes()
         await webs.change(nodePortNumber=PORT + 1)
@@ -48,8 +48,10 @@ async def test_their_service_account_can_do_all_that_the_operator_does(
 
 
 @needs_kubectl
-async def test_their_pod_runs_the_operator(webs: MyWebs, by_hand: Config, cluster: Cluster, target: str) -> None:
-    if target == "kubeconfig":
+async def test_their_pod_runs_the_operator(
+    webs: MyWebs, by_hand: Config, cluster: Cluster, kubewright_target: str
+) -> None:
+    if kubewright_target == "kubeconfig":
         pytest.skip("that cluster does not have the image")
     await webs.create()
     await eventually(is_available, cluster)
@@ -57,10 +59,10 @@ async def test_their_pod_runs_the_operator(webs: MyWebs, by_hand: Config, cluste
 
 
 @pytest_asyncio.fixture
-async def by_hand(cluster: Cluster, webs: MyWebs, target: str) -> AsyncIterator[Config]:
+async def by_hand(cluster: Cluster, webs: MyWebs, kubewright_target: str) -> AsyncIterator[Config]:
     """The manifests are applied; the credentials of their ServiceAccount."""
     async with AsyncExitStack() as stack:
-        if target != "kubeconfig":
+        if kubewright_target != "kubeconfig":
             await stack.enter_async_context(cluster.images({"myweb-operator:latest": PROGRAM}))
         await kubectl(cluster, "apply", f"--filename={MANIFESTS}")
         yield await credentials(cluster)

@@ -6,7 +6,7 @@ import random
 import pytest
 from kubewright import Config, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
-from kubewright.testing import Faults, eventually, gone, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, gone, killed_after_each_write
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 async def test_it_is_made_whenever_the_operator_dies(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
     async for faults in killed_after_each_write(account):
         await webs.create()
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(webs.is_complete)
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await webs.completes()
         await webs.remove()
 
@@ -28,12 +28,12 @@ async def test_it_is_changed_whenever_the_operator_dies(
 ) -> None:
     async for faults in killed_after_each_write(account):
         await webs.create()
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await webs.completes()
         await webs.change(image=OTHER_IMAGE, pageContentHtml=OTHER_PAGE, nodePortNumber=PORT + 1)
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(webs.is_complete, image=OTHER_IMAGE, page=OTHER_PAGE, port=PORT + 1)
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await webs.completes(image=OTHER_IMAGE, page=OTHER_PAGE, port=PORT + 1)
         await webs.remove()
 
@@ -43,7 +43,7 @@ async def test_it_says_nothing_wrong_out_of_a_cache_that_is_behind(
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.3
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await webs.create()
         for number in range(4):
             page = f"<h1>{number}</h1>"
@@ -56,7 +56,7 @@ async def test_one_that_is_made_again_at_once_gets_children_of_its_own(
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.3
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await webs.create()
         await webs.completes()
         await webs.delete()
@@ -71,7 +71,7 @@ async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_sh
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         faults.lag = 5
         mine = ConfigMap(metadata=ObjectMeta(name="web", namespace=webs.namespace), data={"index.html": "mine"})
         await webs.client.create(mine)
@@ -85,7 +85,7 @@ async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_sh
 async def test_a_page_that_changes_again_and_again_ends_as_the_last_one(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
-    async with running(new_operator(account)):
+    async with new_operator(account):
         await webs.create()
         for number in range(50):
             await webs.change(pageContentHtml=f"<h1>{number}</h1>")
@@ -95,7 +95,7 @@ async def test_a_page_that_changes_again_and_again_ends_as_the_last_one(
 async def test_all_come_about_in_a_storm_of_errors(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
     faults = Faults(account)
     names = [f"web-{number}" for number in range(10)]
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         faults.storm(random.Random(4), share=0.2)
         for number, name in enumerate(names):
             await webs.create(name, port=PORT + number)

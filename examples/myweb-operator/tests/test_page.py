@@ -27,8 +27,8 @@ LOOKS = """<!doctype html>
 
 
 @pytest_asyncio.fixture
-async def pods_that_run(cluster: Cluster, target: str) -> AsyncIterator[None]:
-    if target == "kubeconfig":
+async def pods_that_run(cluster: Cluster, kubewright_target: str) -> AsyncIterator[None]:
+    if kubewright_target == "kubeconfig":
         pytest.skip("what its Pods run is that cluster's own")
     async with cluster.images(STAND_INS):
         yield

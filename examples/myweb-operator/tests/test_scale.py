@@ -4,7 +4,7 @@ import pytest
 from kubewright import Config, Manager
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from mywebs import MyWebs, NewOperator, node_ports
 
@@ -18,7 +18,7 @@ async def test_a_thousand_are_completed_and_then_nothing_is_written(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
     ports = {f"web-{number}": FIRST_PORT + number for number in range(COUNT)}
-    async with running(new_operator(account)):
+    async with new_operator(account):
         for name, port in ports.items():
             await webs.create(name, port=port)
         for name in ports:
@@ -29,7 +29,7 @@ async def test_a_thousand_are_completed_and_then_nothing_is_written(
         assert len(await webs.client.list(kind, namespace=webs.namespace)) == count
 
     faults = Faults(account)
-    async with running(new_operator(faults)) as second:
+    async with new_operator(faults) as second:
         await eventually(has_reconciled_all, second)
         await faults.rest()
     assert faults.writes == 0

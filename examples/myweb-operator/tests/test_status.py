@@ -6,15 +6,17 @@ import pytest
 from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.client import MergePatch
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 
 pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
-async def test_it_is_completed_only_when_its_pods_serve(webs: MyWebs, operator: Manager, target: str) -> None:
-    if target != "embedded":
+async def test_it_is_completed_only_when_its_pods_serve(
+    webs: MyWebs, operator: Manager, kubewright_target: str
+) -> None:
+    if kubewright_target != "embedded":
         pytest.skip("only the embedded control plane holds Pods back when it is asked to")
     await webs.create()
     await webs.completes()
@@ -85,7 +87,7 @@ async def test_nothing_is_written_when_nothing_differs(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         await webs.create()
         web = await webs.completes()
         await faults.rest()
@@ -97,11 +99,11 @@ async def test_nothing_is_written_when_nothing_differs(
 
 
 async def test_a_restart_writes_nothing(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
-    async with running(new_operator(account)):
+    async with new_operator(account):
         await webs.create()
         await webs.completes()
     faults = Faults(account)
-    async with running(new_operator(faults)) as second:
+    async with new_operator(faults) as second:
         await eventually(has_reconciled, second, 1)
     assert faults.writes == 0
 

@@ -1,4 +1,4 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --target` says.
+"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says.
 
 It works as a ServiceAccount with the rights that its controllers declare, and no others.
 """
@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright._runtime.clock import Clock
-from kubewright.testing import Cluster, Faults, running
+from kubewright.testing import Clock, Cluster, Faults
 
 from podbuggertool_operator.main import manager
 from podbuggertools import NewOperator, Podbuggertools
@@ -35,15 +34,8 @@ def new_operator(account: Config, namespace: str) -> NewOperator:
     """Makes operators, each as a new process would be."""
 
     def make(access: Config | Faults = account, clock: Clock | None = None) -> Manager:
-        return Manager(
-            manager.controllers,
-            name=manager.name,
-            namespace=namespace,
-            config=access,
-            clock=clock,
-            health_address="0",
-            metrics_address="0",
-        )
+        operator = manager.replace(namespaces=namespace, clock=clock)
+        return operator.replace(config=access) if isinstance(access, Config) else operator.replace(transport=access)
 
     return make
 
@@ -51,5 +43,5 @@ def new_operator(account: Config, namespace: str) -> NewOperator:
 @pytest_asyncio.fixture
 async def operator(new_operator: NewOperator) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator()) as manager:
+    async with new_operator() as manager:
         yield manager

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Protocol
 
 from kubewright import Condition, Config, Manager, ObjectMeta
-from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
 from kubewright.controllers._outcome import Outcome
-from kubewright.testing import Cluster, Faults, eventually
+from kubewright.testing import Clock, Cluster, Faults, SystemClock, eventually
 
 from podbuggertool_operator import api
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool, PodbuggertoolSpec

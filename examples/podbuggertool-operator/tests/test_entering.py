@@ -19,9 +19,9 @@ KUBECTL: Final = shutil.which("kubectl", path=f"{BUILT}{os.pathsep}{os.environ['
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl")
 async def test_the_container_can_be_entered(
-    cluster: Cluster, tools: Podbuggertools, operator: Manager, target: str
+    cluster: Cluster, tools: Podbuggertools, operator: Manager, kubewright_target: str
 ) -> None:
-    if target == "kubeconfig":
+    if kubewright_target == "kubeconfig":
         pytest.skip("whether there is a shell to enter is up to the images of that cluster")
     async with cluster.images(STAND_INS):
         await tools.create_pod()

@@ -6,7 +6,7 @@ from kubewright import Config
 from kubewright.apis.core.v1 import Pod
 from kubewright.client import MergePatch
 from kubewright.http.message import Request, Response
-from kubewright.testing import Faults, eventually, failure, gone, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, failure, gone, killed_after_each_write
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, reconciles, waits
@@ -22,11 +22,11 @@ async def test_it_may_die_after_any_write(tools: Podbuggertools, account: Config
         for pod in pods:
             await tools.create_pod(pod)
         await tools.create(image="busybox")
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(tools.installed, pods=pods)
         before = {pod: await tools.tools_in(pod) for pod in pods}
         await tools.change(image="alpine")
-        async with running(new_operator()):
+        async with new_operator():
             tool = await tools.installed(pods=pods)
         for pod in pods:
             await tools.has(["ephemeral-alpine", *before[pod]], pod=pod)
@@ -42,7 +42,7 @@ async def test_what_changes_at_the_last_moment_gets_nothing(
     await tools.ready()
     await tools.create()
     faults = Overtaken(account, tools)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await tools.nothing_matches()
     assert faults.overtaken
     await tools.has([])
@@ -56,7 +56,7 @@ async def test_a_pod_that_somebody_else_has_written_is_tried_again_without_waiti
     await tools.create()
     faults, conflicts = Faults(account), [failure(409, "Conflict")] * 3
     faults.answer = lambda request: conflicts.pop() if conflicts and adds(request) else None
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         await tools.installed()
         assert waits(operator) == 0
     assert not conflicts
@@ -67,7 +67,7 @@ async def test_nothing_is_added_twice_though_the_watch_lags(
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.5
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await tools.create_all(PODS, IMAGES)
         await tools.all_installed(PODS, IMAGES)
 
@@ -76,7 +76,7 @@ async def test_a_storm_leaves_each_pod_with_each_tool_and_then_there_is_rest(
     tools: Podbuggertools, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         faults.storm(random.Random(20261122))
         await tools.create_all(PODS, IMAGES)
         await eventually(has_reconciled, operator, 10)

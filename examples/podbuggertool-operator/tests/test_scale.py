@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from kubewright import Config
 from kubewright.apis.core.v1 import Pod
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, reconciles, waits
@@ -26,7 +26,7 @@ async def test_a_thousand_pods_get_what_a_thousand_tools_say_and_then_there_is_r
     for number in range(PODS - TEAMS):
         await tools.create(f"one-{number}", label=f"number={2 * number}", image="alpine")
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         await tools.rest(faults)
         for team in range(TEAMS):
             await tools.installed(f"team-{team}", pods=[f"pod-{number:03}" for number in range(team, PODS, TEAMS)])
@@ -54,6 +54,6 @@ async def test_tools_of_the_same_pods_do_not_wait_for_each_other(
     await tools.create_all(pods, images)
     for pod in pods:
         await tools.ready(pod)
-    async with running(new_operator()) as operator:
+    async with new_operator() as operator:
         await tools.all_installed(pods, images)
         assert waits(operator) == 0

@@ -2,7 +2,7 @@
 
 from kubewright import Config, Manager
 from kubewright.client import MergePatch
-from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import Cluster, Faults, eventually
 
 from podbuggertool_operator.main import manager
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, installed_condition
@@ -55,13 +55,13 @@ async def test_of_many_pods_it_names_a_hundred(tools: Podbuggertools, operator: 
 
 
 async def test_a_restart_writes_nothing(tools: Podbuggertools, new_operator: NewOperator, account: Config) -> None:
-    async with running(new_operator()):
+    async with new_operator():
         await tools.create_pod()
         await tools.create()
         await tools.installed()
         before = (await tools.get()).metadata.resource_version
     faults = Faults(account)
-    async with running(new_operator(faults)) as second:
+    async with new_operator(faults) as second:
         await eventually(has_reconciled, second, 1)
         await tools.client.patch(await tools.pod(), MergePatch({"metadata": {"labels": {"note": "read"}}}))
         await eventually(has_reconciled, second, 2)
@@ -85,11 +85,11 @@ async def test_what_the_server_refuses_is_said_and_tried_again(
     less = [rule for rule in manager.rbac_rules() if "pods/ephemeralcontainers" not in rule.resources]
     async with (
         cluster.service_account(less, namespace=tools.namespace) as powerless,
-        running(new_operator(powerless)),
+        new_operator(powerless),
     ):
         await tools.create()
         tool = await tools.pending("Refused")
         assert 'cannot patch resource "pods/ephemeralcontainers"' in installed_condition(tool).message
         assert 'cannot patch resource "pods/ephemeralcontainers"' in await tools.told("pod", "Refused")
-    async with running(new_operator()):
+    async with new_operator():
         await tools.installed()

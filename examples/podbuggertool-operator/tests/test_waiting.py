@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from kubewright import Manager
 from kubewright.client import MergePatch
 from kubewright.machinery.time import format
-from kubewright.testing import eventually, running
+from kubewright.testing import eventually
 
 from podbuggertools import NewOperator, Podbuggertools, SetClock, has_reconciled, installed_condition, reconciles
 
@@ -15,7 +15,7 @@ LATE = "it was not Ready within 120 s; it gets the tool when it is"
 async def test_after_120_seconds_somebody_is_told(tools: Podbuggertools, new_operator: NewOperator) -> None:
     clock = SetClock(await begin_to_wait(tools))
     began = clock.time
-    async with running(new_operator(clock=clock)) as operator:
+    async with new_operator(clock=clock) as operator:
         await tools.pending("NotReady")
         clock.time = began + timedelta(seconds=119)
         await has_looked_again(operator)
@@ -30,7 +30,7 @@ async def test_after_120_seconds_somebody_is_told(tools: Podbuggertools, new_ope
 
 async def test_a_pod_that_is_ready_after_all_gets_the_tool(tools: Podbuggertools, new_operator: NewOperator) -> None:
     clock = SetClock(await begin_to_wait(tools) + timedelta(seconds=120))
-    async with running(new_operator(clock=clock)):
+    async with new_operator(clock=clock):
         await tools.pending("TimedOut")
         await tools.let_start()
         await tools.installed()
@@ -39,14 +39,14 @@ async def test_a_pod_that_is_ready_after_all_gets_the_tool(tools: Podbuggertools
 
 async def test_a_restart_does_not_begin_the_wait_again(tools: Podbuggertools, new_operator: NewOperator) -> None:
     clock = SetClock(await begin_to_wait(tools))
-    async with running(new_operator(clock=clock)):
+    async with new_operator(clock=clock):
         await tools.pending("NotReady")
     clock.time += timedelta(seconds=120)
-    async with running(new_operator(clock=clock)):
+    async with new_operator(clock=clock):
         await tools.pending("TimedOut")
         await tools.told("tool", "TimedOut")
         await tools.told("pod", "TimedOut")
-    async with running(new_operator(clock=clock)) as operator:
+    async with new_operator(clock=clock) as operator:
         await eventually(has_reconciled, operator, 1)
     assert len(await tools.events("pod", "TimedOut")) == 1
     assert len(await tools.events("tool", "TimedOut")) == 1
@@ -61,7 +61,7 @@ async def test_a_pod_is_waited_for_from_when_it_was_last_ready(
         await tools.pod(), MergePatch({"status": {"conditions": [condition]}}), subresource="status"
     )
     clock = SetClock(ready_until + timedelta(seconds=119))
-    async with running(new_operator(clock=clock)):
+    async with new_operator(clock=clock):
         await tools.pending("NotReady")
         clock.time += timedelta(seconds=1)
         await tools.pending("TimedOut")

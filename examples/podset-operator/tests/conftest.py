@@ -1,4 +1,4 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --target` says.
+"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says.
 
 It works as a ServiceAccount with the rights that its controllers declare, and no others.
 """
@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
 from kubewright.client._transport import Transport
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from podset_operator import api
 from podset_operator.main import manager
@@ -36,7 +36,8 @@ def new_operator(podsets: PodSets) -> Callable[[Config | Transport], Manager]:
     """Makes an operator, as a new process would be."""
 
     def make(config: Config | Transport) -> Manager:
-        return Manager(manager.controllers, name=manager.name, config=config, namespace=podsets.namespace)
+        operator = manager.replace(namespaces=podsets.namespace)
+        return operator.replace(config=config) if isinstance(config, Config) else operator.replace(transport=config)
 
     return make
 
@@ -44,5 +45,5 @@ def new_operator(podsets: PodSets) -> Callable[[Config | Transport], Manager]:
 @pytest_asyncio.fixture
 async def operator(new_operator: Callable[[Config | Transport], Manager], account: Config) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator(account)) as operator:
+    async with new_operator(account) as operator:
         yield operator

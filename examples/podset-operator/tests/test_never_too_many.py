@@ -10,7 +10,7 @@ import pytest_asyncio
 from kubewright import Config, LeaderElection, Manager, NotFound
 from kubewright.client._transport import Transport
 from kubewright.http.message import Request
-from kubewright.testing import Faults, killed_after_each_write, running
+from kubewright.testing import Faults, killed_after_each_write
 
 from podsets import PodSets
 from podsets_audit import Audit
@@ -55,7 +55,7 @@ async def test_not_by_100_changes_at_once_while_the_cache_is_old(
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.4
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await podsets.create(replicas=5)
         await changes(podsets, random.Random(1), count=100, seconds=5)
         await podsets.scale(replicas=7)
@@ -74,7 +74,7 @@ async def test_not_when_answers_are_lost(podsets: PodSets, account: Config, new_
 
     faults = Faults(account)
     faults.lag, faults.loses = 0.4, loses
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await podsets.create(replicas=9)
         await changes(podsets, random.Random(2), count=30, seconds=4)
         for replicas in (7, 1, 3):
@@ -87,7 +87,7 @@ async def test_not_in_a_storm(podsets: PodSets, account: Config, new_operator: N
     chance = random.Random(3)
     faults = Faults(account)
     faults.lag = 0.1
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await podsets.create(replicas=9)
         faults.storm(chance)
         await changes(podsets, chance, count=50, seconds=6)
@@ -101,9 +101,9 @@ async def test_not_when_the_operator_is_killed_at_any_write_while_it_creates(
 ) -> None:
     async for faults in killed_after_each_write(account):
         await podsets.create(replicas=3)
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(podsets.is_complete, replicas=3)
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await podsets.completes(replicas=3)
         await podsets.delete()
 
@@ -114,14 +114,14 @@ async def test_not_when_the_operator_is_killed_at_any_write_while_it_replaces_an
     await podsets.create()
     async for faults in killed_after_each_write(account):
         await podsets.scale(replicas=6)
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await podsets.completes(replicas=6)
         await delete_some(podsets, random.Random(4), 4)
         await podsets.scale(replicas=1)
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(podsets.is_complete, replicas=1)
         await podsets.scale(replicas=3)
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await podsets.completes(replicas=3)
 
 
@@ -129,7 +129,7 @@ async def test_not_by_two_operators_at_once(podsets: PodSets, account: Config, n
     chance = random.Random(5)
     quick, slow = Faults(account), Faults(account)
     quick.lag, slow.lag = 0.05, 0.4
-    async with running(new_operator(quick)), running(new_operator(slow)):
+    async with new_operator(quick), new_operator(slow):
         await podsets.create(replicas=0)
         for replicas in (3, 6, 9):
             await podsets.scale(replicas=replicas)
@@ -143,10 +143,10 @@ async def test_not_by_creates_that_are_still_on_their_way_when_another_operator_
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     late = Held(account, lambda request: request.method == "POST" and request.path.endswith("/pods"))
-    async with running(new_operator(late)):
+    async with new_operator(late):
         await podsets.create(replicas=1)
         await late.holding.wait()
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await podsets.completes(replicas=1)
             late.let_go.set()
             await late.arrived.wait()
@@ -158,10 +158,10 @@ async def test_not_by_an_operator_that_has_looked_before_another_acts(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     late = Held(account, lambda request: request.method != "GET" and request.path.endswith("/podsets/x/status"))
-    async with running(new_operator(late)):
+    async with new_operator(late):
         await podsets.create(replicas=3)
         await late.holding.wait()
-        async with running(new_operator(account)):
+        async with new_operator(account):
             await podsets.completes(replicas=3)
             late.let_go.set()
             await late.arrived.wait()
@@ -173,12 +173,10 @@ async def test_not_by_a_new_leader_whose_cache_is_old(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     def candidate(config: Config | Transport) -> Manager:
-        manager = new_operator(config)
-        manager.leader_election = LeaderElection("podsets", podsets.namespace)
-        return manager
+        return new_operator(config).replace(leader_election=LeaderElection("podsets", podsets.namespace))
 
     faults = Faults(account)
-    async with running(candidate(account)):
+    async with candidate(account):
         await podsets.create(replicas=5)
         await podsets.completes(replicas=5)
         standby = candidate(faults)

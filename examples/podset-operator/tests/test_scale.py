@@ -15,7 +15,7 @@ from kubewright.client._transport import Transport
 from kubewright.controllers._outcome import Outcome
 from kubewright.controllers._ownership import is_controlled_by
 from kubewright.http.message import Request
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from podset_operator.api.v1.podset import PodSet
 from podset_operator.controller.podset import LARGEST_BATCH
@@ -32,7 +32,7 @@ MANY = 1000
 
 async def test_one_podset_of_500_pods(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
     faults = Faults(account)
-    async with Audit(podsets).kept(), running(new_operator(faults)):
+    async with Audit(podsets).kept(), new_operator(faults):
         await podsets.create(replicas=500)
         await comes_true(podsets.is_complete, replicas=500)
         await podsets.scale(replicas=20)
@@ -43,7 +43,7 @@ async def test_one_podset_of_500_pods(podsets: PodSets, account: Config, new_ope
 async def test_a_thousand_podsets(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
     names = [f"x-{number}" for number in range(MANY)]
     faults = Faults(account)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         for start in range(0, MANY, 50):
             await asyncio.gather(*(podsets.create(name, replicas=1) for name in names[start : start + 50]))
         await comes_true(all_are_complete, podsets)
@@ -61,7 +61,7 @@ async def test_a_large_podset_does_not_hold_up_a_small_one(
         return is_create and next(sent) >= 1 + 2 + 4 + 8
 
     late = Held(account, is_of_a_full_batch)
-    async with running(new_operator(late)):
+    async with new_operator(late):
         await podsets.create("large", replicas=400)
         await late.holding.wait()
         await podsets.create("small", replicas=3)
@@ -96,7 +96,7 @@ async def test_a_refusal_is_told_in_the_servers_words_and_costs_few_requests(
 
     await eventually(is_enforced)
     faults = Faults(account)
-    async with Audit(podsets).kept(), running(new_operator(faults)) as operator:
+    async with Audit(podsets).kept(), new_operator(faults) as operator:
         await podsets.create(replicas=300)
         version = await eventually(is_told)
         outcomes = operator.metrics.controllers["podset"].outcomes

@@ -15,7 +15,7 @@ from kubewright.apis.autoscaling.v2 import (
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch, Unstructured
 from kubewright.client._transport import Transport
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from podset_operator.api.v1.podset import PodSet
 from podsets import PodSets, ready_condition
@@ -87,8 +87,8 @@ async def test_kubectl_scales_it(podsets: PodSets, operator: Manager) -> None:
     await podsets.completes(replicas=5)
 
 
-async def test_an_autoscaler_scales_it(podsets: PodSets, operator: Manager, target: str) -> None:
-    if target == "embedded":
+async def test_an_autoscaler_scales_it(podsets: PodSets, operator: Manager, kubewright_target: str) -> None:
+    if kubewright_target == "embedded":
         pytest.skip("the embedded control plane has no autoscaler")
     await podsets.create(replicas=1)
     api = PodSet.__api__
@@ -103,7 +103,7 @@ async def test_nothing_is_written_when_nothing_differs(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         await podsets.create(replicas=3)
         podset = await podsets.completes(replicas=3)
         await faults.rest()
@@ -113,7 +113,7 @@ async def test_nothing_is_written_when_nothing_differs(
             await eventually(has_looked, operator, looks + number + 1)
         assert faults.writes == before
     again = Faults(account)
-    async with running(new_operator(again)) as operator:
+    async with new_operator(again) as operator:
         await eventually(has_looked, operator, 1)
         assert again.writes == 0
     assert (await podsets.get()).metadata.resource_version == podset.metadata.resource_version

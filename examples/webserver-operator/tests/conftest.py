@@ -1,4 +1,4 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --target` says.
+"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says.
 
 It works as a ServiceAccount with the rights that its controllers declare, and no others.
 """
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright.testing import Cluster, Faults, running
+from kubewright.testing import Cluster, Faults
 
 from webserver_operator import api
 from webserver_operator.main import manager
@@ -33,10 +33,10 @@ async def account(cluster: Cluster, webs: WebServers) -> AsyncIterator[Config]:
 
 @pytest.fixture
 def new_operator(account: Config) -> Callable[..., Manager]:
-    """Makes an operator, as a new process would be; with a `Faults`, things go wrong for it."""
+    """Returns a function that creates an operator, as a new process would; with `Faults`, requests fail."""
 
     def make(access: Config | Faults = account) -> Manager:
-        return Manager(manager.controllers, name=manager.name, config=access, health_address="0", metrics_address="0")
+        return manager.replace(config=access) if isinstance(access, Config) else manager.replace(transport=access)
 
     return make
 
@@ -44,5 +44,5 @@ def new_operator(account: Config) -> Callable[..., Manager]:
 @pytest_asyncio.fixture
 async def operator(new_operator: Callable[..., Manager]) -> AsyncIterator[Manager]:
     """The operator, at work."""
-    async with running(new_operator()) as manager:
+    async with new_operator() as manager:
         yield manager

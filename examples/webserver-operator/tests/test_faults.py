@@ -9,7 +9,7 @@ import pytest
 from kubewright import Config, Manager
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
-from kubewright.testing import Faults, eventually, gone, killed_after_each_write, running
+from kubewright.testing import Faults, eventually, gone, killed_after_each_write
 from kubewright.testing._faults import failure
 
 from webserver_operator.api.v1.webserver import WebServer
@@ -28,9 +28,9 @@ async def test_wherever_the_operator_dies_its_successor_carries_on(
     async for faults in killed_after_each_write(account):
         name = f"web-{lives}"
         await webs.create(name, replicas=2)
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(all_is_well, webs, name)
-        async with running(new_operator()):
+        async with new_operator():
             await webs.serves(name, replicas=2)
             await webs.delete(name)
             await gone(webs.service, name)
@@ -41,7 +41,7 @@ async def test_wherever_the_operator_dies_its_successor_carries_on(
 async def test_wherever_the_operator_dies_an_upgrade_ends_well(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
-    async with running(new_operator()):
+    async with new_operator():
         await webs.create(replicas=2)
         await webs.serves(replicas=2)
     images = [NEW, OLD]
@@ -49,9 +49,9 @@ async def test_wherever_the_operator_dies_an_upgrade_ends_well(
         image, replicas = images[0], len(images[0]) % 3 + 1
         images.reverse()
         await webs.change(image=image, replicas=replicas)
-        async with running(new_operator(faults)):
+        async with new_operator(faults):
             await faults.died_or(webs.serves, replicas=replicas, image=image)
-        async with running(new_operator()):
+        async with new_operator():
             await webs.serves(replicas=replicas, image=image)
 
 
@@ -60,7 +60,7 @@ async def test_with_an_old_view_of_the_cluster_it_gets_there_too(
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.5
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         made = await webs.create(replicas=1)
         deployment = await eventually(webs.deployment)
         for replicas in (4, 2, 3):
@@ -79,7 +79,7 @@ async def test_conflicts_and_failures_of_the_api_server_hold_nothing_up(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         faults.storm(random.Random(1))
         await webs.create(replicas=1)
         for replicas in (2, 5, 3):
@@ -96,7 +96,7 @@ async def test_what_the_api_server_refuses_is_told(
         if request.method == "PATCH" and request.path.endswith("/services/web-service")
         else None
     )
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         await webs.create()
 
         async def is_told() -> None:
@@ -114,7 +114,7 @@ async def test_a_thousand_get_what_they_can_and_then_nothing_is_written(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         replicas = {f"web-{number}": int(number % 10 == 0) for number in range(MANY)}
         await asyncio.gather(*(webs.create(name, replicas=number) for name, number in replicas.items()))
         for name, number in replicas.items():

@@ -7,7 +7,7 @@ import pytest
 from kubewright import Condition, Config, Manager
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.testing import Faults, eventually, running
+from kubewright.testing import Faults, eventually
 
 from webservers import WebServers, ready_condition, reconciles
 
@@ -46,7 +46,7 @@ async def test_nothing_is_written_when_nothing_differs(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
-    async with running(new_operator(faults)) as operator:
+    async with new_operator(faults) as operator:
         await webs.create()
         web = await webs.serves()
         await faults.rest()
@@ -58,11 +58,11 @@ async def test_nothing_is_written_when_nothing_differs(
 
 
 async def test_a_restart_changes_nothing(webs: WebServers, account: Config, new_operator: NewOperator) -> None:
-    async with running(new_operator()):
+    async with new_operator():
         await webs.create()
         await webs.serves()
     faults = Faults(account)
-    async with running(new_operator(faults)) as second:
+    async with new_operator(faults) as second:
         await eventually(has_reconciled, second, 1)
     assert faults.writes == 0
 

@@ -9,7 +9,7 @@ from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec, Service, ServicePort, ServiceSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.testing import Cluster, Faults, eventually, running
+from kubewright.testing import Cluster, Faults, eventually
 
 from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 from webserver_operator.controller.children import deployment_for
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.usefixtures("faults"), pytest.mark.xdist_group("node p
 async def faults(account: Config, new_operator: Callable[..., Manager]) -> AsyncIterator[Faults]:
     """What goes wrong for the operator, which is at work."""
     faults = Faults(account)
-    async with running(new_operator(faults)):
+    async with new_operator(faults):
         yield faults
 
 

@@ -147,8 +147,8 @@ async def test_a_deployment_that_is_edited_by_hand_is_brought_back(webs: WebServ
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no node port opens here, see docs/controlplane.md")
-async def test_the_node_port_serves_the_image(cluster: Cluster, webs: WebServers, target: str) -> None:
-    if target == "kubeconfig":
+async def test_the_node_port_serves_the_image(cluster: Cluster, webs: WebServers, kubewright_target: str) -> None:
+    if kubewright_target == "kubeconfig":
         pytest.skip("its nodes have images of their own")
 
     def page() -> str:

@@ -6,16 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo
 from unit.apiserver.harness import ADMIN, API
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
 
 
 @pytest.fixture

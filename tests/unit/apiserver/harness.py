@@ -6,8 +6,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.http.message import Request, Response
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo
 

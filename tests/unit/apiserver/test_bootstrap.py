@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.bootstrap import publish
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer

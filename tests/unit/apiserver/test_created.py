@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.gvk import GroupVersion
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from unit.apiserver.harness import API, MERGE
 
 EVENTS = "/api/v1/namespaces/default/events"

@@ -3,18 +3,13 @@
 import pytest
 from tests.unit.scripted import Server
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.client._client import Client
+from kubewright.testing import VirtualClock
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def server(clock: VirtualClock) -> Server:
-    return Server(clock)
+def server() -> Server:
+    return Server()
 
 
 @pytest.fixture

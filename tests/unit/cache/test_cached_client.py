@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.unit.scripted import Server, Stream, Widget, WidgetSpec, added, bookmark, deleted, modified, settle, widget
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
+from kubewright.testing import VirtualClock
 
 
 @pytest.fixture

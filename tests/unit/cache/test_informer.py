@@ -19,10 +19,10 @@ from tests.unit.scripted import (
     widget,
 )
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.cache import Event, Informer, ObjectKey
 from kubewright.client import Client
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, DecodeError
+from kubewright.testing import VirtualClock
 
 
 class Diary:

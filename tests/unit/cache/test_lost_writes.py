@@ -19,10 +19,10 @@ from tests.unit.scripted import (
     widget,
 )
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, CachedClient, Event, Scope
 from kubewright.client import Client, MergePatch
+from kubewright.testing import VirtualClock
 
 OWNER = {"apiVersion": "example.com/v1", "kind": "Box", "name": "box", "uid": "u1", "controller": True}
 DELETED = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid": "uid-a"}}

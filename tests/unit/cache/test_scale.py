@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.unit.scripted import Server, Widget, added, bookmark, modified, settle, widget
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.machinery.json import JSONObject
+from kubewright.testing import VirtualClock
 
 FEW, MANY = 1_200, 6_000
 
@@ -48,7 +48,7 @@ def child(number: int, version: int) -> JSONObject:
 async def costs(count: int) -> dict[str, int]:
     """The steps of what happens all the time, with `count` objects in the cache."""
     clock = VirtualClock()
-    server = Server(clock)
+    server = Server()
     client = Client(server, clock=clock)
     cache = Cache(client, scopes={Widget: Scope(indexers={"node": lambda each: [each.spec.node]})})
     cached = CachedClient(client, cache)

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import trustme
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.client._config import Config, ExecPlugin, Impersonation
 from kubewright.client._transport import HandlerTransport, HTTPTransport
 from kubewright.http.message import Handler, Peer, Request, Response
@@ -22,6 +21,7 @@ from kubewright.http.server import Server
 from kubewright.http.stream import Pipe
 from kubewright.machinery import time
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from kubewright.testing import VirtualClock
 
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")

@@ -6,10 +6,10 @@ import json
 import pytest
 from tests.unit.scripted import Server, Widget, added, deleted, modified, settle, widget
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.client import Client, Unstructured, has_condition, wait_for, wait_until_gone
 from kubewright.client._dynamic import decode_object
 from kubewright.machinery.errors import DeadlineExceeded, Forbidden
+from kubewright.testing import VirtualClock
 
 EMPTY = {"metadata": {"resourceVersion": "9"}, "items": []}
 

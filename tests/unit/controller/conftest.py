@@ -1,14 +1,8 @@
-import pytest
 import pytest_asyncio
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 
 from .workshop import Workshop
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
 
 
 @pytest_asyncio.fixture

@@ -1,8 +1,8 @@
 """What a controller remembers of the objects that it makes."""
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.meta.v1 import ManagedFieldsEntry
 from kubewright.controllers._existence import ROUNDS, Existence
+from kubewright.testing import VirtualClock
 
 from .workshop import config_map
 

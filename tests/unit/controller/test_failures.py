@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.controllers import Backoff, Context, controller
 from kubewright.controllers._outcome import Failure, Outcome
@@ -15,6 +14,7 @@ from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
 from kubewright.machinery.errors import Conflict, Forbidden, NotFound, StatusCause, StatusDetails, TerminalError
 from kubewright.models import Object, field
+from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
 

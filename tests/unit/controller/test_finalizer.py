@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import NotFound
+from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map
 

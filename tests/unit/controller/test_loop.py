@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Lister
 from kubewright.controllers import Channel, Context, Request, Result, Watch, controller
 from kubewright.controllers._outcome import Outcome
 from kubewright.controllers.predicates import labels_changed
 from kubewright.machinery.errors import NotFound
+from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
 

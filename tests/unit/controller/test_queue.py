@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.controllers._observer import QueueObserver
 from kubewright.controllers._queue import LOW_PRIORITY, Backoff, QueueClosed, WorkQueue
 from kubewright.controllers._reconcile import Request
+from kubewright.testing import VirtualClock
 
 WEB = Request("default", "web")
 SHOP = Request("default", "shop")

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, Scope
@@ -23,6 +22,7 @@ from kubewright.controllers._tracing import Tracing
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Peer, Request, Response
 from kubewright.models import Object
+from kubewright.testing import VirtualClock, VirtualTimeLoop
 from kubewright_controlplane.apiserver.server import APIServer
 
 T = TypeVar("T", bound=Object)
@@ -40,7 +40,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class Told(ControllerObserver):
-    """What a controller told of its reconciles."""
+    """Records what a controller reports about its reconciles."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
@@ -115,16 +115,15 @@ class Workshop:
         return loop
 
     async def settle(self) -> None:
-        """Until everything that is under way has happened. Time stands still."""
-        for _ in range(8):
-            await self.clock.advance(0)
+        """Wait until every task waits. Time stands still."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        await loop.settle()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        for _ in range(500):
-            if condition():
-                return
-            await self.clock.advance(0)
-        raise AssertionError("it did not come to that")
+        """Wait until every task waits, and check the condition."""
+        await self.settle()
+        assert condition()
 
     async def stop(self, loop: ControlLoop[Any]) -> asyncio.Task[None]:
         """Ask for a graceful stop; the task ends with it."""

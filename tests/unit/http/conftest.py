@@ -1,4 +1,4 @@
-"""Certificates, and both event loops: what is promised here holds on either."""
+"""Certificates, and both event loops: the tests run on each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ca() -> trustme.CA:
 
 @pytest.fixture(scope="session")
 def server_tls(ca: trustme.CA) -> ssl.SSLContext:
-    """A server named `127.0.0.1` and `kubernetes`, which asks for client certificates and takes their absence."""
+    """A server named `127.0.0.1` and `kubernetes`, which accepts client certificates and requires none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1", "::1", "kubernetes").configure_cert(context)
     ca.configure_trust(context)
@@ -44,7 +44,7 @@ def client_tls(ca: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[..., Awaitable[Server]]]:
-    """Start a server without TLS; it is closed at the end."""
+    """A function that starts a server without TLS; all are closed at the end."""
     servers: list[Server] = []
 
     async def start(handler: Handler, limits: Limits | None = None) -> Server:
@@ -60,7 +60,7 @@ async def serve() -> AsyncIterator[Callable[..., Awaitable[Server]]]:
 
 @pytest.fixture
 async def connect() -> AsyncIterator[Callable[..., HTTPClient]]:
-    """A client of a port on loopback; it is closed at the end."""
+    """A function that creates a client for a loopback port; all are closed at the end."""
     clients: list[HTTPClient] = []
 
     def make(port: int, **options: object) -> HTTPClient:

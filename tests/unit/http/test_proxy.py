@@ -1,4 +1,4 @@
-"""Tunnels, and who needs one."""
+"""Tunnels through proxies, and the choice of a proxy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GET = Request("GET", "/")
 
 
 class ConnectProxy:
-    """Does what an HTTP proxy does with CONNECT; remembers what it was asked."""
+    """An HTTP proxy for CONNECT, which records its requests."""
 
     def __init__(self, answer: bytes) -> None:
         self.heads: list[bytes] = []
@@ -75,7 +75,7 @@ async def test_tls_goes_through_the_tunnel_end_to_end(secure: Server, client_tls
     await client.close()
 
 
-async def test_plain_http_takes_the_tunnel_too() -> None:
+async def test_plain_http_goes_through_the_tunnel_too() -> None:
     server = Server(hello)
     await server.start()
     _, port = await start()
@@ -93,7 +93,7 @@ async def test_plain_http_takes_the_tunnel_too() -> None:
         (b"HTTP/1.1 200 OK\r\n\r\nsurprise", "not that of a tunnel"),
     ],
 )
-async def test_a_proxy_that_refuses_is_named(
+async def test_the_error_names_a_proxy_that_refuses(
     secure: Server, client_tls: ssl.SSLContext, answer: bytes, why: str
 ) -> None:
     _, port = await start(answer)
@@ -104,7 +104,7 @@ async def test_a_proxy_that_refuses_is_named(
 
 
 class SocksProxy:
-    """Does what `ssh -D` does, for who knows the password if there is one; remembers whom it connected to."""
+    """A SOCKS5 proxy, like `ssh -D`, with an optional password; it records the addresses it connected to."""
 
     def __init__(self, *, password: bytes = b"", reply: int = 0) -> None:
         self.authorities: list[str] = []
@@ -151,7 +151,7 @@ class SocksProxy:
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
-async def test_tls_goes_through_socks_and_names_are_left_to_the_proxy(
+async def test_tls_goes_through_socks_and_the_proxy_resolves_names(
     secure: Server, client_tls: ssl.SSLContext, scheme: str
 ) -> None:
     proxy = SocksProxy()
@@ -165,7 +165,7 @@ async def test_tls_goes_through_socks_and_names_are_left_to_the_proxy(
     await client.close()
 
 
-async def test_socks_is_told_addresses_user_name_and_password(secure: Server, client_tls: ssl.SSLContext) -> None:
+async def test_socks_gets_addresses_user_name_and_password(secure: Server, client_tls: ssl.SSLContext) -> None:
     proxy = SocksProxy(password=b"p@ss")
     port = await proxy.start()
     client = HTTPClient(
@@ -181,11 +181,11 @@ async def test_socks_is_told_addresses_user_name_and_password(secure: Server, cl
     [
         (SocksProxy(reply=5), "", "connection refused"),
         (SocksProxy(reply=99), "", "reply 99"),
-        (SocksProxy(password=b"x"), "", "wants another user name and password"),
-        (SocksProxy(password=b"x"), "me:y@", "does not take the user name and password"),
+        (SocksProxy(password=b"x"), "", "requires another user name and password"),
+        (SocksProxy(password=b"x"), "me:y@", "rejects the user name and password"),
     ],
 )
-async def test_what_a_socks_proxy_says_against_it_is_told(
+async def test_the_reason_of_a_socks_proxy_is_in_the_error(
     secure: Server, client_tls: ssl.SSLContext, proxy: SocksProxy, user: str, why: str
 ) -> None:
     port = await proxy.start()
@@ -195,7 +195,7 @@ async def test_what_a_socks_proxy_says_against_it_is_told(
     await client.close()
 
 
-async def test_a_socks_proxy_that_hangs_up_is_named(secure: Server, client_tls: ssl.SSLContext) -> None:
+async def test_the_error_names_a_socks_proxy_that_disconnects(secure: Server, client_tls: ssl.SSLContext) -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -207,7 +207,7 @@ async def test_a_socks_proxy_that_hangs_up_is_named(secure: Server, client_tls: 
     await client.close()
 
 
-async def test_the_way_to_the_proxy_may_be_tls_too(
+async def test_the_connection_to_the_proxy_may_use_tls(
     secure: Server,
     ca: trustme.CA,
     server_tls: ssl.SSLContext,
@@ -226,7 +226,7 @@ async def test_the_way_to_the_proxy_may_be_tls_too(
 
 
 @pytest.mark.parametrize("url", ["socks4://x:1", "ftp://x:1", "x:1"])
-def test_another_kind_of_proxy_is_refused(url: str) -> None:
+def test_another_kind_of_proxy_is_rejected(url: str) -> None:
     with pytest.raises(ConfigError, match="is not supported; use http://host:port"):
         HTTPClient("http://127.0.0.1", proxy=url)
 
@@ -257,7 +257,7 @@ def test_another_kind_of_proxy_is_refused(url: str) -> None:
         ("https://10.1.2.3", "not/a-network", True),
     ],
 )
-def test_no_proxy_means_what_it_means_elsewhere(server: str, exceptions: str, goes_through: bool) -> None:
+def test_no_proxy_is_read_as_by_other_programs(server: str, exceptions: str, goes_through: bool) -> None:
     environment = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": exceptions}
     assert proxy_for(server, environment) == ("http://proxy:3128" if goes_through else None)
 

@@ -1,4 +1,4 @@
-"""However a network cuts them up, bytes are the same requests."""
+"""The parser returns the same requests, however the network splits the bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM = (
 
 
 def parsed(pieces: list[bytes]) -> tuple[list[Request], str]:
-    """The requests in `pieces`, and why reading ended early, if it did."""
+    """Return the requests in `pieces`, and the reason if parsing ended early."""
     requests: list[Request] = []
     parser = RequestParser(Limits(), Peer(), requests.append, lambda: None)
     try:
@@ -41,7 +41,7 @@ PLACES = st.sets(st.integers(1, len(STREAM) - 1))
 
 @settings(deadline=None)
 @given(PLACES)
-def test_good_requests(places: set[int]) -> None:
+def test_valid_requests(places: set[int]) -> None:
     requests, refusal = parsed(cut(STREAM, places))
     assert not refusal
     assert [(each.method, each.target, each.body) for each in requests] == [
@@ -58,7 +58,7 @@ def test_good_requests(places: set[int]) -> None:
 
 @settings(deadline=None)
 @given(PLACES, st.integers(0, len(STREAM) - 1), st.binary(min_size=1, max_size=8))
-def test_damaged_ones(places: set[int], where: int, damage: bytes) -> None:
-    """They are refused or mean something else, but the same however they are cut, and nothing else is raised."""
+def test_damaged_requests(places: set[int], where: int, damage: bytes) -> None:
+    """They are rejected or mean something else, but the same for any pieces, and no other error is raised."""
     stream = STREAM[:where] + damage + STREAM[where + len(damage) :]
     assert parsed(cut(stream, places))[0] == parsed([stream])[0]

@@ -1,4 +1,4 @@
-"""What a server does for its clients, as they see it over a socket."""
+"""The HTTP server, as clients see it over a socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOST = b"Host: x\r\n"
 
 
 async def echo(request: Request) -> Response:
-    """Says what it was asked."""
+    """Answer with the request."""
     return Response(200, {"x-method": request.method}, request.target.encode() + b" " + request.body)
 
 
@@ -42,7 +42,7 @@ async def talk(port: int, *said: bytes) -> bytes:
 
 
 def last(request: bytes) -> bytes:
-    """The request, as the last one of its connection."""
+    """Return the request, as the last one of its connection."""
     return request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
 
 
@@ -66,7 +66,7 @@ async def test_a_request_arrives_with_its_body_and_its_headers_in_lower_case(ser
     assert request.headers["x-two"] == "a, b"
 
 
-async def test_a_chunked_body_is_put_together(serve: Serve) -> None:
+async def test_a_chunked_body_is_joined(serve: Serve) -> None:
     server = await serve(echo)
     head = last(b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n")
     said = await talk(server.port, head, b"3\r\nab", b"c\r\n2;ext=1\r\nde\r\n0\r\n", b"X-Trailer: ignored\r\n\r\n")
@@ -87,7 +87,7 @@ async def test_pipelined_requests_are_answered_in_their_order(serve: Serve) -> N
     assert said.endswith(b"/end")
 
 
-async def test_a_body_is_invited_when_the_client_waits_for_that(serve: Serve) -> None:
+async def test_a_client_that_waits_gets_100_continue(serve: Serve) -> None:
     server = await serve(echo)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(b"POST / HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n")
@@ -98,14 +98,14 @@ async def test_a_body_is_invited_when_the_client_waits_for_that(serve: Serve) ->
     writer.close()
 
 
-async def test_head_is_answered_without_a_body_and_with_its_length(serve: Serve) -> None:
+async def test_the_answer_to_head_has_a_length_and_no_body(serve: Serve) -> None:
     server = await serve(echo)
     said = await talk(server.port, last(b"HEAD /abc HTTP/1.1\r\n" + HOST + b"\r\n"))
     assert said.endswith(b"\r\n\r\n")
     assert b"content-length: 5\r\n" in said
 
 
-async def test_an_answer_that_has_no_body_says_no_length(serve: Serve) -> None:
+async def test_an_answer_without_a_body_has_no_length(serve: Serve) -> None:
     async def handler(request: Request) -> Response:
         return Response(204)
 
@@ -130,7 +130,7 @@ async def numbers(count: int) -> AsyncIterator[bytes]:
         yield b"%d" % number
 
 
-async def test_a_request_to_upgrade_is_answered_as_if_it_had_not_asked(serve: Serve) -> None:
+async def test_an_upgrade_that_is_not_supported_is_ignored(serve: Serve) -> None:
     server = await serve(echo)
     upgrade = b"GET /one HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     said = await talk(server.port, upgrade + last(b"GET /two HTTP/1.1\r\n" + HOST + b"\r\n"))
@@ -139,7 +139,7 @@ async def test_a_request_to_upgrade_is_answered_as_if_it_had_not_asked(serve: Se
 
 
 async def shout(request: Request) -> Response:
-    """Changes to a protocol that answers in capitals, until it is told to stop."""
+    """Change to a protocol that answers in capitals, until the client sends the end."""
 
     async def speak(tunnel: Tunnel) -> None:
         while (said := await tunnel.read()) and said != b"stop":
@@ -151,7 +151,7 @@ async def shout(request: Request) -> Response:
 UPGRADE = b"GET / HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: shouting\r\n\r\n"
 
 
-async def test_a_handler_that_takes_an_upgrade_has_the_connection_from_then_on(serve: Serve) -> None:
+async def test_a_handler_that_accepts_an_upgrade_gets_the_connection(serve: Serve) -> None:
     server = await serve(shout)
     said = await talk(server.port, UPGRADE + b"first", b"second", b"stop")
     head, _, rest = said.partition(b"\r\n\r\n")
@@ -161,7 +161,7 @@ async def test_a_handler_that_takes_an_upgrade_has_the_connection_from_then_on(s
     assert rest == b"FIRSTSECOND"
 
 
-async def test_a_tunnel_ends_when_its_client_goes_and_when_the_server_does(serve: Serve) -> None:
+async def test_a_tunnel_ends_when_its_client_or_the_server_closes(serve: Serve) -> None:
     ended: list[str] = []
 
     async def handler(request: Request) -> Response:
@@ -248,8 +248,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_what_could_be_read_in_two_ways_or_is_too_much_is_refused(serve: Serve, case: str) -> None:
-    """And the connection is closed, so that what follows is never taken for a request."""
+async def test_ambiguous_and_oversized_requests_are_rejected(serve: Serve, case: str) -> None:
+    """The connection is also closed, so that the following bytes are never read as a request."""
     called: list[Request] = []
 
     async def handler(request: Request) -> Response:
@@ -266,19 +266,19 @@ async def test_what_could_be_read_in_two_ways_or_is_too_much_is_refused(serve: S
 
 
 @pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\r\nHost: x\r\nX: ", b"GET /", b""])
-async def test_a_line_without_end_is_refused_before_it_ends(serve: Serve, begun: bytes) -> None:
+async def test_an_endless_line_is_rejected(serve: Serve, begun: bytes) -> None:
     server = await serve(echo, Limits(head=1000))
     said = await talk(server.port, begun + b"A" * 600, b"A" * 600)
     assert said.startswith(b"HTTP/1.1 431 " if begun else b"HTTP/1.1 400 ")
 
 
-async def test_a_refusal_waits_for_the_answers_before_it(serve: Serve) -> None:
+async def test_a_rejection_follows_the_answers_before_it(serve: Serve) -> None:
     server = await serve(echo)
     said = await talk(server.port, b"GET /good HTTP/1.1\r\n" + HOST + b"\r\n" + b"rubbish\r\n\r\n")
     assert said.index(b"/good") < said.index(b"HTTP/1.1 400")
 
 
-async def test_half_a_request_is_not_waited_for_for_ever(serve: Serve) -> None:
+async def test_an_incomplete_request_times_out(serve: Serve) -> None:
     server = await serve(echo, Limits(read_timeout=0.5))
     said = await talk(server.port, b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\nabc")
     assert said.startswith(b"HTTP/1.1 408 ")
@@ -290,7 +290,7 @@ async def test_an_idle_connection_is_closed(serve: Serve) -> None:
     assert said.startswith(b"HTTP/1.1 200 ")
 
 
-async def test_an_exception_in_the_handler_is_a_500_and_in_the_log(
+async def test_an_exception_in_the_handler_is_a_500_and_logged(
     serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handler(request: Request) -> Response:
@@ -319,7 +319,7 @@ async def test_a_header_with_a_line_break_is_never_sent(
     assert "line break" in caplog.text
 
 
-async def test_a_handler_is_cancelled_when_its_client_goes_away(serve: Serve) -> None:
+async def test_a_handler_is_cancelled_when_its_client_disconnects(serve: Serve) -> None:
     began, cancelled = asyncio.Event(), asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -339,7 +339,7 @@ async def test_a_handler_is_cancelled_when_its_client_goes_away(serve: Serve) ->
     await asyncio.wait_for(cancelled.wait(), 60)
 
 
-async def test_a_stream_is_closed_when_its_client_goes_away(serve: Serve, connect: Connect) -> None:
+async def test_a_stream_is_closed_when_its_client_disconnects(serve: Serve, connect: Connect) -> None:
     abandoned = asyncio.Event()
     pipe = Pipe(on_abandon=abandoned.set)
     generator_closed = asyncio.Event()
@@ -362,7 +362,7 @@ async def test_a_stream_is_closed_when_its_client_goes_away(serve: Serve, connec
         await asyncio.wait_for(closed.wait(), 60)
 
 
-async def test_a_client_that_does_not_read_is_cut(serve: Serve) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(serve: Serve) -> None:
     written = 0
     closed = asyncio.Event()
 
@@ -386,7 +386,7 @@ async def test_a_client_that_does_not_read_is_cut(serve: Serve) -> None:
     writer.close()
 
 
-async def test_a_stream_that_fell_behind_its_bound_is_cut_and_never_looks_complete(serve: Serve) -> None:
+async def test_a_stream_that_exceeds_its_limit_never_looks_complete(serve: Serve) -> None:
     pipe = Pipe(limit=10)
     pipe.write(b"first")
 
@@ -403,7 +403,7 @@ async def test_a_stream_that_fell_behind_its_bound_is_cut_and_never_looks_comple
     writer.close()
 
 
-async def test_a_stream_that_fails_is_cut_and_logged(
+async def test_a_stream_that_fails_is_incomplete_and_logged(
     serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken() -> AsyncIterator[bytes]:
@@ -419,7 +419,7 @@ async def test_a_stream_that_fails_is_cut_and_logged(
     assert "no further" in caplog.text
 
 
-async def test_the_clients_certificate_says_who_it_is(
+async def test_the_clients_certificate_identifies_it(
     ca: trustme.CA, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext, connect: Connect
 ) -> None:
     peers: list[Peer | None] = []
@@ -463,7 +463,7 @@ async def test_a_watch_over_tls_holds_no_large_buffers(
 
 
 class TestClosing:
-    async def test_requests_under_way_are_answered_and_no_new_ones_taken(self, serve: Serve, connect: Connect) -> None:
+    async def test_closing_answers_running_requests_and_accepts_no_others(self, serve: Serve, connect: Connect) -> None:
         began, go_on = asyncio.Event(), asyncio.Event()
 
         async def handler(request: Request) -> Response:
@@ -483,7 +483,7 @@ class TestClosing:
         assert (await under_way).body == b"done"
         await asyncio.wait_for(closing, 60)
 
-    async def test_streams_end_in_order(self, serve: Serve, connect: Connect) -> None:
+    async def test_closing_ends_streams_properly(self, serve: Serve, connect: Connect) -> None:
         pipe = Pipe()
         pipe.write(b"event")
 
@@ -499,7 +499,7 @@ class TestClosing:
         await asyncio.wait_for(closing, 60)
         assert pipe.closed
 
-    async def test_what_takes_longer_than_the_grace_is_cut_and_cancelled(self, serve: Serve, connect: Connect) -> None:
+    async def test_handlers_that_exceed_the_grace_period_are_cancelled(self, serve: Serve, connect: Connect) -> None:
         began, cancelled = asyncio.Event(), asyncio.Event()
 
         async def handler(request: Request) -> Response:
@@ -518,7 +518,9 @@ class TestClosing:
         with pytest.raises(ConnectionError):
             await under_way
 
-    async def test_a_client_that_never_shakes_hands_does_not_hold_it_up(self, server_tls: ssl.SSLContext) -> None:
+    async def test_a_client_that_never_completes_its_handshake_does_not_delay_closing(
+        self, server_tls: ssl.SSLContext
+    ) -> None:
         server = Server(echo, ssl=server_tls)
         await server.start()
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -532,7 +534,7 @@ class TestClosing:
         await asyncio.wait_for(server.close(grace=600), 60)
 
 
-async def test_a_port_that_is_taken_is_said_to_be(serve: Serve) -> None:
+async def test_a_port_in_use_is_reported(serve: Serve) -> None:
     server = await serve(echo)
     with pytest.raises(ConfigError, match=rf"127.0.0.1:{server.port} is in use by another process; .*choose another"):
         await Server(echo, port=server.port).start()
@@ -544,7 +546,7 @@ async def test_answers_have_the_date(serve: Serve, connect: Connect, caplog: pyt
     assert response.headers["date"].endswith(" GMT")
 
 
-def test_a_handler_is_what_a_client_sends_through() -> None:
+def test_the_send_method_of_a_client_is_a_handler() -> None:
     """Types: either side of a connection is a Handler."""
     handlers: list[Handler] = [echo, HTTPClient("http://127.0.0.1:1").send]
     assert len(handlers) == 2

@@ -1,4 +1,4 @@
-"""The frames of SPDY/3.1, as a client packs them."""
+"""Frames of SPDY/3.1, as a client encodes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def control(kind: int, body: bytes, flags: int = 0) -> bytes:
 
 
 class Client:
-    """What a client packs headers by, one after the other."""
+    """The compressor of a client's headers."""
 
     def __init__(self) -> None:
         self._pack = zlib.compressobj(zdict=DICTIONARY)
@@ -27,7 +27,7 @@ class Client:
         return control(1, struct.pack(">IIH", stream, 0, 0) + self._pack.compress(block) + self._pack.flush(2))
 
 
-def test_streams_are_opened_with_headers_that_lean_on_earlier_ones() -> None:
+def test_headers_are_compressed_with_those_of_earlier_streams() -> None:
     client, session = Client(), Session()
     frames = client.open(1, streamType="error", port="80") + client.open(3, streamType="data", port="80")
     assert list(session.receive(frames)) == [
@@ -36,7 +36,7 @@ def test_streams_are_opened_with_headers_that_lean_on_earlier_ones() -> None:
     ]
 
 
-def test_frames_may_come_in_any_pieces() -> None:
+def test_frames_may_arrive_in_any_pieces() -> None:
     data = struct.pack(">II", 3, 1 << 24 | 5) + b"hello"
     frames = data + control(6, struct.pack(">I", 7)) + control(3, struct.pack(">II", 3, 5))
     session = Session()
@@ -44,11 +44,11 @@ def test_frames_may_come_in_any_pieces() -> None:
     assert found == [Data(3, b"hello", ended=True), Ping(7), Reset(3)]
 
 
-def test_frames_of_windows_and_settings_are_passed_over() -> None:
+def test_window_and_settings_frames_are_ignored() -> None:
     assert list(Session().receive(control(9, bytes(8)) + control(4, bytes(4)) + control(6, bytes(4)))) == [Ping(0)]
 
 
-def test_what_is_sent_can_be_read() -> None:
+def test_sent_frames_can_be_read() -> None:
     session = Session()
     assert list(Session().receive(session.data(3, b"hello", end=True))) == [Data(3, b"hello", ended=True)]
     assert session.pong(Ping(7)) == control(6, struct.pack(">I", 7))
@@ -67,12 +67,12 @@ def test_what_is_sent_can_be_read() -> None:
         control(1, bytes(10) + b"not packed"),
     ],
 )
-def test_what_is_no_spdy_is_refused(frame: bytes) -> None:
+def test_data_that_is_not_spdy_is_rejected(frame: bytes) -> None:
     with pytest.raises(ValueError, match=r"SPDY|bytes|headers"):
         list(Session().receive(frame))
 
 
-def test_headers_that_unpack_to_very_many_are_refused() -> None:
+def test_headers_that_decompress_to_too_much_are_rejected() -> None:
     packed = zlib.compressobj(zdict=DICTIONARY)
     body = bytes(10) + packed.compress(struct.pack(">I", 1 << 30) + bytes(1 << 20)) + packed.flush(2)
     with pytest.raises(ValueError, match="headers"):

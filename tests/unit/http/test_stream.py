@@ -1,4 +1,4 @@
-"""What a pipe promises its writer and its reader."""
+"""The pipe between a writer and a reader."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from kubewright.http.stream import Pipe, PipeBroken
 
 
-async def test_what_gathered_before_a_reader_came_is_one_chunk() -> None:
+async def test_a_late_reader_gets_one_chunk() -> None:
     pipe = Pipe()
     for word in (b"a", b"b", b"c"):
         assert pipe.write(word)
     assert await anext(pipe) == b"abc"
 
 
-async def test_a_waiting_reader_gets_what_is_written_then_the_end() -> None:
+async def test_a_waiting_reader_gets_the_data_and_then_the_end() -> None:
     pipe = Pipe()
     reading = asyncio.create_task(_all(pipe))
     await asyncio.sleep(0)
@@ -29,7 +29,7 @@ async def test_a_waiting_reader_gets_what_is_written_then_the_end() -> None:
     assert not pipe.write(b"too late")
 
 
-async def test_an_error_comes_after_what_was_written_before_it() -> None:
+async def test_an_error_follows_the_data_before_it() -> None:
     pipe = Pipe()
     pipe.write(b"a")
     pipe.close(ConnectionError("lost"))
@@ -50,7 +50,7 @@ async def test_a_reader_that_falls_behind_the_limit_breaks_the_pipe() -> None:
         await anext(pipe)
 
 
-async def test_the_writer_is_told_once_that_its_reader_gave_up() -> None:
+async def test_on_abandon_is_called_once_when_the_reader_stops() -> None:
     told: list[bool] = []
     pipe = Pipe(on_abandon=lambda: told.append(True))
     pipe.write(b"unread")
@@ -61,7 +61,7 @@ async def test_the_writer_is_told_once_that_its_reader_gave_up() -> None:
     assert await _all(pipe) == []
 
 
-async def test_the_writer_is_not_told_of_a_reader_that_leaves_after_the_end() -> None:
+async def test_on_abandon_is_not_called_after_the_end() -> None:
     told: list[bool] = []
     pipe = Pipe(on_abandon=lambda: told.append(True))
     pipe.close()

@@ -1,4 +1,4 @@
-"""WebSockets, as another implementation of them sees ours."""
+"""WebSockets, tested with another implementation as the client."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def echo(socket: WebSocket) -> None:
         await socket.send(socket.protocol.encode() + b":" + message)
 
 
-async def test_messages_go_both_ways_in_the_protocol_that_was_agreed_upon(serve: Serve) -> None:
+async def test_messages_go_both_ways_in_the_negotiated_protocol(serve: Serve) -> None:
     server = await serve(speaking(echo))
     async with connected(server.port, ["v6", "v4", "v5"]) as client:
         opened = await client.event()
@@ -87,7 +87,7 @@ async def test_messages_go_both_ways_in_the_protocol_that_was_agreed_upon(serve:
         assert await client.event() == BytesMessage(data=bytearray(b"v4:in pieces"))
 
 
-async def test_both_ends_may_close(serve: Serve) -> None:
+async def test_either_end_may_close(serve: Serve) -> None:
     server = await serve(speaking(echo))
     async with connected(server.port, ["v5"]) as client:
         await client.event()
@@ -104,7 +104,7 @@ async def test_both_ends_may_close(serve: Serve) -> None:
         assert await client.event() == CloseConnection(code=1000, reason="")
 
 
-async def test_a_client_that_speaks_another_protocol_is_told_which_are_spoken(serve: Serve) -> None:
+async def test_a_client_with_another_protocol_gets_the_supported_ones(serve: Serve) -> None:
     server = await serve(speaking(echo))
     async with connected(server.port, ["v1"]) as client:
         refused = await client.event()
@@ -115,7 +115,7 @@ async def test_a_client_that_speaks_another_protocol_is_told_which_are_spoken(se
         assert said.data == b"none of the protocols v1 is spoken here, but v5, v4\n"
 
 
-async def test_what_breaks_the_rules_is_cut_off(serve: Serve) -> None:
+async def test_a_protocol_violation_ends_the_connection(serve: Serve) -> None:
     server = await serve(speaking(echo))
     async with connected(server.port, ["v5"]) as client:
         await client.event()
@@ -125,7 +125,7 @@ async def test_what_breaks_the_rules_is_cut_off(serve: Serve) -> None:
         assert closed.code == 1002
 
 
-async def test_a_client_that_goes_without_a_word_is_noticed(serve: Serve) -> None:
+async def test_a_client_that_disconnects_without_a_close_message_is_noticed(serve: Serve) -> None:
     ended = asyncio.Event()
 
     async def listen(socket: WebSocket) -> None:
@@ -140,7 +140,7 @@ async def test_a_client_that_goes_without_a_word_is_noticed(serve: Serve) -> Non
     await ended.wait()
 
 
-async def test_nothing_can_be_said_after_the_end(serve: Serve) -> None:
+async def test_nothing_can_be_sent_after_the_end(serve: Serve) -> None:
     refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def speak(socket: WebSocket) -> None:

@@ -65,6 +65,6 @@ def test_the_first_of_nothing_is_none() -> None:
 
 
 @pytest.mark.parametrize("path", [".a[", ".a[x]", ".a[?(@.b==c)]", ".a]b", ".a['b", "{.a}{.b}", ".a[0:1:0]", ".a[]"])
-def test_what_is_not_understood_is_refused(path: str) -> None:
+def test_unsupported_syntax_is_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="JSONPath"):
         JSONPath(path)

@@ -1,4 +1,4 @@
-"""Names are judged in the words of the API server."""
+"""Names are validated with the API server's messages."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def test_a_generated_name_has_five_more_characters_and_63_at_most() -> None:
     assert len(names.generate_name("x" * 100)) == 63
 
 
-def test_a_trailing_dash_is_fine_where_a_suffix_comes() -> None:
+def test_a_trailing_dash_is_valid_before_a_suffix() -> None:
     assert names.dns1123_label(names.masked_prefix("web-")) == []

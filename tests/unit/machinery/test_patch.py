@@ -1,4 +1,4 @@
-"""Patches do what the API server does with them."""
+"""Patches have the same effect as on the API server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def test_a_merge_patch_merges_objects_and_replaces_the_rest() -> None:
 
 
 @given(documents, documents)
-def test_the_merge_patch_between_two_documents_makes_one_of_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_the_merge_patch_between_two_documents_turns_one_into_the_other(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
     assert equal(merge_patch(old, create_merge_patch(old, new)), new)
     assert create_merge_patch(new, new) == {}
 
@@ -77,20 +79,20 @@ def test_a_json_patch_applies(operations: list[dict[str, Any]], after: dict[str,
         {"op": "add", "value": 1},
     ],
 )
-def test_a_json_patch_that_does_not_apply_is_refused_whole(operation: dict[str, Any]) -> None:
+def test_a_json_patch_that_does_not_apply_changes_nothing(operation: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="the server rejected our request due to an error in our request") as refused:
         json_patch({"a": 1, "list": [1]}, [{"op": "add", "path": "/b", "value": 1}, operation])
     assert str(refused.value.__cause__)
 
 
-def test_what_is_no_json_patch_is_a_bad_request() -> None:
+def test_an_invalid_json_patch_is_a_bad_request() -> None:
     with pytest.raises(BadRequest):
         json_patch({}, {"op": "add"})
     with pytest.raises(RequestTooLarge, match="allowed maximum operations in a JSON patch is 10000, got 10001"):
         json_patch({}, [{"op": "test", "path": "/a", "value": None}] * 10_001)
 
 
-def test_copies_cannot_blow_a_document_up() -> None:
+def test_copies_in_a_patch_are_limited() -> None:
     double = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
     with pytest.raises(Invalid) as refused:
         json_patch({"a": ["x" * 100]}, double)

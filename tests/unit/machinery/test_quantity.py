@@ -34,12 +34,12 @@ def test_the_canonical_form(text: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1 ", "a", "1x", "1.2.3", "1iK", "1e", "--1", "1e99999999999", "NaN", "1_000"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="quantit"):
         Quantity.parse(text)
 
 
-def test_amounts_compare_whatever_their_suffix() -> None:
+def test_quantities_compare_across_suffixes() -> None:
     assert Quantity.parse("1Gi") == Quantity.parse("1024Mi") > Quantity.parse("1G")
     assert Quantity.parse("500m") < Quantity.parse("1")
     assert len({Quantity.parse("1"), Quantity.parse("1000m")}) == 1

@@ -1,4 +1,4 @@
-"""Selectors say what they match, and can be written down and read again."""
+"""Selectors match, and survive a round trip through text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_label_selector_matches(text: str, matches: bool) -> None:
         ("-a=b", "name part must consist of alphanumeric characters"),
     ],
 )
-def test_a_label_selector_that_is_none_is_refused(text: str, fault: str) -> None:
+def test_an_invalid_label_selector_is_rejected(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=r"found|values|key|Invalid") as refused:
         LabelSelector.parse(text)
     assert fault in str(refused.value)
@@ -65,7 +65,7 @@ def test_a_selector_of_an_object() -> None:
         LabelSelector.from_dict({"matchExpressions": [{"key": "a", "operator": "Is"}]})
 
 
-def test_a_field_selector_matches_what_is_absent_as_empty() -> None:
+def test_a_field_selector_matches_absent_fields_as_empty() -> None:
     selector = FieldSelector.parse("status.phase!=Running,metadata.name=a")
     assert selector.exact("metadata.name") == "a"
     assert selector.exact("status.phase") is None
@@ -75,7 +75,7 @@ def test_a_field_selector_matches_what_is_absent_as_empty() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "a=b=c", r"a=\x", "a=\\"])
-def test_a_field_selector_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_field_selector_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="invalid"):
         FieldSelector.parse(text)
 

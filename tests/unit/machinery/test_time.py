@@ -26,7 +26,7 @@ def test_a_time_is_read(text: str, moment: datetime) -> None:
 @pytest.mark.parametrize(
     "text", ["", "2026-01-31", "2026-13-01T00:00:00Z", "2026-01-31T12:00:00", "2026-01-31t12:00:00z"]
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"time|month"):
         time.parse(text)
 
@@ -59,12 +59,17 @@ def test_a_duration_is_read_and_written(text: str, written: str) -> None:
         (".s", 'time: invalid duration ".s"'),
     ],
 )
-def test_a_bad_duration_is_told_in_gos_words(text: str, fault: str) -> None:
+def test_an_invalid_duration_has_gos_error_message(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match="time:") as refused:
         time.parse_duration(text)
     assert str(refused.value) == fault
 
 
 @given(st.timedeltas(timedelta(days=-9999), timedelta(days=9999)))
-def test_any_duration_comes_back(duration: timedelta) -> None:
+def test_any_duration_survives_a_round_trip(duration: timedelta) -> None:
     assert time.parse_duration(time.format_duration(duration)) == duration
+
+
+@pytest.mark.parametrize("value", [1.5, timedelta(seconds=1, milliseconds=500)])
+def test_a_duration_is_a_number_of_seconds_or_a_timedelta(value: time.Seconds) -> None:
+    assert time.seconds(value) == 1.5

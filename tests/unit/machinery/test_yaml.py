@@ -28,7 +28,7 @@ AMBIGUOUS = [
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
-def test_a_string_that_could_be_something_else_is_quoted(text: str) -> None:
+def test_an_ambiguous_string_is_quoted(text: str) -> None:
     written = yaml.dump({"key": text, text: "value"})
     assert yaml.load(written) == {"key": text, text: "value"}
     assert pyyaml.safe_load(written) == {"key": text, text: "value"}
@@ -36,17 +36,17 @@ def test_a_string_that_could_be_something_else_is_quoted(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["nginx:1.23.1", "web-server", "100m", "1.2.3", "apps/v1", "a b", "x=y", "default"])
-def test_a_string_that_can_only_be_one_is_plain(text: str) -> None:
+def test_an_unambiguous_string_is_not_quoted(text: str) -> None:
     assert yaml.dump({"key": text}) == f"key: {text}\n"
 
 
 @given(DOCUMENTS)
-def test_what_is_written_is_read_back(document: dict[str, object]) -> None:
+def test_any_document_survives_a_round_trip(document: dict[str, object]) -> None:
     assert yaml.load(yaml.dump(document)) == document
 
 
 @given(DOCUMENTS)
-def test_a_reader_of_yaml_1_1_reads_the_same(document: dict[str, object]) -> None:
+def test_a_yaml_1_1_parser_reads_the_same_document(document: dict[str, object]) -> None:
     assert pyyaml.safe_load(yaml.dump(document)) == document
 
 
@@ -66,12 +66,12 @@ def test_text_of_several_lines_is_a_block() -> None:
     assert yaml.dump({"text": "one\ntwo"}) == "text: |-\n  one\n  two\n"
 
 
-def test_keys_are_in_order_and_long_lines_are_not_folded() -> None:
+def test_keys_keep_their_order_and_long_lines_are_not_folded() -> None:
     text = "word " * 100 + "end"
     assert yaml.dump({"b": text, "a": 1}) == f"a: 1\nb: {text}\n"
 
 
-def test_what_is_used_twice_is_written_twice() -> None:
+def test_shared_values_are_written_without_anchors() -> None:
     labels = {"app": "web"}
     assert yaml.dump({"a": labels, "b": labels}) == "a:\n  app: web\nb:\n  app: web\n"
 
@@ -81,7 +81,7 @@ def test_several_documents_are_read_and_written_in_order() -> None:
     assert list(yaml.load_all(yaml.dump(*documents) + "---\n")) == documents
 
 
-def test_keys_that_are_not_text_become_text_as_in_json() -> None:
+def test_keys_that_are_not_strings_become_strings_as_in_json() -> None:
     assert yaml.load("{2: a, true: b, null: c}") == {"2": "a", "true": "b", "null": "c"}
 
 
@@ -89,6 +89,6 @@ def test_keys_that_are_not_text_become_text_as_in_json() -> None:
     ("text", "message"),
     [("- a", "document 1 is a list of 1, not an object"), ("a: [", "not YAML"), ("a: 1\n---\nb: 2", "2 documents")],
 )
-def test_what_is_no_object_is_refused(text: str, message: str) -> None:
+def test_a_document_that_is_not_an_object_is_rejected(text: str, message: str) -> None:
     with pytest.raises(DecodeError, match=message):
         yaml.load(text)

@@ -1,15 +1,8 @@
-"""A manager's parts against a small server, on a clock that the tests move."""
+"""A manager's parts against a small server, in virtual time."""
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
-
 from .smallserver import SmallServer
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
 
 
 @pytest.fixture

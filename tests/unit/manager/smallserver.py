@@ -1,4 +1,4 @@
-"""An API server that knows nothing but Leases and Events, so that a test can break it."""
+"""A small API server, with only Leases and Events, that a test can break."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class SmallServer:
         self.requests: list[Request] = []
         self.down = False
         self.loses_answers = False
-        """Requests arrive, and what is answered does not."""
+        """Requests arrive, but their answers are lost."""
         self._version = itertools.count(1)
 
     def share(self, other: SmallServer) -> None:
-        """Be another way to the same server."""
+        """Become another connection to the same server."""
         self.objects, self._version = other.objects, other._version
 
     def touch(self, path: str, changes: dict[str, Any]) -> None:
-        """Somebody else changes an object."""
+        """Change an object, as another client does."""
         self._store(path, self.objects[path] | changes)
 
     async def handle(self, request: Request) -> Response:

@@ -40,7 +40,7 @@ async def test_verbose_lists_the_checks_that_passed() -> None:
     assert await get(Probes(), "/healthz?verbose") == (200, "[+]ping ok\nhealthz check passed\n")
 
 
-async def test_one_check_can_be_asked_for_by_name() -> None:
+async def test_one_check_can_be_requested_by_name() -> None:
     probes = Probes()
     probes.add_healthz("disk", broken)
     assert await get(probes, "/healthz/ping") == (200, "ok")
@@ -48,6 +48,6 @@ async def test_one_check_can_be_asked_for_by_name() -> None:
     assert (await get(probes, "/healthz/memory"))[0] == 404
 
 
-async def test_other_paths_and_methods_are_refused() -> None:
+async def test_other_paths_and_methods_are_rejected() -> None:
     assert (await get(Probes(), "/metrics"))[0] == 404
     assert (await get(Probes(), "/healthz", "POST"))[0] == 405

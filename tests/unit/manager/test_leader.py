@@ -1,4 +1,4 @@
-"""Leader election: who leads, until when, and that never two do."""
+"""Leader election: one process leads, and never two."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kubewright._runtime.clock import Clock, VirtualClock
+from kubewright._runtime.clock import Clock
 from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.client._transport import HandlerTransport, HTTPTransport
@@ -15,6 +15,7 @@ from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError, LeadershipLost
 from kubewright.manager._leader import Fence, LeaderElection, LeaderElector
+from kubewright.testing import VirtualClock
 
 from .smallserver import SmallServer
 
@@ -24,10 +25,10 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/system/leases/web"
 
 
 class Candidate:
-    """A process that stands for election, and works while it leads."""
+    """A process that takes part in the election, and works while it leads."""
 
     def __init__(self, name: str, server: SmallServer, clock: Clock) -> None:
-        self.server = SmallServer()  # its own way to the server, which can be cut
+        self.server = SmallServer()  # its own connection to the server, which can be broken
         self.server.share(server)
         client = Client(HandlerTransport(self.server.handle), clock=clock)
         settings = LeaderElection(name="web", namespace="system")
@@ -54,7 +55,7 @@ class Candidate:
 
 
 class OwnTime:
-    """A clock whose time of day somebody sets; what it measures goes on as before."""
+    """A clock whose time of day is set during the test."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.ahead = 0.0
@@ -78,7 +79,7 @@ def stand(name: str, server: SmallServer, clock: Clock, candidates: list[Candida
     return candidates[-1]
 
 
-async def test_the_first_candidate_makes_the_lease_and_leads(
+async def test_the_first_candidate_creates_the_lease_and_leads(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -92,7 +93,7 @@ async def test_the_first_candidate_makes_the_lease_and_leads(
     assert spec["acquireTime"] == spec["renewTime"] == "2026-01-01T00:00:00.000000Z"
 
 
-async def test_the_leader_renews_every_two_seconds_and_keeps_the_time_it_began(
+async def test_the_leader_renews_every_two_seconds_and_keeps_the_acquire_time(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     stand("a", server, clock, candidates)
@@ -102,7 +103,7 @@ async def test_the_leader_renews_every_two_seconds_and_keeps_the_time_it_began(
     assert spec["acquireTime"] == "2026-01-01T00:00:00.000000Z"
 
 
-async def test_a_second_candidate_waits_as_long_as_the_first_renews(
+async def test_a_second_candidate_waits_while_the_first_renews(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first, second = stand("a", server, clock, candidates), stand("b", server, clock, candidates)
@@ -111,7 +112,7 @@ async def test_a_second_candidate_waits_as_long_as_the_first_renews(
     assert not second.working
 
 
-async def test_a_leader_that_died_is_followed_after_the_lease_duration(
+async def test_another_candidate_leads_when_the_lease_of_a_dead_leader_expires(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -128,7 +129,7 @@ async def test_a_leader_that_died_is_followed_after_the_lease_duration(
     assert spec["leaseTransitions"] == 1
 
 
-async def test_an_old_renew_time_does_not_count_against_a_leader_whose_clock_is_behind(
+async def test_an_old_renew_time_does_not_expire_the_lease(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -142,7 +143,7 @@ async def test_an_old_renew_time_does_not_count_against_a_leader_whose_clock_is_
 
 @pytest.mark.parametrize("jump", [DAY, -DAY, 20.0, -20.0])
 @pytest.mark.parametrize("whose", ["leader", "standby"])
-async def test_a_clock_that_is_set_costs_no_leadership_and_gives_none(
+async def test_setting_a_clock_neither_ends_nor_grants_leadership(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate], jump: float, whose: str
 ) -> None:
     clocks = {"leader": OwnTime(clock), "standby": OwnTime(clock)}
@@ -163,7 +164,7 @@ async def test_a_clock_that_is_set_costs_no_leadership_and_gives_none(
     assert second.working
 
 
-async def test_a_leader_that_is_cut_off_stops_before_another_can_lead(
+async def test_a_disconnected_leader_stops_before_another_can_lead(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first, second = stand("a", server, clock, candidates), stand("b", server, clock, candidates)
@@ -184,7 +185,7 @@ async def test_a_leader_that_is_cut_off_stops_before_another_can_lead(
     assert "Lease system/web" in str(first.lost)
 
 
-async def test_a_server_that_is_away_for_less_than_the_deadline_costs_no_leadership(
+async def test_an_outage_shorter_than_the_deadline_does_not_end_leadership(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -196,7 +197,7 @@ async def test_a_server_that_is_away_for_less_than_the_deadline_costs_no_leaders
     assert first.working
 
 
-async def test_a_renewal_whose_answer_was_lost_is_no_loss_of_leadership(
+async def test_a_lost_answer_to_a_renewal_does_not_end_leadership(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -209,7 +210,7 @@ async def test_a_renewal_whose_answer_was_lost_is_no_loss_of_leadership(
     assert server.objects[LEASE]["spec"].get("leaseTransitions", 0) == 0
 
 
-async def test_a_lease_that_was_deleted_is_made_again(
+async def test_a_deleted_lease_is_created_again(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -220,7 +221,7 @@ async def test_a_lease_that_was_deleted_is_made_again(
     assert server.objects[LEASE]["spec"]["holderIdentity"] == "a"
 
 
-async def test_a_lease_that_was_given_to_another_by_hand_ends_leadership_at_the_next_renewal(
+async def test_leadership_ends_at_the_next_renewal_if_the_holder_was_edited(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first = stand("a", server, clock, candidates)
@@ -231,7 +232,7 @@ async def test_a_lease_that_was_given_to_another_by_hand_ends_leadership_at_the_
     assert not first.elector.leading
 
 
-async def test_after_a_graceful_stop_the_next_one_need_not_wait(
+async def test_after_a_graceful_stop_the_next_candidate_does_not_wait(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     first, second = stand("a", server, clock, candidates), stand("b", server, clock, candidates)
@@ -242,7 +243,7 @@ async def test_after_a_graceful_stop_the_next_one_need_not_wait(
     assert second.working
 
 
-async def test_of_two_that_ask_at_once_one_leads(
+async def test_one_of_several_candidates_leads(
     server: SmallServer, clock: VirtualClock, candidates: list[Candidate]
 ) -> None:
     for name in "abcde":
@@ -251,7 +252,7 @@ async def test_of_two_that_ask_at_once_one_leads(
     assert sum(each.working for each in candidates) == 1
 
 
-async def test_the_fence_lets_reads_pass_and_writes_only_of_a_leader(server: SmallServer) -> None:
+async def test_the_fence_passes_reads_always_and_writes_only_for_a_leader(server: SmallServer) -> None:
     leading = False
     fence = Fence(HandlerTransport(server.handle), lambda: leading)
     await fence.send(Request("GET", LEASE))
@@ -262,7 +263,7 @@ async def test_the_fence_lets_reads_pass_and_writes_only_of_a_leader(server: Sma
     assert [each.method for each in server.requests] == ["GET", "PUT"]
 
 
-async def test_a_write_that_waits_to_be_sent_again_stays_here_when_the_lease_is_lost_meanwhile() -> None:
+async def test_a_write_that_waits_for_a_retry_is_not_sent_after_the_lease_is_lost() -> None:
     leading, asked = True, asyncio.Event()
     requests: list[Request] = []
 
@@ -287,7 +288,7 @@ async def test_a_write_that_waits_to_be_sent_again_stays_here_when_the_lease_is_
     await server.close()
 
 
-def test_durations_that_leave_no_time_to_stop_are_refused() -> None:
+def test_durations_that_leave_no_time_to_stop_are_rejected() -> None:
     good = LeaderElection()
     with pytest.raises(ConfigError, match="lease_duration"):
         replace(good, renew_deadline=timedelta(seconds=15))

@@ -1,5 +1,6 @@
 """Log lines, for people and for machines."""
 
+import argparse
 import ast
 import io
 import json
@@ -43,7 +44,7 @@ def test_a_line_for_machines_is_json_with_a_constant_message_and_keys() -> None:
     }
 
 
-def test_a_line_for_people_shows_keys_behind_the_message() -> None:
+def test_a_line_for_people_shows_keys_after_the_message() -> None:
     out = io.StringIO()
     logs.configure("console", stream=out)
     get_logger("kubewright.controller.web").warning("Port is taken", port=30010, by="Service other", node=None)
@@ -58,7 +59,7 @@ def test_a_formatter_that_knows_no_keys_shows_them_behind_the_message(caplog: py
     assert caplog.records[0].msg == "Port is taken"
 
 
-def test_a_traceback_follows_where_there_is_one() -> None:
+def test_a_traceback_follows_the_line() -> None:
     people, machines = io.StringIO(), io.StringIO()
     for format, out in (("console", people), ("json", machines)):
         logs.configure(format, stream=out)  # type: ignore[arg-type]
@@ -70,7 +71,7 @@ def test_a_traceback_follows_where_there_is_one() -> None:
     assert "ValueError: no" in json.loads(machines.getvalue())["stacktrace"]
 
 
-def test_lines_of_other_libraries_are_formatted_as_they_ask() -> None:
+def test_lines_of_libraries_are_formatted_with_their_arguments() -> None:
     out = io.StringIO()
     logs.configure("json", stream=out)
     logging.getLogger("asyncio").warning("%d tasks", 3)
@@ -78,22 +79,56 @@ def test_lines_of_other_libraries_are_formatted_as_they_ask() -> None:
     assert (line["msg"], line["template"]) == ("3 tasks", "%d tasks")
 
 
-def test_what_json_does_not_know_is_shown_as_text() -> None:
+def test_values_that_json_does_not_have_are_shown_as_text() -> None:
     out = io.StringIO()
     logs.configure("json", stream=out)
     get_logger("test").info("Seen", error=KeyError("x"))
     assert json.loads(out.getvalue())["error"] == "'x'"
 
 
-def test_levels_below_the_one_asked_for_are_left_out() -> None:
+def test_levels_below_the_chosen_one_are_not_shown() -> None:
     out = io.StringIO()
     logs.configure("json", "warning", out)
     get_logger("test").info("Quiet")
     assert out.getvalue() == ""
 
 
+def logged_by_a_library(logger: str, level: int) -> logging.LogRecord:
+    path = argparse.__file__  # of the standard library, as files of installed packages are
+    return logging.LogRecord(logger, level, path, 1, "Request sent", (), None)
+
+
+@pytest.mark.parametrize(
+    ("logger", "level", "chosen", "shown"),
+    [
+        ("httpx", logging.INFO, "info", False),
+        ("httpx", logging.WARNING, "info", True),
+        ("httpx", logging.INFO, "debug", True),
+        ("kubewright.manager", logging.INFO, "info", True),
+        ("dns_operator.api", logging.INFO, "info", True),
+        ("chatty.part", logging.INFO, "info", True),
+    ],
+)
+def test_libraries_log_warnings_and_what_the_program_asks_for(
+    logger: str, level: int, chosen: str, shown: bool
+) -> None:
+    out = io.StringIO()
+    logs.configure("json", chosen, out, packages=["dns_operator"])
+    logging.getLogger("chatty").setLevel(logging.INFO)
+    (handler,) = logging.getLogger().handlers
+    handler.handle(logged_by_a_library(logger, level))
+    assert bool(out.getvalue()) is shown
+
+
+def test_any_logger_of_the_programs_own_files_logs_at_info() -> None:
+    out = io.StringIO()
+    logs.configure("json", stream=out)
+    logging.getLogger("bookings").info("Booked")
+    assert json.loads(out.getvalue())["msg"] == "Booked"
+
+
 def messages(source: str) -> Iterator[ast.expr]:
-    """The first argument of each call that logs, with `log` the second."""
+    """Yield the message of each call that logs: the first argument, or the second of `log`."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue

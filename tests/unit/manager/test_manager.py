@@ -1,4 +1,4 @@
-"""A manager's life: start, work, stop, and what stands in its way."""
+"""A manager: start, work, stop, and failures."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright._runtime.clock import monotonic
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -25,6 +25,7 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed, Leadershi
 from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model, PolicyRule
+from kubewright.testing import VirtualTimeLoop
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -39,7 +40,7 @@ class NotInstalledSpec(Model):
 
 
 class NotInstalled(CustomResource, group="example.com", version="v1"):
-    """A kind that nobody installed."""
+    """A kind that is not installed."""
 
     spec: NotInstalledSpec
 
@@ -87,7 +88,7 @@ async def api() -> AsyncIterator[API]:
 
 
 class Work:
-    """A reconciler that notes what it does, and can be held up in the middle."""
+    """A reconciler that records its work, and that a test can pause."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -112,13 +113,13 @@ def work() -> Work:
 
 
 def manager(api: API, work: Work, **options: object) -> Manager:
-    chosen: dict[str, object] = {"config": api.as_user(ADMIN), "health_address": FREE, "metrics_address": FREE}
+    chosen: dict[str, object] = {"transport": api.as_user(ADMIN), "health_address": FREE, "metrics_address": FREE}
     return Manager([work.controller], **(chosen | options))  # type: ignore[arg-type]
 
 
 async def eventually(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - whatever it is, it comes about by itself
+        while not condition():  # noqa: ASYNC110 - it becomes true on its own
             await asyncio.sleep(0.002)
 
 
@@ -146,7 +147,7 @@ async def get(port: int, path: str) -> tuple[int, str]:
     return response.status, text
 
 
-async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work: Work) -> None:
+async def test_controllers_reconcile_and_probes_and_metrics_are_served(api: API, work: Work) -> None:
     running = manager(api, work)
     task = await started(running)
     await create(api, "web")
@@ -159,12 +160,14 @@ async def test_controllers_work_and_probes_and_metrics_are_served(api: API, work
     assert 'kubewright_cache_objects{resource="secrets"} 1.0' in text
     (size,) = [line for line in text.splitlines() if line.startswith('kubewright_cache_bytes{resource="secrets"}')]
     assert 200 < float(size.partition(" ")[2]) < 5000
+    port = running.health_port
     await stopped(running, task)
+    assert running.health_port == 0
     with pytest.raises(ConnectionFailed):
-        await get(running.health_port, "/healthz")
+        await get(port, "/healthz")
 
 
-async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Work) -> None:
+async def test_a_manager_is_not_ready_before_its_caches_are_complete(api: API, work: Work) -> None:
     release = asyncio.Event()
 
     async def slow(request: Request) -> Response:
@@ -172,7 +175,7 @@ async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Wo
             await release.wait()
         return await api.server.handle(request)
 
-    running = manager(api, work, config=HandlerTransport(slow, peer=ADMIN))
+    running = manager(api, work, transport=HandlerTransport(slow, peer=ADMIN))
     task = asyncio.create_task(running.run())
     await eventually(lambda: running.health_port)
     assert await get(running.health_port, "/healthz") == (200, "ok")
@@ -186,7 +189,7 @@ async def test_it_is_not_ready_before_its_caches_are_complete(api: API, work: Wo
     await stopped(running, task)
 
 
-async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API, work: Work) -> None:
+async def test_metrics_show_the_kinds_whose_watch_fails(api: API, work: Work) -> None:
     fails = True
 
     async def spoilt(request: Request) -> Response:
@@ -194,7 +197,7 @@ async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API,
             return Response(503)
         return await api.server.handle(request)
 
-    running = manager(api, work, config=HandlerTransport(spoilt, peer=ADMIN))
+    running = manager(api, work, transport=HandlerTransport(spoilt, peer=ADMIN))
     task = asyncio.create_task(running.run())
     await eventually(lambda: running.metrics_port)
 
@@ -212,21 +215,21 @@ async def test_metrics_say_of_which_kinds_the_copy_is_not_kept_in_step(api: API,
 
 
 @pytest.mark.parametrize("address", [None, "0"])
-async def test_servers_that_nobody_asked_for_do_not_run(api: API, work: Work, address: str | None) -> None:
+async def test_servers_run_only_if_they_have_an_address(api: API, work: Work, address: str | None) -> None:
     running = manager(api, work, health_address=address, metrics_address=address)
     task = await started(running)
     assert (running.health_port, running.metrics_port) == (0, 0)
     await stopped(running, task)
 
 
-def test_a_program_has_them_on_the_usual_ports(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_serves_probes_and_metrics_on_the_usual_ports(capsys: pytest.CaptureFixture[str]) -> None:
     program = Manager(name="operator", config=Config(server="http://127.0.0.1:9"), metrics_address="nowhere")
     with pytest.raises(SystemExit):  # at once: others on this machine want the usual port, too
         run_program(program, [])
-    assert (program.health_address, program.metrics_address) == (":8081", "nowhere")
+    assert (program.options.health_address, program.options.metrics_address) == (":8081", "nowhere")
 
 
-async def test_an_address_that_is_taken_or_none_is_told_with_its_option(api: API, work: Work) -> None:
+async def test_an_address_that_is_in_use_or_invalid_is_reported_with_its_option(api: API, work: Work) -> None:
     first = manager(api, work)
     task = await started(first)
     taken = f"127.0.0.1:{first.health_port}"
@@ -237,12 +240,12 @@ async def test_an_address_that_is_taken_or_none_is_told_with_its_option(api: API
     await stopped(first, task)
 
 
-async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
+async def test_a_kind_that_is_not_installed_fails_the_start_with_one_line(api: API) -> None:
     @controller(NotInstalled)
     async def reconcile(ctx: Context[NotInstalled]) -> None:
         pytest.fail("there is nothing to reconcile")
 
-    stuck = Manager([reconcile], config=api.as_user(ADMIN), health_address="0", metrics_address="0")
+    stuck = Manager([reconcile], transport=api.as_user(ADMIN), health_address="0", metrics_address="0")
     with pytest.raises(ConfigError) as caught:
         await asyncio.wait_for(stuck.run(), 60)
     assert str(caught.value) == (
@@ -253,8 +256,8 @@ async def test_a_kind_that_is_not_installed_is_one_clear_line(api: API) -> None:
         await asyncio.wait_for(stuck.wait_ready(), 60)
 
 
-async def test_a_right_to_read_that_is_missing_is_one_clear_line(api: API, work: Work) -> None:
-    stuck = manager(api, work, config=api.as_user(Peer(common_name="operator")))
+async def test_a_missing_permission_to_read_fails_the_start_with_one_line(api: API, work: Work) -> None:
+    stuck = manager(api, work, transport=api.as_user(Peer(common_name="operator")))
     rules = [each for each in stuck.rbac_rules() if each.resources != ["secrets"]]
     secrets = PolicyRule(api_groups=[""], resources=["secrets"], verbs=["create", "delete", "get", "patch", "update"])
     await api.grant("operator", [*rules, secrets])
@@ -263,8 +266,8 @@ async def test_a_right_to_read_that_is_missing_is_one_clear_line(api: API, work:
     assert str(caught.value).startswith("RBAC: not allowed to list secrets, watch secrets: apply the role")
 
 
-async def test_a_right_to_the_lease_that_is_missing_is_one_clear_line(api: API, work: Work) -> None:
-    stuck = manager(api, work, config=api.as_user(Peer(common_name="operator")), leader_election=True)
+async def test_a_missing_permission_for_the_lease_fails_the_start_with_one_line(api: API, work: Work) -> None:
+    stuck = manager(api, work, transport=api.as_user(Peer(common_name="operator")), leader_election=LeaderElection())
     await api.grant("operator", stuck.rbac_rules())
     with pytest.raises(ConfigError) as caught:
         await asyncio.wait_for(stuck.run(), 60)
@@ -272,15 +275,15 @@ async def test_a_right_to_the_lease_that_is_missing_is_one_clear_line(api: API, 
     assert str(caught.value).startswith(f"RBAC: not allowed to create {leases}, get {leases}, update {leases}: apply")
 
 
-async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_rest_works(
+async def test_a_missing_permission_to_write_is_one_line_in_the_log(
     api: API, work: Work, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = manager(api, work, config=api.as_user(Peer(common_name="operator")))
+    running = manager(api, work, transport=api.as_user(Peer(common_name="operator")))
     rules = [each for each in running.rbac_rules() if each.resources != ["events"]]
     await api.grant("operator", rules)
     task = await started(running)
     (line,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert line.msg == "Rights are missing"
+    assert line.msg == "Permissions missing"
     missing = str(line.__dict__["fields"]["error"])
     assert missing.startswith("RBAC: not allowed to create events.events.k8s.io, patch events.events.k8s.io: apply")
     await create(api, "web")
@@ -288,10 +291,8 @@ async def test_a_right_to_write_that_is_missing_is_one_line_in_the_log_and_the_r
     await stopped(running, task)
 
 
-async def test_the_rules_that_a_manager_asks_for_are_enough(
-    api: API, work: Work, caplog: pytest.LogCaptureFixture
-) -> None:
-    running = manager(api, work, config=api.as_user(Peer(common_name="operator")), leader_election=True)
+async def test_the_declared_rules_are_sufficient(api: API, work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    running = manager(api, work, transport=api.as_user(Peer(common_name="operator")), leader_election=LeaderElection())
     await api.grant("operator", running.rbac_rules() + running.leader_election_rules())
     task = await started(running)
     await create(api, "web")
@@ -300,7 +301,7 @@ async def test_the_rules_that_a_manager_asks_for_are_enough(
     assert [each.msg for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
-async def test_a_server_that_cannot_be_reached_is_an_error_at_once(work: Work) -> None:
+async def test_an_unreachable_server_fails_the_start_at_once(work: Work) -> None:
     lost = Manager(
         [work.controller], config=Config(server="http://127.0.0.1:9"), health_address="0", metrics_address="0"
     )
@@ -308,12 +309,12 @@ async def test_a_server_that_cannot_be_reached_is_an_error_at_once(work: Work) -
         await asyncio.wait_for(lost.run(), 60)
 
 
-def test_two_controllers_of_one_name_are_refused(work: Work) -> None:
+def test_two_controllers_with_the_same_name_are_rejected(work: Work) -> None:
     with pytest.raises(ConfigError, match="two controllers are named configmap"):
         Manager([work.controller, work.controller])
 
 
-async def test_a_stop_lets_what_runs_finish_and_begins_nothing_more(api: API, work: Work) -> None:
+async def test_a_stop_lets_running_reconciles_finish_and_starts_no_others(api: API, work: Work) -> None:
     running = manager(api, work)
     task = await started(running)
     work.go_on.clear()
@@ -321,7 +322,9 @@ async def test_a_stop_lets_what_runs_finish_and_begins_nothing_more(api: API, wo
     await create(api, "web-2")
     await eventually(lambda: work.begun)
     running.stop()
-    await asyncio.sleep(0.02)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    await loop.settle()
     assert not task.done()
     work.go_on.set()
     await asyncio.wait_for(task, 60)
@@ -329,7 +332,7 @@ async def test_a_stop_lets_what_runs_finish_and_begins_nothing_more(api: API, wo
     await api.admin.get(Secret, "web-1", namespace=NAMESPACE)
 
 
-async def test_what_does_not_finish_in_time_is_cancelled(api: API, work: Work) -> None:
+async def test_reconciles_that_exceed_the_graceful_timeout_are_cancelled(api: API, work: Work) -> None:
     running = manager(api, work, graceful_timeout=timedelta(milliseconds=20))
     task = await started(running)
     work.go_on.clear()
@@ -339,7 +342,7 @@ async def test_what_does_not_finish_in_time_is_cancelled(api: API, work: Work) -
     assert work.ended == []
 
 
-async def test_a_manager_that_was_stopped_can_be_run_again(api: API, work: Work) -> None:
+async def test_a_stopped_manager_can_run_again(api: API, work: Work) -> None:
     running = manager(api, work)
     for name in ("web-1", "web-2"):
         task = await started(running)
@@ -348,7 +351,7 @@ async def test_a_manager_that_was_stopped_can_be_run_again(api: API, work: Work)
         await stopped(running, task)
 
 
-async def test_runnables_run_beside_the_controllers_and_end_with_them(api: API, work: Work) -> None:
+async def test_runnables_run_with_the_controllers_and_end_with_them(api: API, work: Work) -> None:
     seen: list[str] = []
     running = manager(api, work)
 
@@ -377,7 +380,7 @@ async def test_a_runnable_that_fails_stops_the_manager_gracefully(api: API, work
         await asyncio.wait_for(running.run(), 60)
 
 
-async def test_of_two_managers_in_one_process_one_works_and_the_other_takes_over_at_its_stop(api: API) -> None:
+async def test_one_of_two_managers_leads_and_the_other_takes_over_when_it_stops(api: API) -> None:
     first_work, second_work = Work(), Work()
     election = LeaderElection(retry_period=timedelta(milliseconds=20))
     first, second = (manager(api, each, leader_election=election) for each in (first_work, second_work))
@@ -404,7 +407,7 @@ async def test_of_two_managers_in_one_process_one_works_and_the_other_takes_over
 
 
 async def test_a_standby_can_be_stopped(api: API) -> None:
-    first, second = (manager(api, Work(), leader_election=True) for _ in range(2))
+    first, second = (manager(api, Work(), leader_election=LeaderElection()) for _ in range(2))
     first_task = await started(first)
     second_task = await started(second)
     await stopped(second, second_task)
@@ -412,33 +415,21 @@ async def test_a_standby_can_be_stopped(api: API) -> None:
     await stopped(first, first_task)
 
 
-async def test_a_manager_that_loses_its_lease_cancels_its_work_and_fails(
-    api: API, work: Work, clock: VirtualClock
-) -> None:
-    running = manager(api, work, config=api.cuttable("first"), leader_election=True, clock=clock)
-    task = asyncio.create_task(running.run())
-    await moved(clock, lambda: running.metrics.leading)
+async def test_a_manager_that_loses_its_lease_cancels_its_work_and_fails(api: API, work: Work) -> None:
+    alone = {"health_address": "0", "metrics_address": "0"}
+    running = manager(api, work, transport=api.cuttable("first"), leader_election=LeaderElection(), **alone)
+    task = await started(running)
     work.go_on.clear()
     await create(api, "web")
-    await moved(clock, lambda: work.begun)
+    await eventually(lambda: work.begun)
     api.down.add("first")
-    await moved(clock, task.done, by=0.5)
-    assert clock.monotonic() <= 11
-    assert work.ended == []
-    with pytest.raises(LeadershipLost, match="Lease default/configmap"):
+    lost_at = monotonic()
+    with pytest.raises(LeadershipLost, match="Lease default/configmap: not renewed within 10 s; stopping"):
         await task
+    assert monotonic() - lost_at <= 11
+    assert work.ended == []
 
 
-async def moved(clock: VirtualClock, condition: Callable[[], object], by: float = 0.0) -> None:
-    """Until `condition` holds, moving the clock on."""
-    for _ in range(400):
-        if condition():
-            return
-        await clock.advance(by)
-        await asyncio.sleep(0)
-    raise AssertionError("it did not come to that")
-
-
-def test_a_client_is_only_there_while_the_manager_runs(api: API, work: Work) -> None:
+def test_the_client_exists_only_while_the_manager_runs(api: API, work: Work) -> None:
     with pytest.raises(ConfigError, match="while the Manager runs"):
         _ = manager(api, work).client

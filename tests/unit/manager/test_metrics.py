@@ -1,4 +1,4 @@
-"""Metrics as Prometheus scrapes them, under the names that controller-runtime's dashboards ask for."""
+"""Metrics as Prometheus scrapes them, under the names in controller-runtime's dashboards."""
 
 from datetime import timedelta
 
@@ -6,16 +6,17 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.controllers._queue import WorkQueue
 from kubewright.controllers._reconcile import Request
+from kubewright.manager._exposition import render
 from kubewright.manager._metrics import ControllerMetrics, Metrics
+from kubewright.testing import VirtualClock
 
 
 def scraped(metrics: Metrics) -> dict[str, float]:
-    """Samples by name and labels, as they stand in the text."""
-    content_type, body = metrics.render("text/plain")
+    """Return the samples of a scrape by name and labels."""
+    content_type, body = render(metrics, "text/plain")
     assert content_type.startswith("text/plain")
     samples = [sample for family in text_string_to_metric_families(body.decode()) for sample in family.samples]
     return {
@@ -30,7 +31,7 @@ def with_queue(metrics: Metrics, clock: VirtualClock) -> tuple[ControllerMetrics
     return counts, counts.queue
 
 
-async def test_reconciles_are_counted_by_how_they_ended() -> None:
+async def test_reconciles_are_counted_by_result() -> None:
     metrics = Metrics("web.my.domain")
     counts = metrics.controller("web", 2)
     counts.reconciled(Outcome.SUCCESS, 0.02)
@@ -55,7 +56,7 @@ async def test_reconciles_are_counted_by_how_they_ended() -> None:
     assert samples["controller_runtime_reconcile_time_seconds_bucket,controller=web,le=+Inf"] == 3
 
 
-async def test_a_queue_shows_its_depth_its_waits_and_the_work_in_hand(clock: VirtualClock) -> None:
+async def test_a_queue_shows_its_depth_its_waits_and_its_running_work(clock: VirtualClock) -> None:
     metrics = Metrics("web.my.domain")
     _, queue = with_queue(metrics, clock)
     for name in "abc":
@@ -86,14 +87,14 @@ async def test_requests_to_the_api_server_are_counted() -> None:
     assert samples["rest_client_requests_total,code=<error>,host=localhost:6443,method=PATCH"] == 1
 
 
-async def test_leadership_shows_where_there_is_an_election() -> None:
+async def test_leadership_is_shown_if_there_is_an_election() -> None:
     metrics = Metrics("web.my.domain")
     assert "leader_election_master_status,name=web.my.domain" not in scraped(metrics)
     metrics.leading = True
     assert scraped(metrics)["leader_election_master_status,name=web.my.domain"] == 1
 
 
-async def test_each_manager_has_a_registry_to_itself_and_room_for_metrics_of_ones_own() -> None:
+async def test_each_manager_has_a_registry_for_metrics_of_ones_own() -> None:
     first, second = Metrics("a"), Metrics("b")
     for metrics in (first, second):
         Counter("bookings", "Bookings made.", registry=metrics.registry).inc()
@@ -102,13 +103,13 @@ async def test_each_manager_has_a_registry_to_itself_and_room_for_metrics_of_one
     assert scraped(first)["process_resident_memory_bytes"] > 0
 
 
-async def test_openmetrics_is_given_to_who_asks_for_it() -> None:
-    content_type, body = Metrics("a").render("application/openmetrics-text; version=1.0.0")
+async def test_openmetrics_is_served_on_request() -> None:
+    content_type, body = render(Metrics("a"), "application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
 
 
-async def test_what_asks_for_reconciles_and_what_is_held_back_is_counted() -> None:
+async def test_causes_hot_loops_stopped_deletes_and_pauses_are_counted() -> None:
     metrics = Metrics("web.my.domain")
     counts = metrics.controller("web", 1)
     counts.causes("Deployment")["update"] += 2

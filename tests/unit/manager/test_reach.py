@@ -1,4 +1,4 @@
-"""Where a manager works: in some namespaces, and with kinds that come later."""
+"""A manager of some namespaces, and with kinds that are installed later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from kubewright.machinery.errors import ConfigError, Gone
 from kubewright.manager import Manager
 from kubewright.models import CustomResource, Model, codec, custom_resource_definition
 from kubewright.testing import _waiting as waiting
-from kubewright.testing import running
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -45,7 +44,7 @@ class Later(CustomResource, group="example.com", version="v1"):
 
 
 async def until(cut: asyncio.Event, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """`body`, until it ends or `cut` is set."""
+    """Yield the chunks of `body`, until it ends or `cut` is set."""
     ending = asyncio.create_task(cut.wait())
     chunk: asyncio.Future[bytes | None] | None = None
     try:
@@ -67,9 +66,9 @@ class API:
         self.admin = Client(HandlerTransport(self.server.handle, peer=ADMIN))
         self.sent: list[str] = []
         self.cuts: dict[str, asyncio.Event] = {}
-        """By path: ends the watch that runs there."""
+        """By path: ends the watch on it."""
         self.in_the_gap: dict[str, Callable[[], Awaitable[None]]] = {}
-        """By path: what happens before the next watch there, which is answered with 410."""
+        """By path: called before the next watch on it, which gets 410."""
 
     def as_user(self, peer: Peer) -> HandlerTransport:
         async def handle(request: Request) -> Response:
@@ -110,12 +109,12 @@ async def api() -> AsyncIterator[API]:
 
 async def eventually(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - whatever it is, it comes about by itself
+        while not condition():  # noqa: ASYNC110 - it becomes true on its own
             await asyncio.sleep(0.005)
 
 
 def manager(api: API, *controllers: Controller[Any], peer: Peer = ADMIN, **options: Any) -> Manager:
-    chosen: dict[str, Any] = {"config": api.as_user(peer), "health_address": FREE, "metrics_address": "0"}
+    chosen: dict[str, Any] = {"transport": api.as_user(peer), "health_address": FREE, "metrics_address": "0"}
     return Manager(controllers, **(chosen | options))
 
 
@@ -123,7 +122,7 @@ def web(namespace: str, name: str = "web") -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
 
 
-async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alone(api: API) -> None:
+async def test_a_manager_of_two_namespaces_needs_permissions_only_in_them(api: API) -> None:
     seen: list[str] = []
 
     @controller(ConfigMap, owns=[Secret], predicate=ours)
@@ -132,11 +131,11 @@ async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alo
         everything = await ctx.list(Secret, namespace="")
         seen.append(f"{ctx.request} {len(everything)}")
 
-    chosen = manager(api, reconcile, peer=OPERATOR, namespace=["blue", "green"])
+    chosen = manager(api, reconcile, peer=OPERATOR, namespaces=["blue", "green"])
     for namespace in ("blue", "green"):
         await api.grant(namespace, chosen)
     await api.admin.create(web("blue"))
-    async with running(chosen):
+    async with chosen:
         await eventually(lambda: "blue/web 1" in seen)
         await api.admin.create(web("red"))
         await api.admin.create(web("green"))
@@ -147,11 +146,11 @@ async def test_a_manager_of_two_namespaces_works_in_them_with_rights_in_them_alo
     assert not any(path in ("/api/v1/configmaps", "/api/v1/secrets") for path in api.sent)
 
 
-async def test_a_namespace_without_rights_is_named_at_the_start(api: API) -> None:
+async def test_a_namespace_without_permissions_is_reported_at_the_start(api: API) -> None:
     @controller(ConfigMap)
     async def reconcile(ctx: Context[ConfigMap]) -> None: ...
 
-    chosen = manager(api, reconcile, peer=OPERATOR, namespace=["blue", "green"])
+    chosen = manager(api, reconcile, peer=OPERATOR, namespaces=["blue", "green"])
     await api.grant("blue", chosen)
     with pytest.raises(ConfigError) as caught:
         await asyncio.wait_for(chosen.run(), 60)
@@ -159,7 +158,7 @@ async def test_a_namespace_without_rights_is_named_at_the_start(api: API) -> Non
     assert "blue" not in str(caught.value)
 
 
-async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> None:
+async def test_a_gap_in_the_watch_of_one_namespace_does_not_affect_the_other(api: API) -> None:
     gone: list[str] = []
 
     @controller(ConfigMap, predicate=ours, deleted=True)
@@ -167,10 +166,10 @@ async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> Non
         if ctx.gone:
             gone.append(str(ctx.request))
 
-    chosen = manager(api, reconcile, namespace=["blue", "green"])
+    chosen = manager(api, reconcile, namespaces=["blue", "green"])
     for namespace in ("blue", "green"):
         await api.admin.create(web(namespace))
-    async with running(chosen):
+    async with chosen:
         lister = chosen.client.cache.informer(ConfigMap).lister
         path = "/api/v1/namespaces/blue/configmaps"
         api.in_the_gap[path] = lambda: api.admin.delete(ConfigMap, "web", namespace="blue")
@@ -181,8 +180,8 @@ async def test_a_gap_in_one_namespace_leaves_the_other_as_it_is(api: API) -> Non
 
 
 async def test_reads_see_own_writes_in_each_namespace(api: API) -> None:
-    chosen = manager(api, namespace=["blue", "green"])
-    async with running(chosen):
+    chosen = manager(api, namespaces=["blue", "green"])
+    async with chosen:
         for number in range(20):
             for namespace in ("blue", "green"):
                 await chosen.client.create(web(namespace, f"web-{number}"))
@@ -199,7 +198,7 @@ async def readyz(manager: Manager) -> tuple[int, str]:
     return response.status, text
 
 
-async def test_a_kind_that_comes_later_is_waited_for_while_the_others_work(api: API) -> None:
+async def test_a_controller_waits_for_its_kind_while_the_others_work(api: API) -> None:
     seen: list[str] = []
 
     @controller(Later)
@@ -211,7 +210,7 @@ async def test_a_kind_that_comes_later_is_waited_for_while_the_others_work(api: 
         seen.append(f"early {ctx.request}")
 
     chosen = manager(api, late, early, wait_for_kinds=True)
-    async with running(chosen):
+    async with chosen:
         await api.admin.create(web("blue"))
         await eventually(lambda: seen)
         assert await readyz(chosen) == (
@@ -234,11 +233,11 @@ async def test_a_manager_that_waits_for_a_kind_can_be_stopped(api: API) -> None:
     async def late(ctx: Context[Later]) -> None: ...
 
     async with asyncio.timeout(60):
-        async with running(manager(api, late, wait_for_kinds=True)):
+        async with manager(api, late, wait_for_kinds=True):
             pass
 
 
-async def test_the_managers_fuse_is_for_controllers_without_one_and_off_when_deletes_are_meant(api: API) -> None:
+async def test_the_managers_fuse_applies_to_controllers_without_one_unless_mass_deletion_is_allowed(api: API) -> None:
     ended: list[str] = []
 
     @controller(ConfigMap, predicate=ours, writes=[Secret])
@@ -253,13 +252,12 @@ async def test_the_managers_fuse_is_for_controllers_without_one_and_off_when_del
         await api.admin.create(Secret(metadata=ObjectMeta(name=f"s{number}", namespace="blue"), type="Opaque"))
     await api.admin.create(web("blue"))
     stopped = manager(api, sweep, delete_fuse=DeleteFuse(limit=2))
-    async with running(stopped):
+    async with stopped:
         await eventually(lambda: ended)
     assert len(await api.admin.list(Secret, namespace="blue")) == 3
     assert stopped.metrics.controllers["configmap"].stopped_deletes == 1
-    meant = manager(api, sweep, delete_fuse=DeleteFuse(limit=2))
-    meant.allow_mass_deletion = True
-    async with running(meant):
+    meant = manager(api, sweep, delete_fuse=DeleteFuse(limit=2), allow_mass_deletion=True)
+    async with meant:
         await api.admin.patch(ConfigMap, MergePatch({"data": {"a": "1"}}), name="web", namespace="blue")
         await eventually(lambda: len(ended) > 1)
     assert len(await api.admin.list(Secret, namespace="blue")) == 0

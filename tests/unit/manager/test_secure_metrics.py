@@ -1,4 +1,4 @@
-"""Metrics over HTTPS: who may read them, and by which certificate."""
+"""Metrics over HTTPS: permissions and certificates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -24,10 +23,10 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
-from kubewright.manager import Certificate, Manager
+from kubewright.manager import Certificate, Manager, SelfSigned
 from kubewright.manager._gate import REFUSED_FOR
 from kubewright.models import PolicyRule
-from kubewright.testing import running
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -82,11 +81,11 @@ async def api() -> AsyncIterator[API]:
 
 @asynccontextmanager
 async def serving(api: API, peer: Peer = OPERATOR, **options: Any) -> AsyncIterator[Manager]:
-    chosen: dict[str, Any] = {"metrics_secure": True} | options
-    manager = Manager(name="operator", config=api.as_user(peer), health_address="0", metrics_address=FREE, **chosen)
+    chosen: dict[str, Any] = {"metrics_secure": SelfSigned()} | options
+    manager = Manager(name="operator", transport=api.as_user(peer), health_address="0", metrics_address=FREE, **chosen)
     if peer is OPERATOR:
         await api.grant("User", "operator", manager.rbac_rules() + manager.metrics_auth_rules())
-    async with running(manager):
+    async with manager:
         yield manager
 
 
@@ -106,14 +105,14 @@ async def get(manager: Manager, token: str = "", context: ssl.SSLContext | None 
     return response.status, text
 
 
-async def test_metrics_are_for_those_who_may_get_them(api: API) -> None:
+async def test_only_authorized_users_get_metrics(api: API) -> None:
     reader, stranger = await api.token_of("prometheus"), await api.token_of("stranger")
     async with serving(api) as manager:
         await api.grant("ServiceAccount", "prometheus", manager.metrics_reader_rules())
         status, text = await get(manager, reader)
         assert status == 200
         assert "rest_client_requests" in text
-        assert await get(manager) == (401, "Unauthorized: give a token, Authorization: Bearer ...\n")
+        assert await get(manager) == (401, "Unauthorized: send a token, Authorization: Bearer ...\n")
         assert await get(manager, "made-up") == (401, "Unauthorized: the API server does not know this token\n")
         assert await get(manager, stranger) == (
             403,
@@ -122,7 +121,7 @@ async def test_metrics_are_for_those_who_may_get_them(api: API) -> None:
         )
 
 
-async def test_answers_are_remembered_for_a_short_time(api: API, clock: VirtualClock) -> None:
+async def test_answers_are_cached_for_a_short_time(api: API, clock: VirtualClock) -> None:
     reader = await api.token_of("prometheus")
     async with serving(api, clock=clock) as manager:
         assert (await get(manager, reader))[0] == 403
@@ -138,20 +137,26 @@ async def test_answers_are_remembered_for_a_short_time(api: API, clock: VirtualC
         assert len(api.reviews) == asked + 4
 
 
-async def test_nothing_is_shown_when_the_api_server_cannot_be_asked(api: API) -> None:
+async def test_metrics_are_not_shown_when_the_api_server_does_not_answer(api: API) -> None:
     reader = await api.token_of("prometheus")
     async with serving(api, ADMIN) as manager:
         api.down = True
         assert await get(manager, reader) == (500, "Authentication failed: the API server could not be asked\n")
 
 
-async def test_a_right_to_ask_that_is_missing_is_told_at_the_start(api: API, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_permission_for_access_reviews_is_reported_at_the_start(
+    api: API, caplog: pytest.LogCaptureFixture
+) -> None:
     manager = Manager(
-        name="operator", config=api.as_user(OPERATOR), health_address="0", metrics_address=FREE, metrics_secure=True
+        name="operator",
+        transport=api.as_user(OPERATOR),
+        health_address="0",
+        metrics_address=FREE,
+        metrics_secure=SelfSigned(),
     )
     await api.grant("User", "operator", manager.rbac_rules())
-    async with running(manager):
-        (line,) = [each for each in caplog.records if each.msg == "Rights are missing"]
+    async with manager:
+        (line,) = [each for each in caplog.records if each.msg == "Permissions missing"]
     assert line.__dict__["fields"]["error"].startswith(
         "RBAC: not allowed to create tokenreviews.authentication.k8s.io, create "
         "subjectaccessreviews.authorization.k8s.io: apply the role"
@@ -166,7 +171,7 @@ def written(folder: Path, authority: trustme.CA) -> Certificate:
     return found
 
 
-async def test_a_certificate_of_ones_own_is_shown_and_a_renewed_one_from_then_on(api: API, tmp_path: Path) -> None:
+async def test_a_renewed_certificate_is_used_for_new_connections(api: API, tmp_path: Path) -> None:
     reader = await api.token_of("prometheus")
     old, new = trustme.CA(), trustme.CA()
     trusting_old, trusting_new = ssl.create_default_context(), ssl.create_default_context()
@@ -183,7 +188,7 @@ async def test_a_certificate_of_ones_own_is_shown_and_a_renewed_one_from_then_on
         assert "certwatcher_read_certificate_total 2.0" in text
 
 
-async def test_a_certificate_that_is_spoiled_later_leaves_the_good_one_in_place(api: API, tmp_path: Path) -> None:
+async def test_an_invalid_renewal_leaves_the_previous_certificate_in_use(api: API, tmp_path: Path) -> None:
     reader = await api.token_of("prometheus")
     authority = trustme.CA()
     trusting = ssl.create_default_context()
@@ -195,13 +200,13 @@ async def test_a_certificate_that_is_spoiled_later_leaves_the_good_one_in_place(
         assert (await get(manager, reader, trusting))[0] == 200
 
 
-async def test_files_that_are_no_certificate_end_the_start(api: API, tmp_path: Path) -> None:
+async def test_missing_certificate_files_fail_the_start(api: API, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tls.crt with key .*No such file.*--metrics-cert-path"):
         async with serving(api, metrics_secure=Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")):
             pytest.fail("it started")
 
 
-async def test_without_files_and_without_cryptography_the_error_says_what_to_do(
+async def test_a_self_signed_certificate_without_cryptography_is_an_error_with_advice(
     api: API, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__
@@ -213,7 +218,7 @@ async def test_without_files_and_without_cryptography_the_error_says_what_to_do(
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(
-        ConfigError, match=r"--metrics-cert-path, or install what makes one, pip install 'kubewright\[tls\]'"
+        ConfigError, match=r"--metrics-cert-path, or install the package .*: pip install 'kubewright\[tls\]'"
     ):
         async with serving(api, ADMIN):
             pytest.fail("it started")

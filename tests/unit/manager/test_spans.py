@@ -1,4 +1,4 @@
-"""A manager that is given a tracer provider traces its controllers."""
+"""A manager with a tracer provider traces its controllers."""
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -12,7 +12,7 @@ from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
-from kubewright.testing import eventually, running
+from kubewright.testing import eventually
 from kubewright_controlplane import Environment
 
 
@@ -31,7 +31,7 @@ class Overheard:
         await self._transport.close()
 
 
-async def test_reconciles_and_their_writes_become_spans_that_the_server_is_told_of() -> None:
+async def test_reconciles_and_their_writes_become_spans_that_are_propagated_to_the_server() -> None:
     @controller(ConfigMap, owns=[Secret], predicate=Predicate(lambda event: event.key.name == "web"))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(Secret(metadata=ObjectMeta(name="child"), type="Opaque"))
@@ -47,9 +47,9 @@ async def test_reconciles_and_their_writes_become_spans_that_the_server_is_told_
     async with Environment(controllers=False) as cluster:
         overheard = Overheard(HTTPTransport(cluster.config))
         manager = Manager(
-            [reconcile], config=overheard, health_address="0", metrics_address="0", tracer_provider=provider
+            [reconcile], transport=overheard, health_address="0", metrics_address="0", tracer_provider=provider
         )
-        async with running(manager):
+        async with manager:
             await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace="default")))
             await eventually(names)
 

@@ -1,4 +1,4 @@
-"""Starting the real control plane, as far as that can be told without one."""
+"""Starting the real control plane, as far as it can be tested without one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def binary(path: Path) -> None:
     path.touch()
 
 
-def test_binaries_are_looked_for_in_kubebuilder_assets_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_kubebuilder_assets_is_searched_for_binaries_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     binary(tmp_path / "cache" / "kubewright" / "controlplane" / "current" / "bin" / "etcd")
     binary(tmp_path / "assets" / "etcd")
@@ -35,7 +35,7 @@ async def test_without_binaries_the_error_names_them_and_says_how_to_get_them(
             pass
 
 
-async def test_a_part_that_does_not_start_is_reported_with_the_end_of_its_log_and_leaves_nothing(
+async def test_a_component_that_does_not_start_is_reported_with_the_end_of_its_log(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "temporary"

@@ -1,4 +1,4 @@
-"""The program: `python -m sample_controller.main`. Flags, logs, the connection, signals: the rest of what a Manager does."""
+"""The program: `python -m sample_controller.main`. Flags, logs, the connection, and signals, as in a Manager."""
 
 import argparse
 import asyncio
@@ -7,16 +7,16 @@ import sys
 from contextlib import suppress
 
 from kubewright import Client, Config, KubewrightError
-from kubewright.manager._logs import configure
+from kubewright.manager import configure_logs
 
 from sample_controller.controller.foo import NAME, FooController, log
 
 
 async def run(config: Config, workers: int) -> None:
-    """Work until SIGTERM or SIGINT asks for the end, and end in good order."""
+    """Work until a stop signal arrives, then stop gracefully."""
     async with Client(config, user_agent=NAME, field_manager=NAME) as client:
         working = asyncio.create_task(FooController(client, workers=workers).run())
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, working.cancel, f"signal {number.name}")
         with suppress(asyncio.CancelledError):
             await working
@@ -24,17 +24,19 @@ async def run(config: Config, workers: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog=NAME, description="Keeps a Deployment for each Foo.", allow_abbrev=False)
-    parser.add_argument("--kubeconfig", metavar="FILE", help="where the API server is and who we are")
-    parser.add_argument("--workers", type=int, default=2, metavar="NUMBER", help="Foos that are synced at once")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig file to use")
+    parser.add_argument(
+        "--workers", type=int, default=2, metavar="NUMBER", help="how many Foos are synced concurrently"
+    )
     parser.add_argument("--log-format", choices=("console", "json"))
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     flags = parser.parse_args()
-    configure(flags.log_format, flags.log_level)
+    configure_logs(flags.log_format, flags.log_level)
     try:
         config = Config.from_kubeconfig(flags.kubeconfig) if flags.kubeconfig else Config.load()
         asyncio.run(run(config, flags.workers))
     except KubewrightError as error:
-        log.error("Cannot go on", error=str(error))
+        log.error("Controller failed", error=str(error))
         sys.exit(1)
 
 

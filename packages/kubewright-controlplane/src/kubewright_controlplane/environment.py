@@ -10,11 +10,11 @@ from types import TracebackType
 from urllib.parse import urlsplit
 
 from kubewright._runtime.scratch import scratch_folder
+from kubewright._runtime.service import in_background
 from kubewright.client._config import Config
 from kubewright.client._kubeconfig import embedded_extension
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
-from kubewright.manager._working import working
 from kubewright.testing._cluster import Cluster
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.serving import ServedAPI
@@ -33,7 +33,7 @@ class Environment:
 
         async with Environment() as cluster:
             await cluster.install(WebServer)
-            async with running(Manager([reconcile], config=cluster.config)):
+            async with Manager([reconcile], config=cluster.config):
                 ...
 
     Two environments share nothing, and nothing is left when the block ends. Raises ConfigError if the port or the data
@@ -92,7 +92,7 @@ class Environment:
         api = APIAddress(address.hostname or "", self.served.port)
         options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=pods, api=api)
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
-        await stack.enter_async_context(working(plane, name="control plane"))
+        await stack.enter_async_context(in_background(plane, name="control plane"))
 
     def _admin(self, folder: Path) -> Config:
         path = folder / "admin.kubeconfig"

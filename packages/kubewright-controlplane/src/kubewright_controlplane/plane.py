@@ -104,7 +104,7 @@ class ControlPlane:
         self._manager = Manager(
             self._controllers(),
             name="kube-controller-manager",
-            config=transport,
+            transport=transport,
             scopes=SCOPES,
             health_address="0",
             metrics_address="0",

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from kubewright._runtime.clock import SystemClock
 from kubewright._runtime.scratch import scratch_folder
+from kubewright._runtime.service import in_background
 from kubewright.apis.core.v1 import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeSpec, Pod, Taint
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache._cache import Scope
@@ -26,7 +27,6 @@ from kubewright.client._wait import wait_for
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
-from kubewright.manager._working import working
 from kubewright_controlplane.common.network import LOOPBACK, ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
@@ -84,7 +84,7 @@ class ProcessNode:
             await self._client.create(self._node())
             stack.push_async_callback(self._leave)
             manager = self._manager(pods, server.port)
-            await stack.enter_async_context(working(manager, name=f"node {self.name}"))
+            await stack.enter_async_context(in_background(manager, name=f"node {self.name}"))
             await wait_for(self._client, Node, self.name, _takes_pods)
             self._stack = stack.pop_all()
         return self.name

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API, CONFIG_MAPS, MERGE

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.http.message import Peer, Request
 from kubewright.machinery.errors import ConfigError
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer

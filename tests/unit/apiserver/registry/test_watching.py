@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from unit.apiserver.harness import API, CONFIG_MAPS, MERGE, TABLE
 
 

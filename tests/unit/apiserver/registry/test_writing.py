@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.machinery.errors import Conflict
+from kubewright.testing import VirtualClock
 from unit.apiserver.harness import API, CONFIG_MAPS, MERGE
 
 

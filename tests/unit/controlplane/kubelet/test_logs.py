@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright.testing import VirtualClock
 from kubewright_controlplane.kubelet import logs
 from kubewright_controlplane.kubelet.logs import ContainerLog, LogOptions
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kubewright._runtime.clock import Clock, VirtualClock
 from kubewright.apis.core.v1 import Container, Pod, ResourceFieldSelector, ResourceRequirements, ServiceAccount
 from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import codec
+from kubewright.testing import Clock, VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.kubelet import sources
 from kubewright_controlplane.kubelet.images import Image, ImageTable

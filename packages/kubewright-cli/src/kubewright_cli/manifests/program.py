@@ -12,7 +12,6 @@ import msgspec
 from kubewright.cache._namespaces import each_of
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
-from kubewright.manager._leader import LeaderElection
 from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions
 from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 
@@ -61,18 +60,18 @@ class Program:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces that the program names; none if it watches all."""
-        return tuple(each for each in each_of(self.manager.namespace) if each)
+        return tuple(each for each in each_of(self.manager.options.namespaces) if each)
 
     @property
     def lease_namespace(self) -> str:
         """The namespace of the Lease, if the program names one; empty for the manager's own."""
-        election = self.manager.leader_election
-        return election.namespace if isinstance(election, LeaderElection) else ""
+        election = self.manager.options.leader_election
+        return election.namespace if election is not None else ""
 
     @property
     def termination_grace_period(self) -> int:
         """Seconds until a stopping Pod is killed: more than the graceful timeout of its reconciles."""
-        return ceil(self.manager.graceful_timeout.total_seconds()) + _TO_SHUT_DOWN
+        return ceil(self.manager.options.graceful_timeout) + _TO_SHUT_DOWN
 
     def rules_by_scope(self) -> tuple[list[PolicyRule], list[PolicyRule]]:
         """The manager's rules for namespaced resources, and those for cluster-scoped resources."""

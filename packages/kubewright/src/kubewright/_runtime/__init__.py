@@ -1,1 +1,1 @@
-"""What a running process needs: the clock, structured logs, and stop signals."""
+"""What a running process needs: the time of day, structured logs, stop signals, and services in the background."""

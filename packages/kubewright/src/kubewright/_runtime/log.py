@@ -1,16 +1,18 @@
-"""Logs with constant messages: what varies is a key and its value.
+"""Structured logs: constant messages, and keys for what varies.
 
-    ctx.log.info("Deployment spec.replicas change", deployment="web", before=3, after=4)
+    ctx.log.info("Deployment scaled", deployment="web", before=3, after=4)
 
-The message (`record.msg`) can be searched for and counted; the keys are in `record.fields`. A formatter that knows
-nothing of them shows them behind the message: `record.getMessage()` has both.
+One can search for the message (`record.msg`), count it and alert on it. The keys are in `record.fields`. A formatter
+that does not know them shows them after the message, because `record.getMessage()` has both.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import sysconfig
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,9 +23,18 @@ else:
 
 _OWN = frozenset({"exc_info", "extra", "stack_info", "stacklevel"})
 
+_LIBRARIES: Final = tuple(
+    {
+        *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+        "<frozen ",
+    }
+)
+"""Where the source files of the standard library, of installed packages, and of Kubewright begin."""
+
 
 class Message(str):
-    """A constant text. Shown as a whole (`str()`), it has its keys behind it."""
+    """A constant text. `str()` returns it with its keys."""
 
     __slots__ = ("_fields",)
     _fields: Mapping[str, object]
@@ -35,7 +46,7 @@ class Message(str):
 
     @property
     def text(self) -> str:
-        """The text alone."""
+        """The text without keys."""
         return super().__str__()
 
     def __str__(self) -> str:
@@ -44,18 +55,18 @@ class Message(str):
 
 
 class StructuredLogger(_LoggerAdapter):
-    """A logger whose keyword arguments are the keys of the line, beside those it was made with."""
+    """A logger whose keyword arguments become keys of the line, in addition to the keys it was created with."""
 
     def __init__(self, logger: logging.Logger, fields: Mapping[str, object] | None = None) -> None:
         super().__init__(logger, {})
         self.fields: Mapping[str, object] = fields or {}
 
     def bind(self, **fields: object) -> StructuredLogger:
-        """A logger that adds these keys to each line."""
+        """Return a logger that adds these keys to each line."""
         return StructuredLogger(self.logger, {**self.fields, **fields})
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Called by `logging` for each line: makes keys of the keyword arguments that it does not know."""
+        """Turn keyword arguments that `logging` does not know into keys. `logging` calls this for each line."""
         given = {key: value for key, value in kwargs.items() if key not in _OWN}
         passed = {key: value for key, value in kwargs.items() if key in _OWN}
         fields = {**self.fields, **given}
@@ -64,8 +75,13 @@ class StructuredLogger(_LoggerAdapter):
 
 
 def get_logger(name: str) -> StructuredLogger:
-    """The structured logger of that name in the standard library's tree."""
+    """Return the structured logger of that name in the standard library's tree."""
     return StructuredLogger(logging.getLogger(name))
+
+
+def is_library(path: str) -> bool:
+    """Whether a source file belongs to the standard library, to an installed package, or to Kubewright."""
+    return path.startswith(_LIBRARIES) or "site-packages" in path or "dist-packages" in path
 
 
 def _shown(value: object) -> str:

@@ -8,10 +8,15 @@ from collections.abc import Callable
 
 
 def on_stop_signal(stop: Callable[[], object]) -> None:
-    """Have `stop` called by the running event loop at each Ctrl-C, SIGTERM, and SIGHUP: its terminal was closed.
+    """Make the running event loop call `stop` at each stop signal; see `on_each_stop_signal`."""
+    on_each_stop_signal(lambda _: stop())
 
-    Not at the last where it is ignored, as `nohup` has it.
+
+def on_each_stop_signal(handle: Callable[[signal.Signals], object]) -> None:
+    """Make the running event loop call `handle` at each SIGINT (Ctrl-C), SIGTERM, and SIGHUP (the terminal was closed).
+
+    SIGHUP stays ignored if it was ignored before, as `nohup` does.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(number, stop)
+            asyncio.get_running_loop().add_signal_handler(number, handle, number)

@@ -1,5 +1,6 @@
 """Turns events into reconciles: work queue, sources, predicates, handlers, controller."""
 
+from kubewright.controllers._blocking import run_blocking
 from kubewright.controllers._context import Context
 from kubewright.controllers._controller import Controller, ReconcileFunction, Reconciler, Watch, controller
 from kubewright.controllers._events import EventRecorder
@@ -32,5 +33,6 @@ __all__ = [
     "WorkQueue",
     "controller",
     "is_controlled_by",
+    "run_blocking",
     "set_controller_reference",
 ]

@@ -21,6 +21,7 @@ from kubewright.models._values import encode
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
+R = TypeVar("R")
 
 
 class Context(Generic[T]):
@@ -31,8 +32,8 @@ class Context(Generic[T]):
     """
 
     __slots__ = (
-        "_kind", "_logger", "_object", "_owns", "_status", "_version", "attempt", "client", "events", "is_last_attempt",
-        "request",
+        "_kind", "_logger", "_object", "_owns", "_resource", "_status", "_version", "attempt", "client", "events",
+        "is_last_attempt", "request",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +48,7 @@ class Context(Generic[T]):
         client: CachedClient,
         events: EventRecorder,
         logger: StructuredLogger,
+        resource: object = None,
     ) -> None:
         self.request = request
         """The name of the object, also when it is gone."""
@@ -62,6 +64,7 @@ class Context(Generic[T]):
         self._object = obj
         self._owns = owns
         self._logger = logger
+        self._resource = resource
         self._version = obj.metadata.resource_version if obj is not None else ""
         """Of the object as it was read, or as the last write of its status left it."""
         self._status = b"null"
@@ -78,6 +81,15 @@ class Context(Generic[T]):
     def clock(self) -> Clock:
         """The Manager's, which a test may move: ask `ctx.clock.now()` for the time."""
         return self.client.clock
+
+    def resource(self, kind: type[R]) -> R:
+        """Return what the manager's lifespan yielded, such as an HTTP session.
+
+        Raises ConfigError if it is not a `kind`.
+
+            http = ctx.resource(httpx.AsyncClient)
+        """
+        return resource_of(self._resource, kind)
 
     @property
     def object(self) -> T:
@@ -187,3 +199,17 @@ class Context(Generic[T]):
         if given is not None or not kind.__api__.namespaced:
             return given or None
         return self.request.namespace
+
+
+def resource_of(resource: object, kind: type[R]) -> R:
+    """Return what a lifespan yielded. Raises ConfigError if it is not a `kind`."""
+    if isinstance(resource, kind):
+        return resource
+    if resource is None:
+        raise ConfigError(
+            f"no {kind.__name__} is open: give the Manager a lifespan that yields one, Manager(lifespan=...)"
+        )
+    raise ConfigError(
+        f"the lifespan yields a {type(resource).__name__}, not a {kind.__name__}; to share several resources, yield a "
+        f"dataclass that holds them, and ask for that class"
+    )

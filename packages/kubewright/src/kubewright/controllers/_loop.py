@@ -15,7 +15,7 @@ import asyncio
 import logging
 import random
 from datetime import timedelta
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.log import StructuredLogger, get_logger
@@ -76,6 +76,10 @@ class ControlLoop(Generic[T]):
     ) -> None:
         """`client` writes; reads come from `cache`."""
         self.controller = controller
+        self.resource: object = None
+        """What the manager's lifespan yielded."""
+        self._in_task: dict[asyncio.Task[Any] | None, Attempt] = {}
+        """The last attempt of each worker's task."""
         self._tracing = tracing
         self._events = events or NoEvents()
         self._observer = observer or ControllerObserver()
@@ -120,18 +124,23 @@ class ControlLoop(Generic[T]):
         self._listener.close()
         self.queue.close()
 
+    def attempt_in(self, task: asyncio.Task[Any]) -> Attempt | None:
+        """Return the attempt that a task of this loop works on. Other threads may call this."""
+        return self._in_task.get(task)
+
     def _is_awaited(self, request: Request) -> bool:
         """Whether any change of the object may be what lets it be reconciled again."""
         return request in self._paused or request in self._stopped
 
     async def _work(self) -> None:
         step = self._attempt if self._tracing is None else self._traced
-        done = 0
+        task, done = asyncio.current_task(), 0
         while True:
             try:
                 async with self.queue.take() as request:
                     attempt = Attempt(request, self.queue.failures(request) + 1, self._listener.take_causes(request))
                     CURRENT.set(attempt)
+                    self._in_task[task] = attempt
                     await step(attempt)
             except QueueClosed:
                 return
@@ -245,6 +254,7 @@ class ControlLoop(Generic[T]):
             client=self._client,
             events=self._events,
             logger=self._log,
+            resource=self.resource,
         )
 
     def _judge(self, error: BaseException, attempt: Attempt) -> tuple[Outcome, bool]:

@@ -1,11 +1,11 @@
 """An HTTP/1.1 client: a small pool of connections to one server.
 
 Guarantees
-    A request that was sent on a connection which the server had closed for idleness is sent once more, on a new one, if
-    it is idempotent (RFC 9110, 9.2.2) and no byte of an answer came. Nothing else is sent twice.
-    A response that is cut is an error, never a short body.
-    A stream holds no more than 256 KiB for a slow reader: the server is made to wait.
-    A caller that is cancelled takes its connection with it.
+    An idempotent request (RFC 9110, 9.2.2) is sent again, on a new connection, if the server had closed an idle
+    connection and no byte of an answer arrived. No other request is sent twice.
+    A truncated response is an error, never a short body.
+    A stream buffers at most 256 KiB for a slow reader; then the server has to wait.
+    Cancelling a caller closes its connection.
 Not supported
     HTTP/2, redirects, cookies, upgrades. Compression other than gzip; gzip comes only when the caller asks for it.
 """
@@ -21,27 +21,27 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from kubewright.http import wire
-from kubewright.http.client_connection import ClientConnection, Terms
+from kubewright.http.client_connection import ClientConnection, PendingRequest
 from kubewright.http.message import IDEMPOTENT, Request, Response
 from kubewright.http.proxy import Proxy
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
 _PORTS = {"http": 80, "https": 443}
 _MANY = 64
-"""Sets of headers whose lines are remembered."""
+"""The largest number of header sets whose lines are cached."""
 
 
 class HTTPClient:
     """Sends requests to the server at `base_url`, `http[s]://host:port[/path]`. Its bound `send` is a `Handler`.
 
-    The path of `base_url` is put before the target of every request.
+    The path of `base_url` is a prefix of the target of every request.
 
-    `ssl` is required for https: a context, or what gives the one for each new connection. `server_name` is the name
-    that the server's certificate must have, when it is not that of the URL. `proxy` is the URL of a proxy, used
-    for both schemes by CONNECT. `headers` are lines that go with every request; the same name may come several times.
-    `timeout` and `connect_timeout` are in seconds, the latter for TCP, proxy and TLS together. At most
-    `max_connections` whole requests are on their way at a time, others wait; streams come on top. A connection that was
-    idle for `idle_timeout` seconds is closed.
+    `ssl` is required for https: a context, or a function that returns the context of each new connection.
+    `server_name` is the name in the server's certificate, if it is not the host of the URL. `proxy` is the URL of a
+    proxy, used for both schemes by CONNECT. `headers` are sent with every request; a name may occur several times.
+    `timeout` and `connect_timeout` are in seconds; the latter is for TCP, proxy and TLS together. At most
+    `max_connections` whole requests run at a time, and others wait; streams do not count. Connections that were idle
+    for `idle_timeout` seconds are closed.
     """
 
     def __init__(
@@ -87,29 +87,29 @@ class HTTPClient:
     async def send(
         self, request: Request, *, authorization: str = "", timeout: float | None = None, stream: bool = False
     ) -> Response:
-        """The response to `request`, which is sent with `authorization` as the value of that header.
+        """Send `request`, with `authorization` as the value of that header, and return the response.
 
-        Whole (`stream` false): the body is bytes, and all of it came within `timeout` seconds (None: the client's).
-        Streamed: the body is an iterator of chunks as they come. `timeout` is then the longest silence: before the
-        head, and before each chunk. None bounds the wait for the head alone.
+        Whole (`stream` false): the body is bytes, and all of it arrives within `timeout` seconds (None: the client's
+        default). Streamed: the body is an iterator of chunks as they arrive. `timeout` is then the longest silence
+        before the head and before each chunk. None limits only the wait for the head.
 
-        ConnectionFailed when no answer came, or only a part of one; DeadlineExceeded when it came too late. From a
-        streamed body the same two. ValueError for a request that would not be one on the wire.
+        Raises ConnectionFailed if no answer or only a part of one arrives, and DeadlineExceeded if it is late; so does
+        a streamed body. Raises ValueError for a request that cannot be sent as HTTP.
         """
         allowed = timeout or self._timeout
         until = asyncio.get_running_loop().time() + allowed
-        terms = Terms(request, self._head(request, authorization), stream, until, allowed, timeout)
+        pending = PendingRequest(request, self._head(request, authorization), stream, until, allowed, timeout)
         if not stream:
             if self._under_way >= self._max_connections:
-                await self._turn(terms)
+                await self._turn(pending)
             else:
                 self._under_way += 1
         try:
             connection = self._rested()
             while True:
-                connection = connection or await self._connect(terms)
+                connection = connection or await self._connect(pending)
                 try:
-                    return await connection.exchange(terms)
+                    return await connection.exchange(pending)
                 except asyncio.CancelledError:
                     connection.abort()
                     raise
@@ -122,7 +122,7 @@ class HTTPClient:
                 self._pass_turn()
 
     async def close(self) -> None:
-        """Close every connection, streams too. What is under way fails with ConnectionFailed."""
+        """Close every connection, streams too. Requests that run fail with ConnectionFailed."""
         self._closed = True
         for connection in list(self._open):
             connection.abort()
@@ -140,24 +140,24 @@ class HTTPClient:
         return wire.encode(f"{first}{own}{length}\r\n")
 
     def _remember(self, headers: tuple[tuple[str, str], ...]) -> str:
-        """The lines of these headers and of those that go with every request. A program's requests have few sets."""
+        """Return and cache the lines of these headers and of those of every request. Programs use few sets."""
         if len(self._lines) >= _MANY:
             self._lines.clear()
         lines = self._lines[headers] = self._fixed + wire.lines(headers if headers[-1][1] else headers[:-1])
         return lines
 
-    async def _turn(self, terms: Terms) -> None:
+    async def _turn(self, pending: PendingRequest) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
-            async with asyncio.timeout_at(terms.until):
+            async with asyncio.timeout_at(pending.until):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
                 self._pass_turn()
             if isinstance(error, TimeoutError):
                 busy = f"all {self._max_connections} connections to {self.where} were busy"
-                raise DeadlineExceeded(f"{terms}: {busy} for {terms.timeout:g} s") from error
+                raise DeadlineExceeded(f"{pending}: {busy} for {pending.timeout:g} s") from error
             raise
 
     def _pass_turn(self) -> None:
@@ -191,15 +191,15 @@ class HTTPClient:
         if self._closed and not self._open:
             self._emptied.set()
 
-    async def _connect(self, terms: Terms) -> ClientConnection:
+    async def _connect(self, pending: PendingRequest) -> ClientConnection:
         via = f"{self.where} through proxy {self._proxy.host}:{self._proxy.port}" if self._proxy else self.where
         latest = asyncio.get_running_loop().time() + self._connect_timeout
         try:
-            async with asyncio.timeout_at(min(latest, terms.until)):
+            async with asyncio.timeout_at(min(latest, pending.until)):
                 connection = await self._dial()
         except TimeoutError as error:
-            seconds = min(self._connect_timeout, terms.timeout)
-            raise ConnectionFailed(f"cannot connect to {via}: nothing within {seconds:g} s") from error
+            seconds = min(self._connect_timeout, pending.timeout)
+            raise ConnectionFailed(f"cannot connect to {via}: no connection within {seconds:g} s") from error
         except OSError as error:
             raise ConnectionFailed(f"cannot connect to {via}: {_reason(error)}") from error
         self._open.add(connection)
@@ -229,11 +229,11 @@ class HTTPClient:
 
 
 def _reason(error: OSError) -> str:
-    """What went wrong, without the numbers and addresses that the event loops put around it."""
+    """Return the reason of an error, without the numbers and addresses that event loops add."""
     if isinstance(error, tls.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, tls.SSLError):
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, socket.gaierror):
-        return f"its name is not known: {error.strerror}"
+        return f"its name cannot be resolved: {error.strerror}"
     return os.strerror(error.errno) if error.errno else str(error)

@@ -1,7 +1,6 @@
 """One connection of a client: one request at a time, its response whole or as a stream.
 
-All time-outs are one deadline that moves: for the answer, for the silence between two chunks, and, while nobody uses
-the connection, for giving it up.
+All timeouts share one deadline: for the answer, for the silence between two chunks, and for an idle connection.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from kubewright.http.tls import close_once, trim_buffer
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 
 _UNREAD = 256 << 10
-"""Bytes of a stream that may wait for its reader; with more, the server is made to wait."""
+"""Bytes of a stream that are buffered for its reader; with more, reading stops, so that the server waits."""
 _COALESCED = 64 << 10
-"""A body up to this size is copied behind its head, which is cheaper than a second write."""
+"""A body up to this size is appended to its head, which is cheaper than a second write."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(slots=True)
-class Terms:
-    """A request, and how its answer is waited for."""
+class PendingRequest:
+    """A request, and the time limits of its answer."""
 
     request: Request
     head: bytes
@@ -40,7 +39,7 @@ class Terms:
     until: float
     """When the answer (its head, if streamed) is due, in the event loop's time."""
     timeout: float
-    """The same in seconds from the beginning, for people."""
+    """The same in seconds from the start, for messages."""
     silence: float | None
     """The longest wait for a chunk of a stream."""
 
@@ -49,7 +48,7 @@ class Terms:
 
 
 class _Inflater(Protocol):
-    """zlib's decompressor, which has no public name."""
+    """zlib's decompressor, whose class has no public name."""
 
     @property
     def eof(self) -> bool: ...
@@ -58,7 +57,7 @@ class _Inflater(Protocol):
 
 
 class ClientConnection(asyncio.Protocol):
-    """A connection to `where`. `on_free` is told when it can take another request, `on_lost` when it is gone."""
+    """A connection to `where`. Calls `on_free` when it can take another request, and `on_lost` when it is closed."""
 
     def __init__(
         self,
@@ -67,13 +66,13 @@ class ClientConnection(asyncio.Protocol):
         on_lost: Callable[[ClientConnection], None],
     ) -> None:
         self.reused = False
-        """A request was answered on it before, so the server may have closed it for idleness just now."""
+        """An earlier request was answered on it, so the server may be closing it as idle."""
         self.answered = False
-        """A byte of the answer to the present request has come."""
+        """A byte of the answer to the present request has arrived."""
         self._where = where
         self._on_free = on_free
         self._on_lost = on_lost
-        self._terms: Terms | None = None
+        self._pending: PendingRequest | None = None
         self._waiter: asyncio.Future[Response] | None = None
         self._pipe: Pipe | None = None
         self._paused = False
@@ -85,7 +84,7 @@ class ClientConnection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._inflater: _Inflater | None = None
 
-    # Told by the event loop.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -100,70 +99,71 @@ class ClientConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(ConnectionFailed(f"{self._where} gave no proper answer to {self._terms}: {_cause(error)}"))
+            self._fail(ConnectionFailed(f"{self._where} sent an invalid answer to {self._pending}: {_cause(error)}"))
             return
         if self._pipe is not None and not self._paused:
             self._expect_chunk()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._terms is not None:
+        if self._pending is not None:
             if exc is None and self._ends_with_connection:
                 self._complete()
             else:
                 how = f": {exc}" if exc is not None else ""
                 when = "in the middle of its answer to" if self.answered else "before it answered"
-                self._fail(ConnectionFailed(f"{self._where} closed the connection {when} {self._terms}{how}"))
+                self._fail(ConnectionFailed(f"{self._where} closed the connection {when} {self._pending}{how}"))
         self._deadline.cancel()
         self._on_lost(self)
 
     def _expire(self) -> None:
-        terms = self._terms
-        if terms is None:
+        pending = self._pending
+        if pending is None:
             close_once(self._transport)
         elif self._pipe is not None:
-            self._fail(DeadlineExceeded(f"{self._where} was silent for {terms.silence:g} s in the stream of {terms}"))
+            silence = f"was silent for {pending.silence:g} s"
+            self._fail(DeadlineExceeded(f"{self._where} {silence} in the stream of {pending}"))
         else:
-            self._fail(DeadlineExceeded(f"{self._where} did not answer {terms} within {terms.timeout:g} s"))
+            self._fail(DeadlineExceeded(f"{self._where} did not answer {pending} within {pending.timeout:g} s"))
 
-    # For the pool.
+    # Called by the pool.
 
     @property
     def usable(self) -> bool:
         return not self._transport.is_closing()
 
-    def exchange(self, terms: Terms) -> asyncio.Future[Response]:
-        """Send a request on a connection that is free. One that is fenced off takes the connection with it.
+    def exchange(self, pending: PendingRequest) -> asyncio.Future[Response]:
+        """Send a request on a free connection. If its fence raises, the connection is closed.
 
-        Whoever no longer waits for the response aborts the connection.
+        A caller that stops waiting for the response must abort the connection.
         """
-        if terms.request.fence is not None:
+        if pending.request.fence is not None:
             try:
-                terms.request.fence()
+                pending.request.fence()
             except BaseException:
                 self._transport.abort()
                 raise
-        self._terms = terms
+        self._pending = pending
         self.answered = False
-        self._deadline.set_at(terms.until)
+        self._deadline.set_at(pending.until)
         waiter = self._waiter = self._loop.create_future()
-        body = terms.request.body
+        body = pending.request.body
         if len(body) <= _COALESCED:
-            self._transport.write(terms.head + body)
+            self._transport.write(pending.head + body)
         else:
-            self._transport.writelines((terms.head, body))
+            self._transport.writelines((pending.head, body))
         return waiter
 
     def rest(self, seconds: float) -> None:
-        """Close when nobody has used it for so long."""
+        """Close the connection if it stays unused for that time."""
         self._deadline.set(seconds)
 
     def abort(self) -> None:
         self._transport.abort()
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        if self._terms is None:
+        if self._pending is None:
             raise ConnectionFailed("an answer without a request")
         self._headers = {}
         self._in_head = True
@@ -175,28 +175,28 @@ class ClientConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        terms = self._terms
-        assert terms is not None
+        pending = self._pending
+        assert pending is not None
         self._status = status = self._parser.get_status_code()
         if status < 200:
             if status == 101:
-                raise ConnectionFailed("an upgrade that nobody asked for")
+                raise ConnectionFailed("the server changed the protocol without being asked")
             return
         headers = self._headers
         self._keep = self._parser.should_keep_alive()
         self._inflater = zlib.decompressobj(_GZIP) if headers.get("content-encoding") == "gzip" else None
-        if terms.request.method == "HEAD":
-            # The parser would wait for the body that the head speaks of: this connection has had its day.
+        if pending.request.method == "HEAD":
+            # The parser would wait for the body that the headers announce, so the connection is not reused.
             self._keep = False
             self._complete()
         elif not wire.bodiless(status):
             self._ends_with_connection = not ("content-length" in headers or "transfer-encoding" in headers)
-            if terms.stream:
+            if pending.stream:
                 self._begin_stream()
 
     def on_body(self, body: bytes) -> None:
-        if self._terms is None:
-            return  # of an answer to HEAD, which must not have one
+        if self._pending is None:
+            return  # the answer to HEAD must not have a body
         if self._inflater is not None:
             body = self._inflater.decompress(body)
         pipe = self._pipe
@@ -210,19 +210,19 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
-        if self._status >= 200 and self._terms is not None:
+        if self._status >= 200 and self._pending is not None:
             self._complete()
 
     def _begin_stream(self) -> None:
-        self._pipe = Pipe(on_take=self._go_on, on_abandon=self.abort)
+        self._pipe = Pipe(on_take=self._continue_reading, on_abandon=self.abort)
         self._expect_chunk()
         self._resolve(self._pipe)
 
     def _expect_chunk(self) -> None:
-        assert self._terms is not None
-        self._deadline.set(self._terms.silence)
+        assert self._pending is not None
+        self._deadline.set(self._pending.silence)
 
-    def _go_on(self) -> None:
+    def _continue_reading(self) -> None:
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
@@ -239,14 +239,14 @@ class ClientConnection(asyncio.Protocol):
 
     def _complete(self) -> None:
         if self._inflater is not None and not self._inflater.eof:
-            self._fail(ConnectionFailed(f"{self._where} cut its compressed answer to {self._terms} short"))
+            self._fail(ConnectionFailed(f"{self._where} truncated its compressed answer to {self._pending}"))
             return
-        self._terms = None
+        self._pending = None
         self._ends_with_connection = False
         pieces, self._pieces = self._pieces, []
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
-            self._go_on()
+            self._continue_reading()
             pipe.close()
         else:
             self._resolve(pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -257,7 +257,7 @@ class ClientConnection(asyncio.Protocol):
             close_once(self._transport)
 
     def _fail(self, error: Exception) -> None:
-        self._terms = None
+        self._pending = None
         waiter, self._waiter = self._waiter, None
         pipe, self._pipe = self._pipe, None
         self._transport.abort()
@@ -268,7 +268,7 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _cause(error: Exception) -> BaseException:
-    """What a callback raised, which the parser wraps; or what the parser itself found."""
+    """Return the error of a callback, which the parser wraps, or the parser's own."""
     return error.__context__ or error
 
 
@@ -276,8 +276,8 @@ def _probe_when_silent(transport: asyncio.BaseTransport) -> None:
     sock: socket.socket | None = transport.get_extra_info("socket")
     if sock is None:
         return
-    # A peer that vanished is known after a good minute, on a stream that bears any silence too.
+    # Detects a peer that vanished within about 75 s, also on a stream without a limit on silence.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):  # not on every system
+        if hasattr(socket, name):  # not available on every system
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,7 +1,7 @@
-"""A time-out that costs a clock reading to move, not a timer.
+"""A timeout that is cheap to move: it costs a clock reading, not a timer.
 
-A connection moves its time-out with each request, and with each chunk of a stream. The timer behind it is set once
-and, when it goes off too early, sets itself again for what is left.
+A connection moves its timeout with each request, and with each chunk of a stream. The timer is set once. If it fires
+too early, it is set again for the time that is left.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Calls `on_expiry` when the time set last has come. One at a time; `cancel` it when its owner is done."""
+    """Calls `on_expiry` at the time that was set last. Call `cancel` when its owner closes."""
 
     __slots__ = ("_due", "_loop", "_on_expiry", "_timer", "_when")
 
@@ -22,10 +22,10 @@ class Deadline:
         self._when: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = math.inf
-        """When the timer goes off."""
+        """When the timer fires."""
 
     def set(self, seconds: float | None) -> None:
-        """Expire `seconds` from now; None: never."""
+        """Expire `seconds` from now, or never for None."""
         if seconds is None:
             self._when = None
         else:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-"""Methods that do no more when sent twice than when sent once (RFC 9110, 9.2.2)."""
+"""Methods that have the same effect when sent twice (RFC 9110, 9.2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a server's connection, as far as the connection itself proves it."""
+    """The client of a server's connection, as far as the connection proves it."""
 
     address: str = ""
     common_name: str = ""
@@ -28,17 +28,17 @@ class Peer:
 
 @dataclass(slots=True)
 class Request:
-    """One request. Header names are in lower case; a header that came twice has its values joined by `, `."""
+    """One request. Header names are in lower case; the values of a repeated header are joined by `, `."""
 
     method: str
     target: str
-    """Path and query as they stand on the wire, percent-encoded: `/api/v1/pods?limit=5`."""
+    """Path and query, percent-encoded: `/api/v1/pods?limit=5`."""
     headers: dict[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
     peer: Peer | None = None
-    """Set on the server's side only."""
+    """Set only on the server's side."""
     fence: Callable[[], None] | None = None
-    """Called when the request is about to leave, each time that it is sent; what it raises keeps it here."""
+    """Called each time that the request is about to be sent. If it raises, the request is not sent."""
 
     @property
     def path(self) -> str:
@@ -50,7 +50,7 @@ class Request:
 
     @property
     def upgrade(self) -> str:
-        """The protocol that the client wants to go on with, in lower case; empty when it wants none."""
+        """The protocol that the client wants to change to, in lower case; empty if none."""
         return self.headers.get("upgrade", "").lower()
 
 
@@ -58,43 +58,43 @@ Body: TypeAlias = bytes | AsyncIterator[bytes]
 
 
 class Tunnel(Protocol):
-    """The bytes of a connection that has changed its protocol. Whoever speaks on it is cancelled when it ends."""
+    """The bytes of a connection that has changed its protocol. Its user is cancelled when the connection ends."""
 
     async def read(self) -> bytes:
-        """What has come, at least a byte of it."""
+        """Return the data that has arrived, at least one byte."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send, and wait for a peer that does not read."""
+        """Send `data`, and wait while the peer does not read."""
         ...
 
 
 @dataclass(slots=True)
 class Response:
-    """One response. A body of bytes is whole; an iterator is a stream, sent and received as it comes.
+    """One response. A body of bytes is whole; an iterator is a stream of chunks.
 
-    Whoever is handed a streaming response reads it to its end or calls `aclose`.
+    The receiver of a streaming response must read it to its end or call `aclose`.
     """
 
     status: int
     headers: dict[str, str] = field(default_factory=dict[str, str])
     body: Body = b""
     tunnel: Callable[[Tunnel], Awaitable[None]] | None = None
-    """With status 101 of a server: what speaks the protocol that the connection changes to. It closes with that."""
+    """With status 101 on the server's side: speaks the new protocol. The connection closes when it returns."""
 
     @classmethod
     def plain(cls, status: int, text: str) -> Response:
-        """A response of plain text."""
+        """Return a response of plain text."""
         return cls(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         if not isinstance(self.body, bytes):
             self.body = b"".join([chunk async for chunk in self.body])
         return self.body
 
     async def aclose(self) -> None:
-        """Give up what is left of a streamed body, and the connection with it. Harmless when there is none."""
+        """Drop the rest of a streamed body, and close its connection. Does nothing for a whole body."""
         close = getattr(self.body, "aclose", None)
         if close is not None:
             await close()

@@ -1,4 +1,4 @@
-"""Ways around a wall: tunnels through an HTTP proxy (CONNECT) or a SOCKS5 proxy, and which servers need one.
+"""Tunnels through an HTTP proxy (CONNECT) or a SOCKS5 proxy, and the choice of a proxy for a server.
 
 Follows RFC 9110 (9.3.6), and Go's net/http/httpproxy for what HTTPS_PROXY, HTTP_PROXY and NO_PROXY mean.
 """
@@ -22,7 +22,7 @@ _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Proxy:
-    """The proxy at `url`: `scheme://[user:password@]host[:port]`. ConfigError for a scheme that is none of `http`,
+    """A proxy at `url`: `scheme://[user:password@]host[:port]`. Raises ConfigError unless the scheme is `http`,
     `https` (TLS to the proxy, trusted as the system trusts), `socks5` and `socks5h` (the same to us).
     """
 
@@ -37,7 +37,7 @@ class Proxy:
         self._password = unquote(parts.password or "")
 
     async def tunnel(self, authority: str) -> asyncio.Transport:
-        """A connection that the proxy passes on to `authority` (`host:port`). Its protocol is the caller's to set."""
+        """Return a connection through the proxy to `authority` (`host:port`). The caller sets its protocol."""
         return await (self._socks(authority) if self._scheme.startswith("socks") else self._connect(authority))
 
     async def _socks(self, authority: str) -> asyncio.Transport:
@@ -73,7 +73,7 @@ class Proxy:
 
 
 class _Opening(asyncio.Protocol):
-    """Waits for the head of the proxy's answer; `answer` is its first line."""
+    """Reads the head of the proxy's answer; `answer` is its first line."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -88,7 +88,7 @@ class _Opening(asyncio.Protocol):
         if rest or len(self._data) > _HEAD_LIMIT:
             self._fail("the proxy's answer is not that of a tunnel")
         elif end and not self.answer.done():
-            self._transport.pause_reading()  # until the protocol that goes through the tunnel is in place
+            self._transport.pause_reading()  # until the caller has set the protocol
             self.answer.set_result(head.partition(b"\r\n")[0].decode("latin-1"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -100,7 +100,7 @@ class _Opening(asyncio.Protocol):
 
 
 def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for the server at `url`, if it is not to be reached directly.
+    """Return the proxy for the server at `url` according to the environment, or None for a direct connection.
 
     Loopback addresses never need one. NO_PROXY lists hosts with their subdomains (`example.com`), subdomains alone
     (`.example.com`) and addresses, each with a port if one likes, networks (`10.0.0.0/8`), or `*` for everything.
@@ -135,7 +135,7 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
-        return None  # the variable is shared with other programs, which make more of it
+        return None  # other programs share the variable, and support more forms
 
 
 def _covers(entry: str, host: str, port: int, address: _Address | None) -> bool:

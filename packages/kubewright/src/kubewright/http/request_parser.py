@@ -1,4 +1,4 @@
-"""Bytes to requests, and what is refused on the way: the part of the server that faces hostile input.
+"""Parses requests, and rejects invalid ones: the part of the server that faces hostile input.
 
 Whatever two readers could take for different requests is refused (RFC 9112, 11.2: request smuggling), partly by the
 parser in C (a length and chunks, two lengths, bare line feeds, folded lines), partly here.
@@ -17,22 +17,22 @@ from kubewright.http.message import Peer, Request
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one client may ask of a server. Sizes in bytes, times in seconds."""
+    """Limits for one client of a server. Sizes are in bytes, times in seconds."""
 
     head: int = 64 << 10
-    """Request line and headers; more is answered 431."""
+    """Request line and headers; larger ones get 431."""
     body: int = 16 << 20
-    """More is answered 413."""
+    """Larger bodies get 413."""
     read_timeout: float = 60.0
-    """For a TLS handshake, and for a whole request once it has begun; later is answered 408."""
+    """For a TLS handshake, and for a whole request after its first byte; later requests get 408."""
     write_timeout: float = 30.0
-    """For a client that does not read what it is sent: it is cut."""
+    """A client that does not read for this time is disconnected."""
     idle_timeout: float = 120.0
-    """Between two requests. Longer than clients keep idle connections, so that it is they who close."""
+    """Between two requests. Longer than clients keep idle connections, so that clients close them."""
 
 
 class Refused(Exception):
-    """A request that gets no further than here; nothing that follows it on its connection is read."""
+    """A rejected request. Nothing that follows it on its connection is read."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -40,19 +40,19 @@ class Refused(Exception):
 
 
 class RequestParser:
-    """Feeds `deliver` with the requests of one connection. `invite` is called when a body waits to be asked for."""
+    """Calls `deliver` with the requests of one connection, and `invite` when a client waits before it sends a body."""
 
     def __init__(
         self, limits: Limits, peer: Peer, deliver: Callable[[Request], None], invite: Callable[[], None]
     ) -> None:
         self.partial = False
-        """A request has begun and is not complete."""
+        """A request has begun, and is not complete."""
         self.last = False
-        """The client said that no request comes after this one."""
+        """The client announced that this is the last request."""
         self.old = False
         """The client speaks HTTP/1.0, which has no chunks."""
         self.held: bytes | None = None
-        """What came behind a request to change the protocol: whose bytes they are, its answer says."""
+        """Bytes that follow an upgrade request. Its answer decides whether they are HTTP."""
         self._limits = limits
         self._peer = peer
         self._deliver = deliver
@@ -67,7 +67,7 @@ class RequestParser:
         self._body_size = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the bytes that came. Raises Refused; the parser is of no use after that."""
+        """Parse more bytes. Raises Refused; the parser cannot be used after that."""
         if self.held is not None:
             self.held += data
             return
@@ -80,18 +80,18 @@ class RequestParser:
                 raise error.__context__ from None
             raise Refused(400, str(error) or "not HTTP/1.1") from None
         if self._in_head:
-            # A line without end never reaches a callback: the parser keeps it.
+            # An endless line never reaches a callback, because the parser keeps it.
             self._fed_in_head += len(data)
             if self._fed_in_head > self._limits.head:
                 raise self._head_too_large()
 
     def resume(self) -> None:
-        """The protocol stays (a server may ignore the wish: RFC 9110, 7.8): take what was held. Raises Refused."""
+        """Keep HTTP after an upgrade request (RFC 9110, 7.8), and parse the held bytes. Raises Refused."""
         held, self.held = self.held, None
         if held:
             self.feed(held)
 
-    # What the parser calls. It wraps what is raised here: see `feed`.
+    # Called by the parser, which wraps the errors that are raised here: see `feed`.
 
     def on_message_begin(self) -> None:
         self.partial = self._in_head = True
@@ -150,25 +150,25 @@ class RequestParser:
     def _settle_version(self) -> None:
         version = self._parser.get_http_version()
         if version not in ("1.1", "1.0"):
-            raise Refused(505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
+            raise Refused(505, f"HTTP/{version} is not supported; use HTTP/1.1")
         self.old = version == "1.0"
         self.last = self.old or not self._parser.should_keep_alive()
 
     def _check_upgrade(self) -> None:
-        # The parser takes what follows such a head for bytes of the new protocol. A body would be read as the next
-        # request, while a proxy in front of this server took it for a body.
+        # The parser treats the bytes after such a head as those of the new protocol. A body would be read as the next
+        # request, while a proxy in front of this server treats it as a body.
         if self._parser.get_method() == b"CONNECT":
-            raise Refused(405, "this server is no proxy")
+            raise Refused(405, "this server is not a proxy")
         if "transfer-encoding" in self._headers or self._headers.get("content-length", "0") != "0":
-            raise Refused(400, "a request to upgrade the connection has no body here")
+            raise Refused(400, "a request to upgrade the connection must not have a body")
 
     def _check_coding(self) -> None:
         if self.old or self._headers["transfer-encoding"].lower() != "chunked":
-            raise Refused(501, "the only transfer coding that is understood is chunked")
+            raise Refused(501, "the only supported transfer coding is chunked")
 
     def _settle_expectation(self) -> None:
         if self._headers["expect"].lower() != "100-continue":
-            raise Refused(417, "the only expectation that is understood is 100-continue")
+            raise Refused(417, "the only supported expectation is 100-continue")
         self._invite()
 
     def _head_too_large(self) -> Refused:

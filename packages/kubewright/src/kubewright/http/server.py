@@ -1,14 +1,12 @@
 """An HTTP/1.1 server: a handler behind a socket.
 
 Guarantees
-    Requests of one connection are answered in their order, one at a time; those of several connections side by side.
-    The handler of a request whose client went away is cancelled, and a stream that nobody reads any more is closed.
-    A client that does not read is waited for `write_timeout` seconds, then cut; until then no more than a stream's own
-    bound and the socket's buffers are held for it.
-    What could be read in two ways (a length and chunks, two lengths, two hosts) is refused with 400.
-    An exception in the handler is a 500 to the client, and in the log in full.
-    A connection changes its protocol when the handler answers so (`Response.tunnel`); any other answer to a request for
-    that is as if it had not asked.
+    Requests of one connection are answered in order, one at a time; several connections are served concurrently.
+    If a client disconnects, the handler of its request is cancelled and its stream is closed.
+    A client that does not read is disconnected after `write_timeout` seconds. Until then the server buffers no more
+    than the stream's limit and the socket's buffers. An ambiguous request (a length and chunks, two lengths, two hosts)
+    gets 400. An exception in the handler is a 500 for the client, and is logged in full. A connection changes its
+    protocol if the handler's response has a `tunnel`. Any other response to an upgrade request is sent as usual.
 Not supported
     CONNECT, HTTP/2, compression.
 
@@ -28,14 +26,14 @@ from kubewright.http.server_connection import ServerConnection
 from kubewright.machinery.errors import ConfigError
 
 _CUT = 1.0
-"""Seconds for what was cut to come to its end: a handler that cleans up, a socket."""
+"""Seconds for handlers and sockets to end after they were cancelled or closed."""
 
 
 class Server:
     """Serves `handler` at the address `host` and `port` (0: any free one), over TLS when `ssl` is given.
 
-    Bodies above `limits.body` bytes are answered 413 in plain text. A handler that wants to word that answer keeps a
-    smaller limit of its own.
+    A body above `limits.body` bytes gets 413 in plain text. A handler that wants another answer needs a smaller limit
+    of its own.
     """
 
     def __init__(
@@ -57,11 +55,11 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that is listened on, once started."""
+        """The port that the server listens on, after `start`."""
         return self._port
 
     async def start(self) -> None:
-        """Listen. ConfigError when the address cannot be had."""
+        """Listen. Raises ConfigError if the address is not available."""
         loop = asyncio.get_running_loop()
         try:
             self._listener = await loop.create_server(
@@ -77,7 +75,7 @@ class Server:
         self._port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self, grace: float = 0.0) -> None:
-        """Stop accepting, end streams, give requests in flight `grace` seconds to finish, then cut what is left."""
+        """Stop accepting, end streams, wait `grace` seconds for running requests, then close all connections."""
         if self._listener is None:
             return
         listener, self._listener = self._listener, None
@@ -86,7 +84,7 @@ class Server:
         for connection in connections:
             connection.finish()
         await _ended(connections, grace)
-        connections |= self._connections  # those that were still shaking hands
+        connections |= self._connections  # including those in their TLS handshake
         for connection in connections:
             connection.abort()
         await _ended(connections, _CUT)
@@ -104,5 +102,5 @@ def _why_not(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{host}:{port} is in use by another process; stop it, or choose another port (0 is any free one)"
     if error.errno == errno.EACCES:
-        return f"not allowed to listen on {host}:{port}; ports below 1024 need rights, choose a higher one"
+        return f"not allowed to listen on {host}:{port}; ports below 1024 need permissions, choose a higher one"
     return f"cannot listen on {host}:{port}: {error.strerror or error}"

@@ -1,7 +1,7 @@
-"""One connection to a server: its requests are queued as they come and answered in order by one task.
+"""One connection to a server: its requests are queued when they arrive, and one task answers them in order.
 
-There is one task for the life of the connection, not one a request. All time-outs are one deadline that moves: idle,
-half a request, a client that does not read.
+The connection has one task, not one per request. All timeouts share one deadline: for an idle connection, for an
+incomplete request, and for a client that does not read.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from kubewright.http.tls import close_once, peer_of, trim_buffer
 _log = get_logger("kubewright.http")
 
 _PIPELINE = 16
-"""Requests of one connection that may wait for their turn; with more, reading stops."""
+"""Requests of one connection that may wait; with more, reading stops."""
 _WRITE_BUFFER = 64 << 10
 _LINGER = 1.0
-"""Seconds in which a refused client may go on sending, so that it gets to read the answer instead of a reset."""
+"""Seconds in which a rejected client may continue to send, so that it reads the answer instead of a reset."""
 _COALESCED = 64 << 10
-"""A body up to this size is copied behind its head, which is cheaper than a second write."""
+"""A body up to this size is appended to its head, which is cheaper than a second write."""
 _UNREAD = 256 << 10
-"""Bytes for a tunnel that may wait for it; with more, reading stops."""
+"""Bytes that are buffered for a tunnel; with more, reading stops."""
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "date"})
-"""Headers that are the connection's to set, not the handler's."""
+"""Headers that the connection sets, not the handler."""
 
 
 class ServerConnection(asyncio.Protocol):
-    """The connection of one client. `siblings` is the server's set of open ones."""
+    """The connection of one client. `siblings` is the server's set of open connections."""
 
     ended: asyncio.Task[None]
-    """Done when the last answer is written or the client is gone, and the handler has come to its end."""
+    """Done when the last answer is written or the client has disconnected, and the handler has ended."""
 
     def __init__(self, handler: Handler, limits: Limits, siblings: set[ServerConnection]) -> None:
         self._handler = handler
@@ -49,21 +49,21 @@ class ServerConnection(asyncio.Protocol):
         self._siblings = siblings
         self._queue: deque[Request | Refused] = deque()
         self._arrival: asyncio.Future[None] | None = None
-        """What the task waits on for a request."""
+        """The task waits for a request with it."""
         self._drain: asyncio.Future[None] | None = None
-        """What the task waits on for the client to read."""
+        """The task waits for the client to read with it."""
         self._invitation = False
-        """A client waits for `100 Continue` behind an answer that is still being made."""
+        """A client waits for `100 Continue` after an answer that is not complete."""
         self._writable = True
         self._reading = True
         self._streaming = False
         self._incoming: Pipe | None = None
-        """What comes for a tunnel."""
+        """Data for a tunnel."""
         self._lost = False
         self._finishing = False
-        """Nothing is read any more; what is in the queue is answered, then the connection closes."""
+        """Reading has stopped; queued requests are answered, then the connection closes."""
 
-    # Told by the event loop.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -113,7 +113,7 @@ class ServerConnection(asyncio.Protocol):
             self._reading = False
             self._transport.pause_reading()
 
-    def _go_on_reading(self) -> None:
+    def _resume_reading(self) -> None:
         if not self._reading and not self._lost:
             self._reading = True
             self._transport.resume_reading()
@@ -124,10 +124,10 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._transport.abort()
 
-    # Told by the server.
+    # Called by the server.
 
     def finish(self) -> None:
-        """Answer what has been asked, end a stream, then close."""
+        """Answer the queued requests, end a stream, then close."""
         self._finishing = True
         if self._arrival is not None and not self._queue:
             close_once(self._transport)
@@ -135,7 +135,7 @@ class ServerConnection(asyncio.Protocol):
             self.ended.cancel()
 
     def abort(self) -> None:
-        """Cut the connection, and cancel what its client asked for."""
+        """Close the connection at once, and cancel its handler."""
         self._transport.abort()
 
     # From the parser to the task.
@@ -175,11 +175,11 @@ class ServerConnection(asyncio.Protocol):
                 await self._answer(entry)
                 if self._parser.held is not None and not self._finishing:
                     self._resume()
-        except Exception:  # noqa: BLE001 - nobody awaits this task; its client must not wait for ever
-            _log.exception("A connection failed", peer=self._peer.address)
+        except Exception:  # noqa: BLE001 - nobody awaits this task, and its client must not wait indefinitely
+            _log.exception("Connection failed", peer=self._peer.address)
             self._transport.abort()
         finally:
-            # What is still to be flushed may take as long as a client may not read.
+            # Flushing may take as long as a client may pause reading.
             if not self._lost:
                 self._deadline.set(self._limits.write_timeout)
                 close_once(self._transport)
@@ -193,7 +193,7 @@ class ServerConnection(asyncio.Protocol):
     async def _await_request(self) -> None:
         if self._invitation:
             self._send_invitation()
-        self._go_on_reading()
+        self._resume_reading()
         limits = self._limits
         self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
         self._arrival = asyncio.get_running_loop().create_future()
@@ -208,7 +208,7 @@ class ServerConnection(asyncio.Protocol):
         if self._transport.can_write_eof():
             self._transport.write_eof()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError("the connection's end cancels what waits here")
+        raise AssertionError("the end of the connection cancels this wait")
 
     async def _answer(self, request: Request) -> None:
         try:
@@ -217,10 +217,10 @@ class ServerConnection(asyncio.Protocol):
         except asyncio.CancelledError:
             if self.ended.cancelling():
                 raise
-            _log.exception("The handler was cancelled from within", method=request.method, target=request.target)
+            _log.exception("Handler cancelled from within", method=request.method, target=request.target)
             response, own = _failed()
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets a 500
-            _log.exception("The handler failed", method=request.method, target=request.target)
+        except Exception:  # noqa: BLE001 - for any error the client gets a 500
+            _log.exception("Handler failed", method=request.method, target=request.target)
             response, own = _failed()
         if response.tunnel is not None:
             await self._tunnel(request, response.tunnel, own)
@@ -237,21 +237,21 @@ class ServerConnection(asyncio.Protocol):
     # Tunnels.
 
     async def _tunnel(self, request: Request, speak: Callable[[Tunnel], Awaitable[None]], own: str) -> None:
-        """Hand the connection over; it is used for nothing else after that."""
+        """Give the connection to the tunnel; it serves no more requests."""
         self._finishing = self._streaming = True
-        self._incoming = incoming = Pipe(on_take=self._go_on_reading)
+        self._incoming = incoming = Pipe(on_take=self._resume_reading)
         if self._parser.held:
             incoming.write(self._parser.held)
         self._transport.write(wire.encode(f"{wire.status_line(101)}{own}connection: Upgrade\r\n\r\n"))
-        self._go_on_reading()
+        self._resume_reading()
         try:
             await speak(_Tunnel(incoming, self._write_tunnelled))
         except asyncio.CancelledError:
             if self._lost:
                 raise
             self.ended.uncancel()  # the server closes
-        except Exception:  # noqa: BLE001 - whatever it is, the connection ends
-            _log.exception("The tunnel failed", method=request.method, target=request.target)
+        except Exception:  # noqa: BLE001 - any error ends the connection
+            _log.exception("Tunnel failed", method=request.method, target=request.target)
             self._transport.abort()
 
     def _take(self, incoming: Pipe, data: bytes) -> None:
@@ -268,7 +268,7 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def _is_last(self) -> bool:
-        """Whether the connection closes when what was taken from the queue is answered."""
+        """Whether the connection closes after the present answer."""
         return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
 
     def _head(self, response: Response, own: str, framing: str) -> bytes:
@@ -305,15 +305,15 @@ class ServerConnection(asyncio.Protocol):
         except asyncio.CancelledError:
             if self._lost or not self._finishing:
                 raise
-            self.ended.uncancel()  # the server closes: to the client it is an orderly end
+            self.ended.uncancel()  # the server closes: this is an orderly end for the client
         except PipeBroken as error:
             _log.warning(
                 "Stream cut", method=request.method, target=request.target, peer=self._peer.address, error=str(error)
             )
             self._transport.abort()
             return
-        except Exception:  # noqa: BLE001 - whatever it is, the client must see that the answer was cut
-            _log.exception("The stream failed", method=request.method, target=request.target)
+        except Exception:  # noqa: BLE001 - for any error the client must see that the answer is incomplete
+            _log.exception("Stream failed", method=request.method, target=request.target)
             self._transport.abort()
             return
         finally:
@@ -323,7 +323,7 @@ class ServerConnection(asyncio.Protocol):
             write(wire.LAST_CHUNK)
 
     async def _drained(self) -> None:
-        """Return when the client has read; the deadline cuts one that does not."""
+        """Wait until the client has read. The deadline disconnects a client that does not."""
         self._deadline.set(self._limits.write_timeout)
         self._drain = asyncio.get_running_loop().create_future()
         try:
@@ -348,7 +348,7 @@ class _Tunnel:
 
 
 def _own_lines(response: Response) -> str:
-    """The headers that the handler set. ValueError when they cannot be sent."""
+    """Return the lines of the handler's headers. Raises ValueError if they cannot be sent."""
     return wire.lines([pair for pair in response.headers.items() if pair[0] not in _FRAMING])
 
 

@@ -1,4 +1,4 @@
-"""Tunnels through a SOCKS5 proxy, as `ssh -D` opens one. Names are left to the proxy to look up.
+"""Tunnels through a SOCKS5 proxy, as `ssh -D` opens one. The proxy resolves names.
 
 Follows RFC 1928 (CONNECT alone) and RFC 1929 (user name and password).
 """
@@ -22,7 +22,7 @@ _REPLIES: Final = (
 
 
 class SocksDialogue(asyncio.Protocol):
-    """What is said to a SOCKS5 proxy on a connection to it, before the connection is somebody else's."""
+    """The handshake with a SOCKS5 proxy, before the caller uses the connection."""
 
     def __init__(self) -> None:
         self._data = b""
@@ -42,18 +42,18 @@ class SocksDialogue(asyncio.Protocol):
         self._look()
 
     async def open(self, authority: str, username: str | None, password: str) -> None:
-        """Have the proxy connect to `authority` (`host:port`). Raises ConnectionFailed with what it says against it."""
+        """Make the proxy connect to `authority` (`host:port`). Raises ConnectionFailed with the proxy's reason."""
         methods = bytes([_NO_AUTHENTICATION] if username is None else [_NO_AUTHENTICATION, _PASSWORD])
         self.transport.write(bytes([_VERSION, len(methods)]) + methods)
         version, method = await self._read(2)
         if version != _VERSION or method not in methods:
-            raise ConnectionFailed("it is no SOCKS5 proxy, or wants another user name and password")
+            raise ConnectionFailed("it is not a SOCKS5 proxy, or requires another user name and password")
         if method == _PASSWORD:
             user, secret = (username or "").encode(), password.encode()
             self.transport.write(bytes([1, len(user)]) + user + bytes([len(secret)]) + secret)
             _, status = await self._read(2)
             if status:
-                raise ConnectionFailed("it does not take the user name and password")
+                raise ConnectionFailed("it rejects the user name and password")
         host, _, port = authority.rpartition(":")
         self.transport.write(bytes([_VERSION, 1, 0]) + _address(host.strip("[]")) + int(port).to_bytes(2, "big"))
         _, reply, _, kind = await self._read(4)
@@ -62,8 +62,8 @@ class SocksDialogue(asyncio.Protocol):
         size = _ADDRESS_SIZES.get(kind) or (await self._read(1))[0]
         await self._read(size + 2)
         if self._data:
-            raise ConnectionFailed("its answer is not that of a tunnel")
-        self.transport.pause_reading()  # until the protocol that goes through the tunnel is in place
+            raise ConnectionFailed("its answer is invalid")
+        self.transport.pause_reading()  # until the caller has set the protocol
 
     async def _read(self, count: int) -> bytes:
         self._wanted, self._arrived = count, asyncio.get_running_loop().create_future()

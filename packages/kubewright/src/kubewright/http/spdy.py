@@ -1,7 +1,7 @@
 """SPDY/3.1 on the server's side, as far as `kubectl port-forward` speaks it: streams of bytes in one connection.
 
-Bytes in, frames out, and frames in, bytes out; nothing is read or written here. Windows are neither kept nor told of,
-as in the library that Kubernetes uses.
+Turns bytes into frames, and frames into bytes, without I/O. Flow control windows are ignored, as in the library that
+Kubernetes uses.
 
 Source: https://www.chromium.org/spdy/spdy-protocol/spdy-protocol-draft3-1/.
 """
@@ -20,7 +20,7 @@ _CONTROL: Final = 0x8000
 _FIN: Final = 0x01
 _STREAM: Final = 0x7FFFFFFF
 _LONGEST_CONTROL: Final = 64 << 10
-"""Bytes of a control frame, and of the headers in it once they are unpacked."""
+"""The largest control frame in bytes, and the largest headers after decompression."""
 
 _WORDS: Final = (
     "options,head,post,put,delete,trace,accept,accept-charset,accept-encoding,accept-language,accept-ranges,age,"
@@ -39,12 +39,12 @@ DICTIONARY: Final = b"".join(struct.pack(">I", len(word)) + word.encode() for wo
     b"chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
     b"publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
-"""What both sides take to have been packed before the first headers."""
+"""The compression dictionary of both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The client has opened a stream. It is to be answered by `Session.reply`."""
+    """The client has opened a stream. Answer it by `Session.reply`."""
 
     stream: int
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Bytes of a stream; with `ended` the last."""
+    """Bytes of a stream; the last ones if `ended`."""
 
     stream: int
     data: bytes
@@ -61,14 +61,14 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The client wants no more of a stream."""
+    """The client has canceled a stream."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """To be sent back, by `Session.pong`."""
+    """The client expects `Session.pong`."""
 
     number: int
 
@@ -85,14 +85,14 @@ class Session:
         self._pack = zlib.compressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete by now. Raises ValueError for what is no SPDY/3.1, and then all is over."""
+        """Return the complete frames. Raises ValueError for data that is not SPDY/3.1; then close the connection."""
         self._received += data
         while len(self._received) >= 8:
             head, rest = struct.unpack_from(">II", self._received)
             flags, length = rest >> 24, rest & 0xFFFFFF
             kind = head & 0xFFFF if head >> 31 else None
             if kind is not None and ((head >> 16) != _CONTROL | _VERSION or length > _LONGEST_CONTROL):
-                raise ValueError(f"a frame of version {head >> 16 & 0x7FFF} with {length} bytes is none of SPDY/3.1")
+                raise ValueError(f"a frame of version {head >> 16 & 0x7FFF} with {length} bytes is not SPDY/3.1")
             if len(self._received) < 8 + length:
                 return
             body = bytes(self._received[8 : 8 + length])
@@ -108,17 +108,17 @@ class Session:
         return _control(_SYN_REPLY, struct.pack(">I", stream) + headers)
 
     def data(self, stream: int, data: bytes, *, end: bool = False) -> bytes:
-        """Bytes of a stream, of fewer than 16 MiB; with `end` the last."""
+        """Return a frame with bytes of a stream, fewer than 16 MiB; the last ones if `end`."""
         return struct.pack(">II", stream, (_FIN if end else 0) << 24 | len(data)) + data
 
     def pong(self, ping: Ping) -> bytes:
         return _control(_PING, struct.pack(">I", ping.number))
 
     def _control(self, kind: int, body: bytes, flags: int) -> Iterator[Frame]:
-        if kind not in (_SYN_STREAM, _RST_STREAM, _PING):  # settings, windows: nothing hangs on them
+        if kind not in (_SYN_STREAM, _RST_STREAM, _PING):  # settings and windows have no effect here
             return
         if len(body) < (10 if kind == _SYN_STREAM else 4):
-            raise ValueError(f"a frame of kind {kind} has {len(body)} bytes, which are too few")
+            raise ValueError(f"a frame of kind {kind} has {len(body)} bytes, which is too short")
         number = struct.unpack_from(">I", body)[0]
         if kind == _PING:
             yield Ping(number)
@@ -134,7 +134,7 @@ class Session:
             block = self._unpack.decompress(packed, _LONGEST_CONTROL)
             return dict(_pairs(block))
         except (zlib.error, struct.error) as error:
-            raise ValueError(f"headers that can't be read: {error}") from error
+            raise ValueError(f"headers cannot be decompressed: {error}") from error
 
 
 def _pairs(block: bytes) -> Iterator[tuple[str, str]]:

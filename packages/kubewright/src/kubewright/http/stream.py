@@ -1,13 +1,13 @@
 """A pipe of bytes: written by synchronous code, read by one task, bounded.
 
 Guarantees
-    What is written is read, in order. A reader that comes late gets what has gathered as one chunk, so a flood of
-    small writes costs one wake-up.
-    A pipe never holds more than its limit. A write that does not fit breaks the pipe: what it held is let go, the
-    writer is told, and the reader gets `PipeBroken`, so that what is lost never looks like an end.
-    `on_abandon` is called once, when the reader gives up before the end.
+    Data is read in the order in which it was written. A late reader gets all of it as one chunk, so many small writes
+    cost one wake-up.
+    A pipe never holds more than its limit. A write that does not fit breaks the pipe: its content is dropped, `write`
+    returns False, and the reader gets `PipeBroken`, so that a loss never looks like the end.
+    `on_abandon` is called once, when the reader stops before the end.
 
-A watch is one: the store's side writes events and never waits for a slow client; the connection's side reads.
+A watch uses a pipe: the store writes events and never waits for a slow client, and the connection reads them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kubewright.machinery.errors import ConnectionFailed
 
 
 class PipeBroken(ConnectionFailed):
-    """The reader of a pipe was too slow, and what it had not read is lost."""
+    """The reader of a pipe was too slow, and data was lost."""
 
 
 class Pipe(AsyncIterator[bytes]):
-    """Body of a streamed message. `limit` is in bytes; None is for a writer that can be told to wait (`size`)."""
+    """Body of a streamed message. `limit` is in bytes; None is for a writer that can pause when `size` grows."""
 
     __slots__ = ("_chunks", "_closed", "_error", "_limit", "_on_abandon", "_on_take", "_waiter", "size")
 
@@ -45,7 +45,7 @@ class Pipe(AsyncIterator[bytes]):
         self._error: Exception | None = None
 
     def write(self, data: bytes) -> bool:
-        """Add `data`. False when the pipe is closed or has just been broken by this write: stop writing."""
+        """Add `data`. Returns False if the pipe is closed, or was broken by this write: then stop writing."""
         if self._closed:
             return False
         self.size += len(data)
@@ -59,7 +59,7 @@ class Pipe(AsyncIterator[bytes]):
         return True
 
     def close(self, error: Exception | None = None) -> None:
-        """End the stream: the reader gets what is left, then `error`, or the end."""
+        """End the stream: the reader gets the remaining data, then `error` or the end."""
         if not self._closed:
             self._closed = True
             self._error = error
@@ -90,7 +90,7 @@ class Pipe(AsyncIterator[bytes]):
         return data
 
     async def aclose(self) -> None:
-        """Give up reading. What was not read is let go, and the writer is told unless it had ended the stream."""
+        """Stop reading. Drops the remaining data, and calls `on_abandon` if the stream has not ended."""
         self._chunks.clear()
         self.size = 0
         if not self._closed:

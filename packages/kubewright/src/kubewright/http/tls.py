@@ -1,4 +1,4 @@
-"""What TLS connections need beyond what the event loop gives them."""
+"""Additions to the event loop's TLS connections."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from kubewright.http.message import Peer
 
 _RECORD = 16 << 10
-"""The most that a TLS record holds (RFC 8446, 5.1): for small messages a larger read buffer gains nothing."""
+"""The size of the largest TLS record (RFC 8446, 5.1). A larger read buffer does not help small messages."""
 
 
 def trim_buffer(transport: asyncio.BaseTransport) -> None:
-    """Give back the 256 KiB read buffer that the standard event loop reserves for each TLS connection.
+    """Free the 256 KiB read buffer that the standard event loop reserves for each TLS connection.
 
     Without it a thousand watches cost 250 MB. The buffer's size is a class attribute, `SSLProtocol.max_size`; it is set
     on this connection's protocol alone, since other users of the event loop in this process are none of our business.
@@ -26,7 +26,7 @@ def trim_buffer(transport: asyncio.BaseTransport) -> None:
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
-    """The other end's address, and the common name and organizations of its certificate, if it showed one."""
+    """Return the peer's address, and the common name and organizations of its certificate, if it presented one."""
     address = transport.get_extra_info("peername")
     shown = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address or "")
     certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
@@ -39,6 +39,6 @@ def peer_of(transport: asyncio.BaseTransport) -> Peer:
 
 
 def close_once(transport: asyncio.BaseTransport) -> None:
-    """Close, unless that was done: asyncio's TLS transport can't be aborted after a second time (seen in 3.11.2)."""
+    """Close the transport once: asyncio's TLS transport cannot be aborted after a second close (Python 3.11.2)."""
     if not transport.is_closing():
         transport.close()

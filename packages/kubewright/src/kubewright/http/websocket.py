@@ -2,8 +2,8 @@
 
     return accept(request, protocols=["v5.channel.k8s.io"], speak=speak)
 
-answers the request, and `speak(socket)` has the connection then; it is cancelled when the client goes without a word.
-The framing is wsproto's; the handshake is here, since it is the HTTP server that reads the request.
+answers the request. Then `speak(socket)` uses the connection; it is cancelled if the client disconnects without a close
+message. wsproto does the framing. The handshake is here, because the HTTP server reads the request.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kubewright.machinery.errors import ConnectionFailed
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _LONGEST: Final = 16 << 20
-"""Bytes of a message that comes in pieces."""
+"""The largest fragmented message in bytes."""
 
 
 class WebSocket:
-    """One WebSocket. `protocol` is what was agreed upon."""
+    """One WebSocket. `protocol` is the negotiated subprotocol."""
 
     def __init__(self, tunnel: Tunnel, protocol: str) -> None:
         self.protocol = protocol
@@ -35,7 +35,7 @@ class WebSocket:
         self._pieces: list[bytes] = []
 
     async def receive(self) -> bytes | None:
-        """The next message, texts in UTF-8; None when the other end has closed, or was cut off for breaking a rule."""
+        """Return the next message, text in UTF-8; None after the peer closed, or was disconnected for a violation."""
         while True:
             for event in self._connection.events():
                 done, message = await self._handle(event)
@@ -44,16 +44,16 @@ class WebSocket:
             self._connection.receive_data(await self._tunnel.read())
 
     async def send(self, message: bytes) -> None:
-        """Send a binary message. ConnectionFailed when one of the two has closed."""
+        """Send a binary message. Raises ConnectionFailed if one side has closed."""
         await self._send(BytesMessage(data=message))
 
     async def close(self, code: int = 1000) -> None:
-        """Say that nothing more comes; harmless when that was said."""
+        """Send the close message. Does nothing the second time."""
         if self._connection.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
             await self._send(CloseConnection(code=code))
 
     async def _handle(self, event: Event) -> tuple[bool, bytes | None]:
-        """Whether this is what a receiver waits for, and the message."""
+        """Return whether a message is complete, and the message."""
         if isinstance(event, BytesMessage | TextMessage):
             data = event.data
             self._pieces.append(data.encode() if isinstance(data, str) else bytes(data))
@@ -79,7 +79,7 @@ class WebSocket:
 
 
 def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocket], Awaitable[None]]) -> Response:
-    """The answer that changes to WebSocket, in the first of the client's protocols that is among `protocols`.
+    """Return the response that changes to WebSocket, with the first of the client's protocols that is in `protocols`.
 
     A request that can't be answered so gets 400, with what is wrong in plain text.
     """

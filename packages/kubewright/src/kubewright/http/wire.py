@@ -1,7 +1,7 @@
-"""How messages stand on the wire: heads, chunks, and what may be in them.
+"""Encoding of messages: heads, headers and chunks.
 
-Text is UTF-8 in headers, with bytes that are not UTF-8 kept as they are (Go's servers and clients send both). A name or
-value that would break out of its line is refused, not escaped. Follows RFC 9110 and RFC 9112.
+Headers are UTF-8, and other bytes are kept as they are, because Go's servers and clients send both. A name or value
+with a line break is rejected, not escaped. Follows RFC 9110 and RFC 9112.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def status_line(status: int) -> str:
 
 
 def lines(headers: Iterable[tuple[str, str]]) -> str:
-    """Headers, a line each. ValueError for a name or value that would break out of its line."""
+    """Return the headers, one per line. Raises ValueError for a name or value with a line break."""
     parts = [f"{key}: {value}\r\n" for key, value in headers]
     joined = "".join(parts)
     if joined.count("\n") != len(parts) or joined.count("\r") != len(parts) or "\0" in joined:
-        raise ValueError(f"a line break or NUL in a header: {joined!r}")
+        raise ValueError(f"a header contains a line break or NUL: {joined!r}")
     return joined
 
 
@@ -39,23 +39,23 @@ def encode(head: str) -> bytes:
 
 
 def request_line(method: str, target: str) -> str:
-    """ValueError for a target that is not percent-encoded, or a method that is no word."""
+    """Return the first line of a request. Raises ValueError for an invalid method or target."""
     if not (target.isascii() and target.isprintable()) or " " in target or not method.isalpha():
-        raise ValueError(f"not a request line: {method!r} {target!r}; percent-encode the target")
+        raise ValueError(f"invalid request line: {method!r} {target!r}; percent-encode the target")
     return f"{method} {target} HTTP/1.1\r\n"
 
 
 def text(data: bytes) -> str:
-    """A header's value as it is in `Request.headers` and `Response.headers`."""
+    """Return a header's value as in `Request.headers` and `Response.headers`."""
     return data.decode("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=256)
 def name(data: bytes) -> str:
-    """A header's name as it is there. The same few come with every message."""
+    """Return a header's name as it is there. Messages use few names, so they are cached."""
     return text(data).lower()
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body. `data` is not empty: an empty chunk would be the end."""
+    """Return one chunk of a chunked body. `data` must not be empty: an empty chunk means the end."""
     return b"%x\r\n%b\r\n" % (len(data), data)

@@ -1,4 +1,4 @@
-"""Names of fields as expressions write them: what is no identifier, or a reserved word, is escaped.
+"""Names of fields in CEL expressions: names that are not identifiers, or are reserved words, are escaped.
 
 Follows k8s.io/apiserver/pkg/cel/escaping.go.
 """
@@ -37,7 +37,7 @@ _MEANINGS: Final = {name: text for text, name in _ESCAPES.items()} | {f"__{word}
 
 
 def escape(name: str) -> str | None:
-    """A field's name as an identifier; None when it cannot be written as one."""
+    """Return a field's name as an identifier; None if it cannot be written as one."""
     if name in _RESERVED:
         return f"__{name}__"
     if not re.fullmatch(r"[A-Za-z_./-][\w./-]*", name, re.ASCII):
@@ -46,7 +46,7 @@ def escape(name: str) -> str | None:
 
 
 def unescape(identifier: str) -> str:
-    """The name of the field that an identifier stands for."""
+    """Return the name of the field that an identifier means."""
     if "__" not in identifier:
         return identifier
     return re.sub(r"__[^_]+__", lambda found: _MEANINGS.get(found[0], found[0]), identifier)

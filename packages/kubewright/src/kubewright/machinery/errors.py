@@ -1,13 +1,13 @@
 """Every error that Kubewright raises.
 
     KubewrightError
-    ├── ConfigError             a setting, kubeconfig or argument is wrong; the message names it and the way out
+    ├── ConfigError             a setting, kubeconfig or argument is wrong; the message says what to do
     ├── ModelError              a type cannot be a Kubernetes API type
-    ├── ConnectionFailed        no answer came: refused, reset, TLS, DNS
-    ├── DeadlineExceeded        an answer did not come in time
-    ├── DecodeError             bytes are not the object that they should be
-    ├── TerminalError           a reconcile that a retry cannot help
-    ├── LeadershipLost          this process leads no more, and must not write
+    ├── ConnectionFailed        no answer arrived: refused, reset, TLS, DNS
+    ├── DeadlineExceeded        an answer did not arrive in time
+    ├── DecodeError             bytes are not the expected object
+    ├── TerminalError           a retry of this reconcile would not help
+    ├── LeadershipLost          this process no longer leads, and must not write
     └── APIError                the API server answered with a failure; carries its Status
         ├── BadRequest 400            ├── Gone 410 (reasons Gone, Expired)
         ├── Unauthorized 401          ├── RequestTooLarge 413
@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Final
 from kubewright.machinery.fields import FieldError
 
 UNAPPLIED: Final = "the server rejected our request due to an error in our request"
-"""What the API server says of a JSON patch that does not fit the object, in place of what is wrong with a field.
+"""The API server's message for a JSON patch that cannot be applied to the object.
 Source: applyJSPatch in k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
 
@@ -49,23 +49,25 @@ class ModelError(KubewrightError, TypeError):
 
 
 class ConnectionFailed(KubewrightError, ConnectionError):
-    """No answer came from the server: refused, reset, TLS or name resolution failed. Safe to retry for reads."""
+    """No answer arrived from the server: refused, reset, TLS or name resolution failed. Safe to retry for reads."""
 
 
 class DeadlineExceeded(KubewrightError, TimeoutError):
-    """An answer did not come in time. Whether a write took effect is not known."""
+    """An answer did not arrive in time. It is unknown whether a write took effect."""
 
 
 class DecodeError(KubewrightError, ValueError):
-    """Bytes are not the object they should be. Names the kind, the object where known, and the field."""
+    """Bytes are not the expected object. The message names the kind, the object if known, and the field."""
 
 
 class TerminalError(KubewrightError):
-    """Raised by a reconciler for what a retry cannot help; the request is not retried until something changes."""
+    """Raised by a reconciler when a retry would not help; the request is not retried until something changes."""
 
 
 class LeadershipLost(KubewrightError):
-    """This process is not, or no longer, the leader of its election. It stops; a new one stands for election."""
+    """This process is not, or no longer, the leader of its election. It stops; its replacement takes part in the
+    election.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,14 @@ class StatusCause:
     field: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is empty is left out."""
+        """Return the JSON form, without empty fields."""
         pairs = (("reason", self.reason), ("message", self.message), ("field", self.field))
         return {key: value for key, value in pairs if value}
 
 
 @dataclass(frozen=True, slots=True)
 class StatusDetails:
-    """What a failure was about (metav1.StatusDetails). `kind` is the plural resource in most answers."""
+    """The object of a failure (metav1.StatusDetails). `kind` is the plural resource in most answers."""
 
     name: str = ""
     group: str = ""
@@ -94,7 +96,7 @@ class StatusDetails:
     retry_after_seconds: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is empty is left out."""
+        """Return the JSON form, without empty fields."""
         pairs = (("name", self.name), ("group", self.group), ("kind", self.kind), ("uid", self.uid))
         out: dict[str, Any] = {key: value for key, value in pairs if value}
         if self.causes:
@@ -105,7 +107,7 @@ class StatusDetails:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> StatusDetails:
-        """Read it from JSON; what is missing is empty."""
+        """Read the JSON form; missing fields are empty."""
         causes = tuple(
             StatusCause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
             for each in data.get("causes") or ()
@@ -122,7 +124,7 @@ class StatusDetails:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The API server's answer to what went wrong (metav1.Status)."""
+    """The API server's description of a failure (metav1.Status)."""
 
     code: int
     reason: str = ""
@@ -132,7 +134,7 @@ class Status:
     status: str = "Failure"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is empty is left out."""
+        """Return the JSON form, without empty fields."""
         out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": self.status}
         if self.message:
             out["message"] = self.message
@@ -145,7 +147,7 @@ class Status:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Status:
-        """Read it from JSON; what is missing is empty."""
+        """Read the JSON form; missing fields are empty."""
         details = data.get("details")
         return cls(
             code=data.get("code", 0),
@@ -158,7 +160,7 @@ class Status:
 
 
 class APIError(KubewrightError):
-    """The API server answered with a failure. `status` is what it said, whole."""
+    """The API server answered with a failure. `status` is the complete answer."""
 
     code: ClassVar[int] = 0
     reason: ClassVar[str] = ""
@@ -176,23 +178,23 @@ class APIError(KubewrightError):
 
     @property
     def causes(self) -> tuple[StatusCause, ...]:
-        """What exactly was wrong, one for each field or reason. Empty when the server did not say."""
+        """The causes, one for each field or reason. Empty if the server named none."""
         return self.status.details.causes if self.status.details else ()
 
     @property
     def namespace_is_ending(self) -> bool:
-        """Refused because the namespace is being deleted: nothing can be created there, and nothing needs to be."""
+        """Rejected because the namespace is being deleted: nothing can be created there."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server asks to be tried again; None when it did not say."""
+        """Seconds after which to try again, according to the server; None if it did not say."""
         seconds = self.status.details.retry_after_seconds if self.status.details else 0
         return float(seconds) if seconds else None
 
 
 class BadRequest(APIError):
-    """The request itself makes no sense to the server: its body or its parameters. The message says which."""
+    """The server does not understand the request: its body or its parameters. The message says which."""
 
     code, reason = 400, "BadRequest"
 
@@ -216,7 +218,7 @@ class NotFound(APIError):
 
     @property
     def kind_is_missing(self) -> bool:
-        """The server does not have the kind, or not in this version: nothing is said of the object."""
+        """The server does not serve the kind, or not in this version. The object may exist."""
         return self.status.details is None or not self.status.details.name
 
 
@@ -227,7 +229,7 @@ class MethodNotAllowed(APIError):
 
 
 class NotAcceptable(APIError):
-    """The server cannot give the answer in a form that was asked for."""
+    """The server cannot answer in a requested format."""
 
     code, reason = 406, "NotAcceptable"
 
@@ -239,7 +241,7 @@ class Conflict(APIError):
 
 
 class AlreadyExists(APIError):
-    """An object of that name is there already. Read it, or `apply`, which does not mind."""
+    """An object of that name exists. Read it, or use `apply`, which also works on existing objects."""
 
     code, reason = 409, "AlreadyExists"
 
@@ -251,13 +253,13 @@ class Gone(APIError):
 
 
 class RequestTooLarge(APIError):
-    """The body is larger than the server takes: 3 MiB, unless it is set up otherwise."""
+    """The body is larger than the server accepts: by default 3 MiB."""
 
     code, reason = 413, "RequestEntityTooLarge"
 
 
 class UnsupportedMediaType(APIError):
-    """The server does not read that form: a StrategicPatch of a custom resource, as a rule."""
+    """The server does not accept that format, usually a StrategicPatch of a custom resource."""
 
     code, reason = 415, "UnsupportedMediaType"
 
@@ -269,15 +271,15 @@ class Invalid(APIError):
 
     @property
     def patch_did_not_apply(self) -> bool:
-        """No rule was broken: a JSON patch has a `test` that failed, or a path that is not there.
+        """No rule was broken: a `test` of a JSON patch failed, or a path does not exist.
 
-        The object is another than whoever wrote the patch thought.
+        The object differs from what the author of the patch expected.
         """
         return self.status.message == UNAPPLIED
 
     @classmethod
     def of(cls, kind: str, group: str, name: str, faults: Sequence[FieldError]) -> Invalid:
-        """The answer of the API server for `faults`: `Kind.group "name" is invalid: ...`."""
+        """Return the API server's answer for `faults`: `Kind.group "name" is invalid: ...`."""
         texts = list(dict.fromkeys(str(fault) for fault in faults))
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
@@ -293,19 +295,19 @@ class TooManyRequests(APIError):
 
 
 class InternalError(APIError):
-    """The server failed, or an admission webhook did. Whether a write took effect is not known."""
+    """The server failed, or an admission webhook did. It is unknown whether a write took effect."""
 
     code, reason = 500, "InternalError"
 
 
 class ServiceUnavailable(APIError):
-    """The server does not serve this now: it starts, stops, or is overloaded. Try again."""
+    """The server does not serve this now, because it starts, stops, or is overloaded. Try again."""
 
     code, reason = 503, "ServiceUnavailable"
 
 
 class ServerTimeout(APIError):
-    """The server gave up in time. Whether a write took effect is not known."""
+    """The server did not finish in time. It is unknown whether a write took effect."""
 
     code, reason = 504, "Timeout"
 
@@ -322,7 +324,7 @@ _BY_CODE: dict[int, type[APIError]] = {each.code: each for each in _BY_REASON.va
 
 
 def from_status(status: Status) -> APIError:
-    """The error for a Status, by its reason, or by its code where the reason is none that is known."""
+    """Return the error for a Status, by its reason, or by its code if the reason is unknown."""
     chosen = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or APIError
     return chosen(status=status)
 

@@ -1,4 +1,4 @@
-"""What is wrong with one field of an object, in the words of the API server.
+"""Faults of one field of an object, with the API server's messages.
 
 Follows k8s.io/apimachinery/pkg/util/validation/field.
 """
@@ -30,7 +30,7 @@ _TITLES: Final = {
 }
 
 OMITTED: Final = object()
-"""In place of a value that a message does not show."""
+"""Stands for a value that messages do not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FieldError:
 
     @property
     def body(self) -> str:
-        """The message without the field, as a Status cause carries it: `Invalid value: 3: must be ...`."""
+        """The message without the field, as in a Status cause: `Invalid value: 3: must be ...`."""
         text = _TITLES.get(self.reason, self.reason)
         if self.reason not in _WITHOUT_VALUE and self.value is not OMITTED:
             text += f": {_shown(self.value)}"

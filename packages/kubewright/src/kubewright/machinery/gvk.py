@@ -34,7 +34,7 @@ class GroupVersion:
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionKind:
-    """What an object is: its `apiVersion` and `kind`."""
+    """The type of an object: its `apiVersion` and `kind`."""
 
     group: str
     version: str
@@ -42,23 +42,23 @@ class GroupVersionKind:
 
     @classmethod
     def parse(cls, api_version: str, kind: str) -> GroupVersionKind:
-        """Read an object's `apiVersion` and `kind`. Raises ValueError when the apiVersion has no valid form."""
+        """Read an object's `apiVersion` and `kind`. Raises ValueError if the apiVersion is invalid."""
         gv = GroupVersion.parse(api_version)
         return cls(gv.group, gv.version, kind)
 
     @property
     def group_version(self) -> GroupVersion:
-        """Group and version alone."""
+        """The group and version."""
         return GroupVersion(self.group, self.version)
 
     @property
     def api_version(self) -> str:
-        """As an object says it: `v1`, `apps/v1`."""
+        """The `apiVersion` of objects: `v1`, `apps/v1`."""
         return str(self.group_version)
 
     @property
     def qualified_kind(self) -> str:
-        """The kind as error messages name it: `Deployment.apps`, `Pod`."""
+        """The kind as in error messages: `Deployment.apps`, `Pod`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def __str__(self) -> str:
@@ -75,16 +75,16 @@ class GroupVersionResource:
 
     @property
     def group_version(self) -> GroupVersion:
-        """Group and version alone."""
+        """The group and version."""
         return GroupVersion(self.group, self.version)
 
     @property
     def qualified_resource(self) -> str:
-        """The resource as error messages name it: `deployments.apps`, `pods`."""
+        """The resource as in error messages: `deployments.apps`, `pods`."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of the collection, of one object, or of an object's subresource."""
+        """Return the URL path of the collection, of one object, or of an object's subresource."""
         parts = [self.group_version.path]
         if namespace:
             parts.append(f"namespaces/{namespace}")

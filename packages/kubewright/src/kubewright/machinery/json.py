@@ -1,4 +1,4 @@
-"""Documents as JSON gives them: the names under which raw objects pass through signatures, and questions about them."""
+"""Decoded JSON documents: type names for signatures, and functions to compare and show them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 import msgspec
 
 JSONObject: TypeAlias = dict[str, Any]
-"""A JSON object whose shape its schema knows and Python does not."""
+"""A JSON object; its schema defines the shape, not Python."""
 
 JSONArray: TypeAlias = list[Any]
 """A JSON array of anything."""
@@ -16,7 +16,7 @@ JSONArray: TypeAlias = list[Any]
 _encode_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 read_object: Final = msgspec.json.Decoder(JSONObject).decode
-"""The JSON object that bytes are. Raises msgspec.DecodeError. To make a decoder costs more than to decode with it."""
+"""Decodes a JSON object from bytes. Raises msgspec.DecodeError. Shared, because creating a decoder is expensive."""
 
 
 def is_object(value: object) -> TypeGuard[JSONObject]:
@@ -30,14 +30,14 @@ def is_array(value: object) -> TypeGuard[JSONArray]:
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether two decoded values are the same. Python's `==` takes `true` for 1; this does not."""
+    """Whether two decoded values are equal. Python's `==` treats `true` as 1; this does not."""
     if left.__class__ is str:
         return left == right
     return left == right and _alike(left, right)
 
 
 def _alike(left: object, right: object) -> bool:
-    """Whether two values that `==` takes for the same have `true` and `false` in the same places."""
+    """Whether two values that are equal by `==` have `true` and `false` in the same places."""
     if is_object(left) and is_object(right):
         return all(value.__class__ is str or _alike(value, right[key]) for key, value in left.items())
     if is_array(left) and is_array(right):
@@ -46,15 +46,15 @@ def _alike(left: object, right: object) -> bool:
 
 
 def compact(value: object) -> str:
-    """JSON text without spaces and with sorted keys: the same for equal values."""
+    """Return JSON text without spaces and with sorted keys: identical for equal values."""
     return _encode_compact(value)
 
 
 def quoted(text: str) -> str:
-    """Text in quotes, as Go's `%q` shows it."""
+    """Return text in quotes, as Go's `%q` does."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def number(value: float) -> str:
-    """A number as Go prints it: a float that is whole has no fraction."""
+    """Return a number as Go prints it: a whole float has no fraction."""
     return str(int(value)) if isinstance(value, int) or (value.is_integer() and abs(value) < 1e21) else repr(value)

@@ -1,6 +1,6 @@
-"""Names: which strings may name things, in the words of the API server, and names made up for objects.
+"""Names: validation with the API server's messages, and generated names.
 
-Each check gives the faults it found, none when the value is good; the texts go into a `FieldError`'s detail.
+Each check returns the faults it found, none for a valid value. The texts go into the detail of a `FieldError`.
 
 Follows k8s.io/apimachinery/pkg/util/validation, pkg/api/validate/content and apiserver's storage/names.
 """
@@ -25,7 +25,7 @@ _VALUE_RE: Final = re.compile(f"({_KEY})?")
 _CONFIG_KEY_RE: Final = re.compile(_CONFIG_KEY)
 _PORT_NAME_RE: Final = re.compile("[-a-z0-9]+")
 
-_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so that no word comes out
+_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # without vowels, so that it contains no words
 _SUFFIX_LENGTH: Final = 5
 _GENERATED_BASE_LENGTH: Final = 63 - _SUFFIX_LENGTH
 
@@ -82,7 +82,7 @@ def dns1035_label(value: str) -> list[str]:
 
 
 def path_segment(value: str) -> list[str]:
-    """Faults of a name that only has to fit into a URL: names of RBAC objects."""
+    """Faults of a name that only must fit into a URL: names of RBAC objects."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{each}'" for each in ("/", "%") if each in value]
@@ -108,7 +108,7 @@ def qualified_name(value: str) -> list[str]:
 
 
 def label_value(value: str) -> list[str]:
-    """Faults of a label's value; the empty string is a good one."""
+    """Faults of a label's value; the empty string is valid."""
     faults = _longer_than(63, value)
     if not _VALUE_RE.fullmatch(value):
         text = (
@@ -157,12 +157,12 @@ def port_number(value: int) -> list[str]:
 
 
 def masked_prefix(base: str) -> str:
-    """A `generateName` as its name will be judged: a trailing dash stands for the suffix to come."""
+    """Return a `generateName` as validation sees it: a trailing dash stands for the suffix."""
     return f"{base[:-2]}a" if len(base) > 1 and base.endswith("-") else base
 
 
 def generate_name(base: str) -> str:
-    """`base` and five random characters, 63 at most: what `generateName` gives. Not guaranteed to be free."""
+    """Return `base` and five random characters, 63 at most, as `generateName` does. The name may be in use."""
     suffix = "".join(random.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
     return base[:_GENERATED_BASE_LENGTH] + suffix
 

@@ -1,7 +1,7 @@
 """Changes to a document: JSON patch (RFC 6902) and JSON merge patch (RFC 7386), as the API server applies them.
 
-A patched document is a new one that shares what was not touched with the old one and with the patch: none of the
-three is altered by the patching, and whoever goes on to change one of them in place changes what they share.
+A patched document is a new document that shares unchanged parts with the old one and with the patch. Patching alters
+none of the three, but a later change in place of one of them changes the shared parts of all.
 The strategic merge patch, which needs a kind's schema, is `schema.strategic`.
 
 Kubernetes departs from RFC 6902: `replace` and `test` for null take an absent field, and negative indices count
@@ -26,7 +26,7 @@ _Change: TypeAlias = Callable[[_Container, str], None]
 
 
 def merge_patch(doc: JSONObject, patch: JSONObject) -> JSONObject:
-    """`doc` with `patch` merged into it: null removes a field, objects are merged, all else replaces."""
+    """Return `doc` with `patch` merged into it: null removes a field, objects are merged, all else replaces."""
     out = dict(doc)
     for key, value in patch.items():
         if value is None:
@@ -40,7 +40,7 @@ def merge_patch(doc: JSONObject, patch: JSONObject) -> JSONObject:
 
 
 def create_merge_patch(old: JSONObject, new: JSONObject) -> JSONObject:
-    """The smallest merge patch that makes `new` of `old`; empty when they are equal.
+    """Return the smallest merge patch that turns `old` into `new`; empty if they are equal.
 
     A null inside `new` can't be said by a merge patch: it comes out as the field's removal.
     """
@@ -56,15 +56,15 @@ def create_merge_patch(old: JSONObject, new: JSONObject) -> JSONObject:
 
 
 def pointer(*path: str) -> str:
-    """A JSON pointer (RFC 6901) to what is at `path`."""
+    """Return the JSON pointer (RFC 6901) for `path`."""
     return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
 def json_patch(doc: JSONObject, operations: object) -> JSONObject:
-    """`doc` after each of `operations`, or an error and no change at all.
+    """Return `doc` after all of `operations`. If one fails, nothing changes.
 
-    Raises `BadRequest` when `operations` is no list of operations, `RequestTooLarge` for more than `MAX_OPERATIONS`,
-    `Invalid` with the API server's text when one does not apply or a `test` fails; what failed is its `__cause__`.
+    Raises `BadRequest` if `operations` is not a list of operations, `RequestTooLarge` for more than `MAX_OPERATIONS`,
+    and `Invalid` with the API server's text if an operation does not apply or a `test` fails; see its `__cause__`.
     """
     if not is_array(operations) or not all(map(is_object, operations)):
         raise BadRequest("json: cannot unmarshal value into Go value of type jsonpatch.Patch")
@@ -87,7 +87,7 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
 
 
 class _NotApplicable(ValueError):
-    """An operation that does not fit the document; the message says which and why."""
+    """An operation cannot be applied to the document; the message says which and why."""
 
 
 def _apply(root: Any, operation: JSONObject) -> Any:
@@ -125,7 +125,7 @@ def _parts(operation: JSONObject, name: str) -> list[str]:
 
 
 def _get(root: Any, path: Sequence[str]) -> Any:
-    """The value at `path`; `_ABSENT` for a field that its object does not have."""
+    """Return the value at `path`; `_ABSENT` for a missing field."""
     value = root
     for depth, part in enumerate(path):
         if is_object(value):
@@ -179,7 +179,7 @@ def _replace(root: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def _changed(root: Any, path: Sequence[str], change: _Change) -> Any:
-    """A copy of `root` in which `change` was made to the container of the last part of `path`."""
+    """Return a copy of `root` in which `change` was applied to the container of the last part of `path`."""
     if not path:
         raise _NotApplicable('doc is missing path: ""')
     top = parent = _shallow(root, path)
@@ -203,7 +203,7 @@ def _shallow(value: Any, path: Sequence[str]) -> Any:
 
 
 def _index(container: Sequence[Any], key: str, path: Sequence[str], room: int = 0) -> int:
-    """The position that `key` names; `room` is how far beyond the last item it may lie."""
+    """Return the position that `key` names; it may be `room` items after the last one."""
     size = len(container) + room
     try:
         index = int(key)

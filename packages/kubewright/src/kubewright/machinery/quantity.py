@@ -39,7 +39,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """Read a quantity. Raises ValueError with the API server's text when it is none."""
+        """Read a quantity. Raises ValueError with the API server's text for an invalid one."""
         found = _PATTERN.fullmatch(text)
         if found is None or not text:
             raise ValueError(
@@ -68,12 +68,12 @@ class Quantity:
 
     @classmethod
     def from_int(cls, value: int, format: Format = "DecimalSI") -> Quantity:
-        """The amount `value`, written with the suffixes of `format`."""
+        """Return the amount `value`, written with the suffixes of `format`."""
         return cls(value * _NANO, format)
 
     @property
     def format(self) -> Format:
-        """The suffixes that it is written with."""
+        """The family of suffixes that it is written in."""
         return self._format
 
     @property
@@ -109,7 +109,7 @@ class Quantity:
         return Quantity(-self._nano, self._format)
 
     def __add__(self, other: Quantity) -> Quantity:
-        """The sum, written as the left one is, or as the right one when the left is zero."""
+        """Return the sum, written like the left operand, or like the right one if the left is zero."""
         return Quantity(self._nano + other._nano, self._format if self._nano else other._format)
 
     def __sub__(self, other: Quantity) -> Quantity:
@@ -139,7 +139,7 @@ def _decimal_suffix(suffix: str) -> tuple[Format, int]:
 
 
 def _scaled(mantissa: int, exponent: int) -> int:
-    """`mantissa` times ten to the `exponent`, rounded away from zero (a wish for a little is not a wish for none)."""
+    """`mantissa` times ten to the `exponent`, rounded away from zero, so that a small request does not become zero."""
     if exponent >= 0:
         return mantissa * int(10**exponent)
     return _divide_up(mantissa, int(10**-exponent))

@@ -1,4 +1,4 @@
-"""Label and field selectors: text or an object in, a question to a set of labels or fields out.
+"""Label and field selectors: parsed from text or an object, and matched against labels or fields.
 
 `str()` of a selector is text that parses to an equal one. Requirements are kept in the order of their keys.
 
@@ -16,7 +16,7 @@ from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
 
 Operator: TypeAlias = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
-"""How a label is compared; `=` and `==` are one."""
+"""How a label is compared; `=` and `==` mean the same."""
 
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
 _OPERATORS: Final[dict[str, Operator]] = {
@@ -37,7 +37,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels meet it. A label that is missing meets `!=`, `notin` and `!`."""
+        """Whether these labels match. A missing label matches `!=`, `notin` and `!`."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -77,11 +77,11 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All of its requirements, together. Without any it matches everything."""
+    """Matches if all requirements do; without requirements it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
-    """Matches no labels at all: what an object without a selector selects."""
+    """Matches nothing, like an object without a selector."""
 
     @classmethod
     def parse(cls, text: str) -> LabelSelector:
@@ -108,16 +108,16 @@ class LabelSelector:
 
     @classmethod
     def from_labels(cls, labels: Mapping[str, str]) -> LabelSelector:
-        """The selector for exactly these labels, each of them. Does not check keys and values."""
+        """Return a selector that requires each of these labels. Keys and values are not validated."""
         return cls(_in_order(Requirement(key, "=", (value,)) for key, value in labels.items()))
 
     @property
     def empty(self) -> bool:
-        """Whether it restricts nothing."""
+        """Whether the selector matches everything."""
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether these labels meet all of it."""
+        """Whether these labels match all requirements."""
         if self.nothing:
             return False
         given = labels or {}
@@ -129,7 +129,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """One condition on a field: it is, or is not, this value."""
+    """One condition on a field: it equals this value, or does not."""
 
     field: str
     operator: Literal["=", "!="]
@@ -142,7 +142,7 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """All of its requirements, together. Without any it matches everything."""
+    """Matches if all requirements do; without requirements it matches everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
 
@@ -150,21 +150,21 @@ class FieldSelector:
     def parse(cls, text: str) -> FieldSelector:
         """Read `metadata.name=a,status.phase!=Running`; `\\`, `,` and `=` in a value are escaped by `\\`.
 
-        Raises ValueError with the API server's text. Which fields a kind knows is not checked here.
+        Raises ValueError with the API server's text. Whether the kind supports the fields is not checked here.
         """
         return cls(tuple(_field_requirement(text, term) for term in sorted(_split_terms(text)) if term))
 
     @property
     def empty(self) -> bool:
-        """Whether it restricts nothing."""
+        """Whether the selector matches everything."""
         return not self.requirements
 
     def exact(self, field: str) -> str | None:
-        """The one value that `field` must have, where the selector says so."""
+        """Return the value that `field` must have; None if the selector does not require one."""
         return next((each.value for each in self.requirements if each.field == field and each.operator == "="), None)
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether `fields` meet every requirement; a field that is absent is the empty string."""
+        """Whether `fields` match all requirements; a missing field is the empty string."""
         return all((fields.get(each.field, "") == each.value) == (each.operator == "=") for each in self.requirements)
 
     def __str__(self) -> str:
@@ -244,7 +244,7 @@ class _Parser:
 
 
 def _checked(key: str, operator: Operator, values: Iterable[str]) -> Requirement:
-    """The requirement, if its key, operator and values go together; ValueError with the API server's text if not."""
+    """Return a requirement. Raises ValueError with the API server's text if key, operator and values do not fit."""
     distinct = tuple(sorted(set(values)))
     faults = [f'key: Invalid value: "{key}": {"; ".join(found)}'] if (found := names.qualified_name(key)) else []
     if operator in ("in", "notin") and not distinct:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
@@ -21,6 +21,15 @@ _DURATION_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)",
 _NANOSECONDS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip
+
+
+Seconds: TypeAlias = float | timedelta
+"""How long: a number of seconds, or a timedelta. Every parameter for a duration accepts both."""
+
+
+def seconds(value: Seconds) -> float:
+    """Return a duration in seconds, whichever way it was written."""
+    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def parse(text: str) -> datetime:
@@ -35,7 +44,7 @@ def parse(text: str) -> datetime:
 
 
 def format(moment: datetime) -> str:
-    """Write a Time: UTC, cut to the second."""
+    """Write a Time: UTC, truncated to the second."""
     at = moment.astimezone(UTC)
     return f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}Z"
 
@@ -47,7 +56,7 @@ def format_micro(moment: datetime) -> str:
 
 
 def truncate(moment: datetime) -> datetime:
-    """`moment` as it comes back once it has been written as a Time: in UTC, cut to the second."""
+    """Return `moment` as a Time stores it: in UTC, truncated to the second."""
     return moment.astimezone(UTC).replace(microsecond=0)
 
 

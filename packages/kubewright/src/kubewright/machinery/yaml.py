@@ -31,7 +31,7 @@ _READ: Final = (
     ("merge", "<<", "<"),
 )
 _OTHER: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|="
-"""Dates, numbers to the base of 60 and the like: text for Go, but not for others."""
+"""Dates, and numbers to the base of 60: text for Go, but not for other parsers."""
 _NO_FOLDING: Final = 2**31 - 1
 _SHOWN: Final = 60
 
@@ -40,7 +40,7 @@ _safe_dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def load(text: str | bytes) -> JSONObject:
-    """The one object that a YAML text holds. Raises DecodeError."""
+    """Return the only object in a YAML text. Raises DecodeError."""
     documents = list(load_all(text))
     if len(documents) != 1:
         raise DecodeError(f"the YAML text has {len(documents)} documents, and should have one")
@@ -48,7 +48,7 @@ def load(text: str | bytes) -> JSONObject:
 
 
 def load_all(text: str | bytes) -> Iterator[JSONObject]:
-    """The objects in a YAML text, in order; documents with nothing in them are left out. Raises DecodeError."""
+    """Yield the objects in a YAML text, in order, without empty documents. Raises DecodeError."""
     try:
         for place, document in enumerate(yaml.load_all(text, Loader=_Loader), 1):
             if is_object(document):
@@ -60,7 +60,7 @@ def load_all(text: str | bytes) -> Iterator[JSONObject]:
 
 
 def _described(document: object) -> str:
-    """What a document is that is no object, in YAML's words."""
+    """Describe a document that is not an object, in YAML's words."""
     if is_array(document):
         return f"a list of {len(document)}"
     shown = repr(document)
@@ -68,7 +68,7 @@ def _described(document: object) -> str:
 
 
 def dump(*documents: JSONObject) -> str:
-    """The documents as YAML text, each after a line of `---` when there are several."""
+    """Return the documents as YAML text; several are separated by lines of `---`."""
     text: str = yaml.dump_all(
         documents,
         Dumper=_Dumper,
@@ -87,7 +87,7 @@ class _Loader(_safe_loader):  # type: ignore[misc] # the C one, where there is o
 
 
 class _Dumper(_safe_dumper):  # type: ignore[misc]
-    """Writes plain only what every reader takes for text."""
+    """Quotes every string that some parser might not read as text."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -114,7 +114,7 @@ def _number(loader: Any, node: Any) -> int | float:
 
 
 def _as_json(value: Any) -> Any:
-    """With the keys that JSON has: text."""
+    """Return the value with strings as keys, as in JSON."""
     if is_object(value):
         return {_key(key): _as_json(each) for key, each in value.items()}
     return [_as_json(each) for each in value] if is_array(value) else value

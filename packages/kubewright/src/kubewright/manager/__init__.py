@@ -1,7 +1,18 @@
-"""Runs controllers as one process: life cycle, leader election, health, metrics, events."""
+"""Runs controllers as one process: life cycle, leader election, health, metrics, Events."""
 
-from kubewright.manager._certificates import Certificate
+from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._leader import LeaderElection
-from kubewright.manager._manager import Manager
+from kubewright.manager._logs import configure as configure_logs
+from kubewright.manager._manager import Lifespan, Manager, Runnable
+from kubewright.manager._options import ManagerOptions
 
-__all__ = ["Certificate", "LeaderElection", "Manager"]
+__all__ = [
+    "Certificate",
+    "LeaderElection",
+    "Lifespan",
+    "Manager",
+    "ManagerOptions",
+    "Runnable",
+    "SelfSigned",
+    "configure_logs",
+]

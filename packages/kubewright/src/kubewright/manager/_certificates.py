@@ -1,8 +1,8 @@
-"""The certificate of a manager's own HTTPS server: from files that may be renewed, or made here.
+"""The certificate of a manager's HTTPS server: from files, which may be renewed, or self-signed.
 
-Files are looked at on each handshake: a certificate that was renewed (by cert-manager, say) is shown from the next
-connection on, and one that can't be read leaves the last good one in place. A certificate that is made here is signed
-by itself, valid for a year, and new with each start: whoever connects can't check it, as with kubebuilder's default.
+Files are checked at each handshake. A renewed certificate, for example by cert-manager, is used from the next
+connection on. If it cannot be read, the previous one stays in use. A self-signed certificate is valid for a year and
+created at each start, so clients cannot verify it, as with kubebuilder's default.
 """
 
 from __future__ import annotations
@@ -30,10 +30,16 @@ class Certificate:
     key: Path
 
 
-def server_context(certificate: Certificate | None, on_read: Callable[[], None]) -> ssl.SSLContext:
-    """TLS for a server with that certificate, or with one made here; `on_read` is called each time files are read.
+@dataclass(frozen=True, slots=True)
+class SelfSigned:
+    """A certificate created at the start, which clients cannot verify."""
 
-    Raises ConfigError when the files can't be used, or there are none and `cryptography` is not installed.
+
+def server_context(certificate: Certificate | None, on_read: Callable[[], None]) -> ssl.SSLContext:
+    """Return the TLS context of a server with that certificate, or with a self-signed one.
+
+    Calls `on_read` each time that files are read. Raises ConfigError if the files cannot be used, or if there are none
+    and `cryptography` is not installed.
     """
     if certificate is None:
         return _self_signed()
@@ -48,18 +54,18 @@ def server_context(certificate: Certificate | None, on_read: Callable[[], None])
 
 
 class _Files:
-    """The context of the certificate as it now is in its files."""
+    """The TLS context for the present content of the files."""
 
     def __init__(self, certificate: Certificate, on_read: Callable[[], None]) -> None:
         self._certificate = certificate
         self._on_read = on_read
-        self._log = get_logger("kubewright.manager._certificates")
+        self._log = get_logger("kubewright.manager.certificates")
         try:
             self._state = self._look()
             self.context = _context(certificate)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"certificate {certificate.certificate} with key {certificate.key}: {error}; give a certificate and "
+                f"certificate {certificate.certificate} with key {certificate.key}: {error}; provide a certificate and "
                 f"its key in PEM (--metrics-cert-path, --metrics-cert-name, --metrics-cert-key), or neither"
             ) from error
         on_read()
@@ -71,10 +77,10 @@ class _Files:
                 self.context = _context(self._certificate)
                 self._state = state
                 self._on_read()
-                self._log.info("Certificate read anew", file=str(self._certificate.certificate))
-        except (OSError, ssl.SSLError) as error:  # between the writing of two files they do not match
+                self._log.info("Certificate reloaded", file=str(self._certificate.certificate))
+        except (OSError, ssl.SSLError) as error:  # the files do not match while they are being written
             self._log.warning(
-                "Certificate not read", file=str(self._certificate.certificate), error=str(error) or repr(error)
+                "Certificate not reloaded", file=str(self._certificate.certificate), error=str(error) or repr(error)
             )
         return self.context
 
@@ -99,8 +105,8 @@ def _self_signed() -> ssl.SSLContext:
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError as error:
         raise ConfigError(
-            "metrics over HTTPS need a certificate: give one with --metrics-cert-path, or install what makes one, "
-            "pip install 'kubewright[tls]'"
+            "metrics over HTTPS need a certificate: provide one with --metrics-cert-path, or install the package that "
+            "creates one: pip install 'kubewright[tls]'"
         ) from error
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
@@ -118,7 +124,7 @@ def _self_signed() -> ssl.SSLContext:
     )
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    with TemporaryDirectory(prefix="kubewright-") as folder:  # ssl reads keys from files alone
+    with TemporaryDirectory(prefix="kubewright-") as folder:  # ssl reads keys only from files
         made = Certificate(Path(folder, "tls.crt"), Path(folder, "tls.key"))
         made.key.touch(mode=0o600)
         made.key.write_bytes(private)

@@ -1,15 +1,16 @@
-"""Writes Events (events.k8s.io/v1): what reconcilers tell the users of objects.
+"""Writes Events (events.k8s.io/v1): messages of reconcilers for the users of objects.
 
 Guarantees
-    Recording neither waits nor fails: an Event is put down in memory, and one task writes them in their order.
-    The same Event again is not another object but a higher count in its series, and that is written once a minute. A
-    series that was quiet for `SERIES_ENDS` seconds is over; the same Event after that is a new one.
-    Memory is bounded: what comes while `BACKLOG` Events wait is dropped, which is counted, and logged while it happens;
-    a series is forgotten when as many others were seen since.
+    Recording neither waits nor fails: an Event is kept in memory, and one task writes all in order.
+    A repeated Event increases the count of its series instead of creating an object, at most once a minute. A series
+    ends after `SERIES_ENDS` seconds without the Event; after that the same Event begins a new one.
+    Memory is bounded: while `BACKLOG` Events wait, further ones are dropped, counted and logged. A series is forgotten
+    when that many others were seen after it.
 Not guaranteed
-    That an Event arrives: one that the server refuses is logged and dropped.
+    That an Event is written: an Event that the server rejects is logged and dropped.
 
-Follows client-go's tools/events. Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+Follows client-go's tools/events. Source:
+https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 """
 
 from __future__ import annotations
@@ -33,27 +34,27 @@ from kubewright.models import Object
 from kubewright.models._meta import MicroTime, ObjectMeta
 
 BACKLOG: Final = 10_000
-"""Events that may wait to be written: some of each of some thousand objects, which are 1.3 kB each."""
+"""Events that may wait to be written, of 1.3 kB each."""
 SERIES_INTERVAL: Final = 60.0
 """Seconds between two writes of one series."""
 SERIES_ENDS: Final = 360.0
-"""Seconds without the Event after which its series is over, as in client-go."""
-_TELL_DROPPED: Final = 10.0
-"""Seconds in which what is dropped becomes one line of the log."""
+"""Seconds without the Event after which its series ends, as in client-go."""
+_LOG_DROPPED_AFTER: Final = 10.0
+"""Seconds between log lines about dropped Events."""
 _MAX_NOTE: Final = 1024
-"""Bytes of a note that the API server accepts."""
+"""The longest note that the API server accepts, in bytes."""
 _MAX_BASE: Final = 236
-"""Bytes that a name leaves for its first part."""
+"""The longest first part of a name, in bytes."""
 _FLUSH: Final = 2.0
-"""Seconds for what waits when the manager stops."""
+"""Seconds for writing the waiting Events when the manager stops."""
 
 EventType = Literal["Normal", "Warning"]
 Fate: TypeAlias = Literal["written", "refused", "dropped"]
-"""What became of an Event, or of what a series had to add: on the server, not taken by it, or too many at once."""
+"""The fate of an Event, or of a change of a series: on the server, rejected by it, or too many at once."""
 
 
 class _Key(NamedTuple):
-    """What makes two Events the same."""
+    """Equal for Events of one series."""
 
     uid: str
     type: EventType
@@ -64,46 +65,48 @@ class _Key(NamedTuple):
 
 
 class _Series:
-    """One Event and how often it occurred."""
+    """An Event, and how often it occurred."""
 
     __slots__ = ("about", "count", "event", "last", "name", "seen_at", "waiting", "written", "written_at")
 
     def __init__(self, about: str, event: Event) -> None:
         self.about = about
-        """Name of the object that the Event regards."""
+        """Name of the object that the Event is about."""
         self.event = event
         self.count = 0
         self.last: MicroTime | None = None
         self.seen_at = 0.0
         self.name = ""
-        """Of the object on the server; empty before it is written."""
+        """Name of the Event on the server; empty before it is written."""
         self.written = 0
-        """The count that the server knows."""
+        """The count on the server."""
         self.written_at = 0.0
         self.waiting = False
 
 
 class EventWriter:
-    """An `EventRecorder` that writes what it is told. `run` does the writing, until cancelled."""
+    """An `EventRecorder` that writes to the API server. `run` writes until it is cancelled."""
 
     def __init__(
         self, client: Client, controller: str, instance: str, *, count: Callable[[Fate], None] = lambda fate: None
     ) -> None:
-        """`controller` and `instance` say who reports: the program, and which process of it. `count` is called with
-        what became of each.
+        """Create a writer.
+
+        controller, instance: who reports: the program, and the process.
+        count: called with the fate of each Event.
         """
         self._client = client
         self._controller = controller
         self._instance = instance
         self._count = count
         self._clock = client.clock
-        self._log = get_logger("kubewright.manager._events")
+        self._log = get_logger("kubewright.manager.events")
         self._known: OrderedDict[_Key, _Series] = OrderedDict()
-        """In the order in which they were seen last."""
+        """Ordered by the time of their last Event."""
         self._backlog: deque[_Series] = deque()
         self._arrived = asyncio.Event()
         self._dropped = 0
-        """Not told of yet."""
+        """Events dropped since the last log line."""
 
     def normal(
         self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
@@ -116,7 +119,7 @@ class EventWriter:
         self._record("Warning", regarding, reason, note, action, related)
 
     async def run(self) -> None:
-        """Write what is recorded. Cancelled, it writes what waits, for a moment."""
+        """Write the recorded Events. If cancelled, write the waiting ones for up to `_FLUSH` seconds."""
         try:
             while True:
                 await self._arrived.wait()
@@ -125,14 +128,14 @@ class EventWriter:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FLUSH):
                     await self._write_backlog()
-            self._tell_dropped()
+            self._log_dropped()
             raise
 
     def _record(
         self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
     ) -> None:
         key = _Key(regarding.metadata.uid, type, reason, action, note, related.metadata.uid if related else "")
-        now = self._clock.monotonic()
+        now = asyncio.get_running_loop().time()
         self._forget(now)
         series = self._known.get(key)
         if series is None:
@@ -149,12 +152,12 @@ class EventWriter:
             return
         series.waiting = True
         if series.written > 1 and (left := series.written_at + SERIES_INTERVAL - now) > 0:
-            self._clock.call_later(left, lambda: self._put(series))
+            asyncio.get_running_loop().call_later(left, self._put, series)
         else:
             self._put(series)
 
     def _forget(self, now: float) -> None:
-        """Of what is known, the series that are over, and of too many those that were quiet for longest."""
+        """Forget series that have ended and, if there are too many, those without an Event for longest."""
         while self._known and (len(self._known) > BACKLOG or now - self._longest_quiet.seen_at > SERIES_ENDS):
             self._known.popitem(last=False)
 
@@ -165,12 +168,12 @@ class EventWriter:
     def _drop(self) -> None:
         self._count("dropped")
         if not self._dropped:
-            self._clock.call_later(_TELL_DROPPED, self._tell_dropped)
+            asyncio.get_running_loop().call_later(_LOG_DROPPED_AFTER, self._log_dropped)
         self._dropped += 1
 
-    def _tell_dropped(self) -> None:
+    def _log_dropped(self) -> None:
         if self._dropped:
-            self._log.warning("Events dropped, since too many came at once", count=self._dropped)
+            self._log.warning("Events dropped", count=self._dropped)
             self._dropped = 0
 
     def _put(self, series: _Series) -> None:
@@ -184,7 +187,7 @@ class EventWriter:
             try:
                 await self._write(series)
             except KubewrightError as error:
-                level = logging.DEBUG if _goes_with_its_namespace(error) else logging.WARNING
+                level = logging.DEBUG if _namespace_is_gone(error) else logging.WARNING
                 self._log.log(level, "Event not written", reason=series.event.reason, error=str(error))
                 self._count("refused")
             else:
@@ -192,14 +195,14 @@ class EventWriter:
         self._arrived.clear()
 
     async def _write(self, series: _Series) -> None:
-        count, series.written_at = series.count, self._clock.monotonic()
+        count, series.written_at = series.count, asyncio.get_running_loop().time()
         if series.name:
             observed = time.format_micro(series.last) if series.last else None
             patch = MergePatch({"series": {"count": count, "lastObservedTime": observed}})
             namespace = series.event.metadata.namespace
             try:
                 await self._client.patch(Event, patch, name=series.name, namespace=namespace)
-            except NotFound:  # the server forgets Events after an hour
+            except NotFound:  # the server deletes Events after an hour
                 series.name = ""
         if not series.name:
             series.event.metadata.name = f"{series.about[:_MAX_BASE]}.{uuid.uuid4().hex[:16]}"
@@ -224,6 +227,6 @@ class EventWriter:
         )
 
 
-def _goes_with_its_namespace(error: KubewrightError) -> bool:
-    """Nothing but its namespace can be missing to an Event that is created."""
+def _namespace_is_gone(error: KubewrightError) -> bool:
+    """Whether the Event failed because its namespace is deleted: a create can only miss the namespace."""
     return isinstance(error, NotFound) or (isinstance(error, APIError) and error.namespace_is_ending)

@@ -1,25 +1,48 @@
-"""The metrics of a manager as Prometheus reads them. Imported at the first scrape: prometheus-client takes a while."""
+"""The metrics of a manager, as Prometheus reads them.
+
+Imported at the first scrape, because importing prometheus-client takes a while.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 
+from kubewright.cache._informer import Informer
 from kubewright.controllers._outcome import Failure
+from kubewright.manager._metrics import ControllerMetrics, Histogram, Metrics
 
-if TYPE_CHECKING:
-    from kubewright.cache._informer import Informer
-    from kubewright.manager._metrics import ControllerMetrics, Histogram, Metrics
+_Values: TypeAlias = dict[str, tuple[str, Callable[[ControllerMetrics], float]]]
+"""By the name of a family: its help text, and its value for a controller."""
+_Histograms: TypeAlias = dict[str, tuple[str, Callable[[ControllerMetrics], Histogram]]]
 
-_Values: TypeAlias = "dict[str, tuple[str, Callable[[ControllerMetrics], float]]]"
-"""By the name of a family: what it says, and its number of a controller."""
-_Histograms: TypeAlias = "dict[str, tuple[str, Callable[[ControllerMetrics], Histogram]]]"
+
+def render(metrics: Metrics, accept: str) -> tuple[str, bytes]:
+    """Return the content type and the body of a scrape whose Accept header is `accept`."""
+    encode, content_type = choose_encoder(accept)
+    return content_type, encode(_Everything(metrics))
+
+
+class _Everything(CollectorRegistry):
+    """What one scrape shows: the manager's families, the process, and the operator's own metrics."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        super().__init__()
+        self._metrics = metrics
+        ProcessCollector(registry=self)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from families(self._metrics)
+        yield from super().collect()
+        yield from self._metrics.registry.collect()
 
 
 def families(metrics: Metrics) -> Iterator[Metric]:
-    """One family for each name of controller-runtime's that applies."""
+    """Yield one family for each of controller-runtime's names that applies, then Kubewright's."""
     controllers = list(metrics.controllers.values())
     yield from _reconciles(controllers)
     yield from _queues(controllers)
@@ -32,7 +55,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     for labels, count in metrics.requests.items():
         requests.add_metric(labels, count)
     yield requests
-    events = CounterMetricFamily("kubewright_events", "Number of Events, by what became of them.", labels=("result",))
+    events = CounterMetricFamily("kubewright_events", "Number of Events, by result.", labels=("result",))
     for fate, count in metrics.events.items():
         events.add_metric((fate,), count)
     yield events
@@ -48,7 +71,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
 def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
     prefix, labels = "controller_runtime_", ("controller",)
     total = CounterMetricFamily(
-        f"{prefix}reconcile", "Number of reconciles, by how they ended.", labels=("controller", "result")
+        f"{prefix}reconcile", "Number of reconciles, by result.", labels=("controller", "result")
     )
     for each in controllers:
         for outcome, count in each.outcomes.items():
@@ -57,26 +80,26 @@ def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
     counters: _Values = {
         "reconcile_errors": ("Number of reconciles that failed.", lambda each: sum(each.failures.values())),
         "terminal_reconcile_errors": (
-            "Number of reconciles that failed for good.",
+            "Number of reconciles that failed and are not retried.",
             lambda each: each.failures[Failure.TERMINAL],
         ),
         "reconcile_panics": (
-            "Number of reconciles that failed by a mistake in the code.",
+            "Number of reconciles that failed because of a mistake in the code.",
             lambda each: each.failures[Failure.MISTAKE],
         ),
         "reconcile_timeouts": (
-            "Number of reconciles that took too long.",
+            "Number of reconciles that exceeded their timeout.",
             lambda each: each.failures[Failure.TIMEOUT],
         ),
     }
     yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
     gauges: _Values = {
-        "max_concurrent_reconciles": ("How many reconciles may run at once.", lambda each: each.workers),
-        "active_workers": ("How many reconciles run.", lambda each: len(_in_hand(each))),
+        "max_concurrent_reconciles": ("Maximum number of concurrent reconciles.", lambda each: each.workers),
+        "active_workers": ("Number of reconciles that run now.", lambda each: len(_in_hand(each))),
     }
     yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
     histograms: _Histograms = {
-        "reconcile_time_seconds": ("Seconds a reconcile took.", lambda each: each.reconcile_seconds)
+        "reconcile_time_seconds": ("Duration of reconciles in seconds.", lambda each: each.reconcile_seconds)
     }
     yield from _distributions(prefix, labels, histograms, controllers)
 
@@ -84,32 +107,38 @@ def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
 def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
     prefix, labels = "workqueue_", ("name", "controller")
     counters: _Values = {
-        "adds": ("Number of requests asked for.", lambda each: each.adds),
-        "retries": ("Number of requests that came again after a failure.", lambda each: each.retries),
+        "adds": ("Number of requests added to the queue.", lambda each: each.adds),
+        "retries": ("Number of retries.", lambda each: each.retries),
     }
     yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
     gauges: _Values = {
-        "depth": ("Requests that are due and wait.", lambda each: each.queue.depth if each.queue else 0),
-        "unfinished_work_seconds": ("Seconds of work in hand, added up.", lambda each: sum(_in_hand(each))),
+        "depth": ("Number of requests that are due and wait.", lambda each: each.queue.depth if each.queue else 0),
+        "unfinished_work_seconds": (
+            "Sum of the seconds that running work has taken.",
+            lambda each: sum(_in_hand(each)),
+        ),
         "longest_running_processor_seconds": (
-            "Seconds that the longest work in hand has taken.",
+            "Seconds that the longest running work has taken.",
             lambda each: max(_in_hand(each), default=0.0),
         ),
     }
     yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
     histograms: _Histograms = {
-        "queue_duration_seconds": ("Seconds a request waited after it was due.", lambda each: each.queue_seconds),
-        "work_duration_seconds": ("Seconds a request was worked on.", lambda each: each.work_seconds),
+        "queue_duration_seconds": (
+            "Seconds that requests waited after they were due.",
+            lambda each: each.queue_seconds,
+        ),
+        "work_duration_seconds": ("Seconds that requests were worked on.", lambda each: each.work_seconds),
     }
     yield from _distributions(prefix, labels, histograms, controllers)
 
 
 def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
-    """What controller-runtime does not count."""
+    """Yield what controller-runtime does not count."""
     prefix, labels = "kubewright_", ("controller",)
     causes = CounterMetricFamily(
         f"{prefix}reconcile_causes",
-        "Number of events that asked for a reconcile.",
+        "Number of events that caused a reconcile.",
         labels=("controller", "kind", "event"),
     )
     for each in controllers:
@@ -118,11 +147,11 @@ def _own(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
                 causes.add_metric((each.name, kind, event), count)
     yield causes
     counters: _Values = {
-        "hot_loops": ("Times that a field was found to be written again and again.", lambda each: each.hot_loops),
-        "stopped_deletes": ("Deletes not sent since the fuse had blown.", lambda each: each.stopped_deletes),
+        "hot_loops": ("Number of hot loops found.", lambda each: each.hot_loops),
+        "stopped_deletes": ("Number of deletes that a delete fuse stopped.", lambda each: each.stopped_deletes),
     }
     yield from _numbers(CounterMetricFamily, prefix, labels, counters, controllers)
-    gauges: _Values = {"paused_objects": ("Objects that are paused now.", lambda each: each.paused_objects)}
+    gauges: _Values = {"paused_objects": ("Number of paused objects.", lambda each: each.paused_objects)}
     yield from _numbers(GaugeMetricFamily, prefix, labels, gauges, controllers)
 
 
@@ -133,7 +162,7 @@ def _numbers(
     values: _Values,
     controllers: list[ControllerMetrics],
 ) -> Iterator[Metric]:
-    """A family for each name, with a number of each controller, whose name is the value of every label."""
+    """Yield a family for each name, with a number for each controller. Its name is the value of every label."""
     for name, (text, value_of) in values.items():
         metric = family(prefix + name, text, labels=labels)
         for each in controllers:
@@ -144,7 +173,7 @@ def _numbers(
 def _distributions(
     prefix: str, labels: tuple[str, ...], histograms: _Histograms, controllers: list[ControllerMetrics]
 ) -> Iterator[Metric]:
-    """The same with a histogram of each controller."""
+    """Yield a family for each name, with a histogram for each controller."""
     for name, (text, histogram_of) in histograms.items():
         metric = HistogramMetricFamily(prefix + name, text, labels=labels)
         for each in controllers:
@@ -155,10 +184,10 @@ def _distributions(
 
 def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
     gauges: dict[str, tuple[str, Callable[[Informer[Any]], int]]] = {
-        "objects": ("Objects in the cache.", lambda each: len(each.store)),
-        "bytes": ("Bytes of the objects in the cache, as they are kept.", lambda each: each.store.size),
-        "synced": ("1 once the first list is complete.", lambda each: int(each.synced)),
-        "watching": ("1 while the list or watch goes well.", lambda each: int(each.last_error is None)),
+        "objects": ("Number of objects in the cache.", lambda each: len(each.store)),
+        "bytes": ("Bytes of the objects in the cache, as stored.", lambda each: each.store.size),
+        "synced": ("1 after the first list is complete.", lambda each: int(each.synced)),
+        "watching": ("1 while the list or watch succeeds.", lambda each: int(each.last_error is None)),
     }
     for name, (text, value_of) in gauges.items():
         gauge = GaugeMetricFamily(f"kubewright_cache_{name}", text, labels=("resource",))
@@ -168,7 +197,7 @@ def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
 
 
 def _by_resource(informers: list[Informer[Any]], value_of: Callable[[Informer[Any]], int]) -> dict[str, list[int]]:
-    """One resource can have several informers: of its versions, and of its metadata alone."""
+    """Return values by resource. A resource can have several informers: one per version, and one for metadata only."""
     values: dict[str, list[int]] = {}
     for each in informers:
         values.setdefault(each.resource, []).append(value_of(each))

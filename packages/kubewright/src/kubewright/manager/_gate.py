@@ -1,22 +1,23 @@
-"""Who may read the metrics: the API server says whose token it is, and whether that one may `get` the path.
+"""Protects the metrics: the API server authenticates the token, and says whether its user may `get` the path.
 
 Guarantees
-    Nothing is shown to who has no token (401), a token that the API server does not know (401), or no right (403).
-    When the API server can't say, the answer is 500 and nothing is shown.
-    A token is kept as its digest only.
-Caveat
-    Answers are remembered: a right that is taken away still holds for up to `GRANTED_FOR` seconds.
+    Requests without a token, or with one that the API server does not know, get 401. Users without permission get 403.
+    If the API server cannot be asked, the answer is 500.
+    Only the digest of a token is kept.
+Not guaranteed
+    That a revoked permission has an effect at once: answers are cached, for up to `GRANTED_FOR` seconds.
 
-Needs `METRICS_AUTH_RULES`; who scrapes needs `METRICS_READER_RULES`. Follows controller-runtime's pkg/metrics/filters;
-source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication.
+The manager needs `METRICS_AUTH_RULES`, and a scraper needs `METRICS_READER_RULES`. Follows controller-runtime's
+pkg/metrics/filters; source:
+https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import get_logger
 from kubewright.client._client import Client
 from kubewright.http.message import Handler, Request, Response
@@ -27,16 +28,16 @@ METRICS_AUTH_RULES: Final = (
     PolicyRule(api_groups=["authentication.k8s.io"], resources=["tokenreviews"], verbs=["create"]),
     PolicyRule(api_groups=["authorization.k8s.io"], resources=["subjectaccessreviews"], verbs=["create"]),
 )
-"""What the manager needs in the whole cluster to ask."""
+"""Cluster-wide rules that the manager needs for that."""
 
 METRICS_READER_RULES: Final = (PolicyRule(non_resource_urls=["/metrics"], verbs=["get"]),)
-"""What who scrapes needs in the whole cluster."""
+"""Cluster-wide rules that a scraper needs."""
 
 GRANTED_FOR: Final = 60.0
-"""Seconds for which a yes is remembered."""
+"""Seconds for which a positive answer is cached."""
 REFUSED_FOR: Final = 10.0
-"""Seconds for which a no is."""
-_REMEMBERED: Final = 1024
+"""Seconds for which a negative answer is cached."""
+_CACHED: Final = 1024
 
 
 class _Answer(NamedTuple):
@@ -46,39 +47,38 @@ class _Answer(NamedTuple):
 
 
 class Gate:
-    """Stands in front of a handler. `handle` is a `Handler`."""
+    """Checks requests before a handler gets them. `handle` is a `Handler`."""
 
-    def __init__(self, client: Client, handler: Handler, clock: Clock) -> None:
-        """`client` asks, and has the rights to."""
+    def __init__(self, client: Client, handler: Handler) -> None:
+        """Create a gate; `client` asks the API server."""
         self._client = client
         self._handler = handler
-        self._clock = clock
-        self._log = get_logger("kubewright.manager._metrics")
+        self._log = get_logger("kubewright.manager.metrics")
         self._answers: OrderedDict[tuple[bytes, str, str], _Answer] = OrderedDict()
 
     async def handle(self, request: Request) -> Response:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            return _refusal(401, "Unauthorized: give a token, Authorization: Bearer ...")
+            return _refusal(401, "Unauthorized: send a token, Authorization: Bearer ...")
         try:
             answer = await self._answer(token.strip(), request.method.lower(), request.path)
         except KubewrightError as error:
-            self._log.error("Reader of metrics not checked", error=str(error))
+            self._log.error("Scraper not authenticated", error=str(error))
             return _refusal(500, "Authentication failed: the API server could not be asked")
         return await self._handler(request) if answer.status == 200 else _refusal(answer.status, answer.text)
 
     async def _answer(self, token: str, verb: str, path: str) -> _Answer:
-        from hashlib import sha256  # a library of its own, for those who guard their metrics
+        from hashlib import sha256  # imported here, because it loads OpenSSL
 
         key = (sha256(token.encode()).digest(), verb, path)
         known = self._answers.get(key)
-        if known is not None and known.until > self._clock.monotonic():
+        if known is not None and known.until > asyncio.get_running_loop().time():
             return known
         status, text = await self._ask(token, verb, path)
-        until = self._clock.monotonic() + (GRANTED_FOR if status == 200 else REFUSED_FOR)
+        until = asyncio.get_running_loop().time() + (GRANTED_FOR if status == 200 else REFUSED_FOR)
         answer = self._answers[key] = _Answer(status, text, until)
         self._answers.move_to_end(key)
-        if len(self._answers) > _REMEMBERED:
+        if len(self._answers) > _CACHED:
             self._answers.popitem(last=False)
         return answer
 

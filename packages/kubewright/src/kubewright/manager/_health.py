@@ -1,7 +1,7 @@
-"""Whether the process is alive (`/healthz`) and ready (`/readyz`), as the kubelet asks.
+"""Answers the kubelet's probes: whether the process is alive (`/healthz`) and ready (`/readyz`).
 
-Each path runs its checks: `ok` with 200, or 500 with a line for each check, as the API server's own endpoints answer;
-`?verbose` gives the lines in any case. `/healthz/<check>` runs one.
+A path runs its checks and answers 200 with `ok`, or 500 with a line for each check, as the API server's own endpoints
+do. With `?verbose` the lines come in both cases. `/healthz/<check>` runs one check.
 
 Follows controller-runtime's pkg/healthz.
 """
@@ -14,25 +14,30 @@ from typing import TypeAlias
 from kubewright.http.message import Request, Response
 
 Check: TypeAlias = Callable[[], Awaitable[None] | None]
-"""Returns when all is well, raises an exception that says what is not."""
+"""Returns if the process is healthy. Raises an exception whose message says what is wrong."""
 
 
 class Probes:
-    """The checks of one manager, and the handler that answers for them."""
+    """The checks of one manager, and the handler that runs them."""
 
     def __init__(self) -> None:
         self._checks: dict[str, dict[str, Check]] = {"/healthz": {"ping": _ping}, "/readyz": {}}
 
     def add_healthz(self, name: str, check: Check) -> None:
-        """A check without which the process should be restarted."""
+        """Add a check of `/healthz`. The kubelet restarts a process whose check fails."""
         self._checks["/healthz"][name] = check
 
     def add_readyz(self, name: str, check: Check) -> None:
-        """A check without which the process should get no traffic."""
+        """Add a check of `/readyz`. A process whose check fails gets no traffic."""
         self._checks["/readyz"][name] = check
 
+    def add_own_of(self, other: Probes) -> None:
+        """Add the checks of `other` whose names are not used here."""
+        for path, checks in other._checks.items():
+            self._checks[path] = {**checks, **self._checks[path]}
+
     async def handle(self, request: Request) -> Response:
-        """Answer a probe. A `Handler`."""
+        """Answer a probe. This is a `Handler`."""
         path = request.path.rstrip("/")
         root, _, single = path[1:].partition("/")
         checks = self._checks.get(f"/{root}")
@@ -56,14 +61,14 @@ async def _run(checks: dict[str, Check]) -> tuple[str, bool]:
             if result is not None:
                 await result
             lines.append(f"[+]{name} ok\n")
-        except Exception as error:  # noqa: BLE001 - a check says no by raising whatever it likes
+        except Exception as error:  # noqa: BLE001 - a check may raise any error
             good = False
             lines.append(f"[-]{name} failed: {error}\n")
     return "".join(lines), good
 
 
 def _ping() -> None:
-    """The process answers, so it lives."""
+    """Succeeds: a process that answers is alive."""
 
 
 def _text(status: int, text: str) -> Response:

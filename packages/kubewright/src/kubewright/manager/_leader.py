@@ -1,17 +1,17 @@
-"""Leader election: of several processes of one operator, one works.
+"""Leader election: of several processes of one operator, only one works.
 
 Guarantees
-    Work begins after the Lease was won. It has stopped before anybody else can win it, as long as the others' clocks
-    run at the rate of this machine's (the margin is a third of the lease): the time that a lease is good for is
-    counted from before the request that renewed it was sent.
-    Clocks are never compared, and one that is set changes nothing: another's lease has run out when it was not seen to
-    change for as long as it says.
-    A write that a worker makes when the time is over, because the process was halted, does not leave it (`Fence`).
-    On a graceful stop the Lease is released after the workers have stopped, so that the next leader need not wait.
+    Work begins after this process has won the Lease. It has stopped before another process can win it, provided that
+    the clocks of both run at the same rate (the margin is a third of the lease). A lease is valid from the moment
+    before its renewal was sent.
+    The times of two machines are never compared, and setting a clock has no effect: another's lease has expired when
+    it was not seen to change for its duration.
+    A process that was halted and wakes up too late sends no writes (`Fence`).
+    A graceful stop releases the Lease after the workers have stopped, so that the next leader does not wait.
 Not guaranteed
-    That a write sent just before the end has not still to arrive: no client can call one back.
-    That a machine which was suspended knows it at once: its monotonic clock stands still meanwhile on some systems, and
-    a write may pass before the next renewal, which fails, ends the work.
+    That a write sent just before the end does not arrive later: no client can call a request back.
+    That a suspended machine notices at once. On some systems its monotonic clock stands still meanwhile, so a write may
+    pass until the next renewal fails.
 
 Follows client-go's tools/leaderelection; the fence is ours.
 """
@@ -23,69 +23,71 @@ import os
 import random
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
-from kubewright._runtime.clock import Clock
+from kubewright._runtime.clock import Clock, monotonic
 from kubewright._runtime.log import get_logger
 from kubewright.apis.coordination.v1 import Lease, LeaseSpec
 from kubewright.client._client import Client
 from kubewright.client._transport import Transport
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import AlreadyExists, ConfigError, Conflict, KubewrightError, LeadershipLost, NotFound
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models._meta import MicroTime, ObjectMeta
 from kubewright.models._rbac import PolicyRule
 
 LEASE_RULE: Final = PolicyRule(
     api_groups=["coordination.k8s.io"], resources=["leases"], verbs=["create", "get", "update"]
 )
-"""What a candidate needs in the namespace of the Lease."""
+"""What a candidate needs in the Lease's namespace."""
 
 _JITTER: Final = 1.2
-"""Retries are spread by a fifth, so that candidates do not ask in step."""
+"""Retries are spread by 20 %, so that candidates do not ask in step."""
 
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderElection:
-    """How to elect. Durations are controller-runtime's.
+    """Settings of the election. The default durations are controller-runtime's; they are seconds or a timedelta.
 
-    Raises ConfigError for durations that leave no time to stop: the lease outlasts the deadline, the deadline a retry.
+    Raises ConfigError for durations that leave no time to stop: the lease must outlast the deadline, and the deadline a
+    retry.
     """
 
     name: str = ""
-    """Of the Lease; the Manager's own name when empty."""
+    """Name of the Lease; empty: the Manager's name."""
     namespace: str = ""
-    """Of the Lease; the namespace of the Pod, or of the kubeconfig's context, when empty."""
-    lease_duration: timedelta = timedelta(seconds=15)
-    """For how long a leader that was not heard of is waited for."""
-    renew_deadline: timedelta = timedelta(seconds=10)
-    """After this time without a renewal the leader gives up."""
-    retry_period: timedelta = timedelta(seconds=2)
-    """Between renewals, and between attempts of the others."""
+    """Namespace of the Lease; empty: that of the Pod, or of the kubeconfig's context."""
+    lease_duration: Seconds = 15.0
+    """How long the others wait for a leader that does not renew."""
+    renew_deadline: Seconds = 10.0
+    """How long a leader continues to work without a renewal."""
+    retry_period: Seconds = 2.0
+    """Time between renewals, and between attempts of the others."""
     release_on_stop: bool = True
-    """On a graceful stop let the next one lead at once."""
+    """A graceful stop releases the Lease, so that another process can lead at once."""
 
     def __post_init__(self) -> None:
-        if not self.lease_duration > self.renew_deadline > self.retry_period * _JITTER:
+        lease, deadline, retry = map(seconds, (self.lease_duration, self.renew_deadline, self.retry_period))
+        if not (lease > deadline > retry * _JITTER and retry > 0):
             raise ConfigError(
-                f"leader election: lease_duration ({self.lease_duration}) must be longer than renew_deadline "
-                f"({self.renew_deadline}), and that longer than {_JITTER} times retry_period ({self.retry_period})"
+                f"leader election: lease_duration ({lease:g} s) must be longer than renew_deadline ({deadline:g} s), "
+                f"and renew_deadline longer than {_JITTER} times retry_period ({retry:g} s)"
             )
 
 
 def identity() -> str:
-    """A name for this process that no other has: `<host name>_<uuid>`. In a Pod the host's name is the Pod's."""
+    """Return a name that no other process has: `<host name>_<uuid>`. In a Pod the host name is the Pod's name."""
     return f"{os.environ.get('HOSTNAME') or socket.gethostname()}_{uuid.uuid4()}"
 
 
 class Fence:
-    """A transport that lets writes pass only while this process leads. Reads always do: a standby keeps its caches.
+    """A transport that sends writes only while this process leads. Reads always pass, so that a standby has caches.
 
-    It looks at the moment when a write goes out: one may have waited for a connection, or to be sent again.
+    The check happens when a write goes out, because it may have waited for a connection or for a retry.
     """
 
     def __init__(self, transport: Transport, is_leading: Callable[[], bool]) -> None:
@@ -95,7 +97,7 @@ class Fence:
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
         def check() -> None:
             if not self._is_leading():
-                raise LeadershipLost(f"{request.method} {request.path}: not sent, since this process does not lead")
+                raise LeadershipLost(f"{request.method} {request.path}: not sent, because this process does not lead")
 
         if request.method not in _READS:
             request.fence = check
@@ -106,58 +108,82 @@ class Fence:
 
 
 class LeaderElector:
-    """One candidate for one Lease: `await acquire()`, then `await hold()`, at the end `await release()`."""
+    """One candidate for one Lease: `await acquire()`, then `await hold()`, and at the end `await release()`."""
 
     def __init__(self, client: Client, settings: LeaderElection, holder: str, *, clock: Clock) -> None:
         self.lease = Lease(metadata=ObjectMeta(name=settings.name, namespace=settings.namespace))
-        """The Lease as it was last seen."""
+        """The last known state of the Lease."""
         self.holder = holder
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._log = get_logger("kubewright.manager._leader").bind(
+        self._lease_duration = seconds(settings.lease_duration)
+        self._deadline = seconds(settings.renew_deadline)
+        self._retry = seconds(settings.retry_period)
+        self._blocked = 0.0
+        """The longest time, since the last renewal, for which the event loop did not run this."""
+        self._log = get_logger("kubewright.manager.leader").bind(
             lease=f"{settings.namespace}/{settings.name}", identity=holder
         )
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None
-        self._told_of = ""
+        self._logged_leader = ""
 
     @property
     def leading(self) -> bool:
-        """The Lease is ours, and was renewed recently enough that nobody else can have taken it."""
-        if self._renewed_at is None:
-            return False
-        return self._clock.monotonic() - self._renewed_at < self._settings.renew_deadline.total_seconds()
+        """Whether the Lease is ours, and its last renewal so recent that no other process can have taken it."""
+        return self._renewed_at is not None and monotonic() - self._renewed_at < self._deadline
 
     async def acquire(self) -> None:
         """Wait until this process leads."""
-        self._log.info("Waiting for leadership")
-        while not await self._try(self._settings.renew_deadline.total_seconds() / 2):
-            retry = self._settings.retry_period.total_seconds()
-            await self._clock.sleep(retry * random.uniform(1.0, _JITTER))
-        self._log.info("Became leader", transitions=self.lease.spec.lease_transitions)
+        self._log.info("Leadership requested")
+        while not await self._try(self._deadline / 2):  # noqa: ASYNC110 - the Lease is on the server
+            await asyncio.sleep(self._retry * random.uniform(1.0, _JITTER))
+        self._log.info("Leadership acquired", transitions=self.lease.spec.lease_transitions)
 
     async def hold(self) -> None:
-        """Renew the Lease for as long as that goes well. Raises LeadershipLost: the workers have to stop at once."""
-        retry = self._settings.retry_period.total_seconds()
-        while self._renewed_at is not None:
-            left = self._renewed_at + self._settings.renew_deadline.total_seconds() - self._clock.monotonic()
-            await self._clock.sleep(min(retry, left))
-            left = self._renewed_at + self._settings.renew_deadline.total_seconds() - self._clock.monotonic()
-            if left <= 0:
-                break
-            await self._try(min(left, self._settings.renew_deadline.total_seconds() / 2))
-            if self._seen is not None and self._seen.holder_identity != self.holder:
-                break
+        """Renew the Lease as long as that succeeds. Raises LeadershipLost: the workers must stop at once."""
+        reason = ""
+        while not reason:
+            reason = await self._renew()
         self._renewed_at = None
         raise LeadershipLost(
-            f"Lease {self._settings.namespace}/{self._settings.name}: taken by another, or not renewed within "
-            f"{self._settings.renew_deadline.total_seconds():g} s; stopping, so that two never lead"
+            f"Lease {self._settings.namespace}/{self._settings.name}: {reason}; stopping, so that "
+            f"two processes never lead"
         )
 
+    async def _renew(self) -> str:
+        """Wait for the next renewal and try it. Return why leadership is lost, or nothing."""
+        assert self._renewed_at is not None
+        expires = self._renewed_at + self._deadline
+        pause = max(0.0, min(self._retry, expires - monotonic()))
+        await self._punctually(asyncio.sleep(pause), pause)
+        left = expires - monotonic()
+        if left > 0:
+            limit = min(left, self._deadline / 2)
+            await self._punctually(self._try(limit), limit)
+        holder = self._seen.holder_identity if self._seen is not None else self.holder
+        if holder != self.holder:
+            return f"taken by {holder or 'nobody, since its holder was removed'}{self._why_late()}"
+        return "" if left > 0 else f"not renewed within {self._deadline:g} s{self._why_late()}"
+
+    def _why_late(self) -> str:
+        if self._blocked < self._deadline / 2:
+            return ""
+        return (
+            f" because the event loop stood still for {self._blocked:.1f} s: the process was halted, or a reconcile "
+            f"blocked it (see the warning 'Event loop blocked', and call blocking code with `await run_blocking(...)`)"
+        )
+
+    async def _punctually(self, work: Awaitable[object], limit: float) -> None:
+        """Await `work`, which ends within `limit` seconds unless the event loop is blocked."""
+        began = monotonic()
+        await work
+        self._blocked = max(self._blocked, monotonic() - began - limit)
+
     async def release(self) -> None:
-        """Give the Lease up, after the workers have stopped. A failure is logged: the others then wait for its end."""
+        """Release the Lease, after the workers have stopped. If that fails, the others wait until it expires."""
         if not self.leading or not self._settings.release_on_stop:
             self._renewed_at = None
             return
@@ -171,24 +197,24 @@ class LeaderElector:
             lease_transitions=self.lease.spec.lease_transitions,
         )
         try:
-            async with asyncio.timeout(self._settings.renew_deadline.total_seconds() / 2):
+            async with asyncio.timeout(self._deadline / 2):
                 await self._client.update(self.lease)
         except (KubewrightError, TimeoutError) as error:
             self._log.warning("Lease not released", error=str(error) or "no answer in time")
         else:
             self._log.info("Lease released")
 
-    async def _try(self, seconds: float) -> bool:
-        """One attempt to get or renew the Lease, within that time."""
-        started = self._clock.monotonic()
+    async def _try(self, limit: float) -> bool:
+        """Try once to get or renew the Lease, within `limit` seconds."""
+        started = monotonic()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(limit):
                 won = await self._get_or_renew()
         except (KubewrightError, TimeoutError) as error:
-            self._log.warning("Lease not reached", error=str(error) or "no answer in time")
+            self._log.warning("Lease not updated", error=str(error) or "no answer in time")
             return False
         if won:
-            self._renewed_at = started
+            self._renewed_at, self._blocked = started, 0.0
         return won
 
     async def _get_or_renew(self) -> bool:
@@ -199,16 +225,14 @@ class LeaderElector:
                 return False
         try:
             return await self._write()
-        except (
-            Conflict,
-            NotFound,
-        ):  # an unanswered attempt of ours arrived, someone else was faster, or it was deleted
+        # A request of ours arrived although its answer was lost, another process was faster, or the Lease was deleted.
+        except (Conflict, NotFound):
             if not await self._look():
                 return await self._create()
             return self._is_free() and await self._write()
 
     async def _look(self) -> bool:
-        """See what the Lease says; False when there is none."""
+        """Read the Lease. Return False if it does not exist."""
         meta = self.lease.metadata
         try:
             self.lease = await self._client.get(Lease, meta.name, namespace=meta.namespace)
@@ -216,20 +240,19 @@ class LeaderElector:
             self.lease = Lease(metadata=ObjectMeta(name=meta.name, namespace=meta.namespace))
             return False
         if self.lease.spec != self._seen:
-            self._seen, self._seen_at = self.lease.spec, self._clock.monotonic()
+            self._seen, self._seen_at = self.lease.spec, monotonic()
         holder = self.lease.spec.holder_identity or ""
-        if holder not in (self.holder, self._told_of):
-            self._told_of = holder
-            self._log.info("Another leads", leader=holder)
+        if holder not in (self.holder, self._logged_leader):
+            self._logged_leader = holder
+            self._log.info("Other leader found", leader=holder)
         return True
 
     def _is_free(self) -> bool:
         spec = self.lease.spec
         if spec.holder_identity in (None, "", self.holder):
             return True
-        # What the holder says it needs counts, where that is more than what we were told.
-        seconds = max(spec.lease_duration_seconds or 0, self._settings.lease_duration.total_seconds())
-        return self._clock.monotonic() - self._seen_at >= seconds
+        duration = max(spec.lease_duration_seconds or 0, self._lease_duration)  # the holder may have a longer one
+        return monotonic() - self._seen_at >= duration
 
     async def _create(self) -> bool:
         self.lease.spec = self._claim()
@@ -245,13 +268,13 @@ class LeaderElector:
         return True
 
     def _claim(self) -> LeaseSpec:
-        """The Lease as it is when we hold it from now on."""
+        """Return the state of a Lease that this process holds from now on."""
         spec, now = self.lease.spec, MicroTime.of(self._clock.now())
         ours = spec.holder_identity == self.holder
         transitions = spec.lease_transitions or 0
         return LeaseSpec(
             holder_identity=self.holder,
-            lease_duration_seconds=round(self._settings.lease_duration.total_seconds()),
+            lease_duration_seconds=round(self._lease_duration),
             acquire_time=spec.acquire_time if ours else now,
             renew_time=now,
             lease_transitions=transitions if ours or not self.lease.metadata.resource_version else transitions + 1,
@@ -259,4 +282,4 @@ class LeaderElector:
 
     def _remember(self, lease: Lease) -> None:
         self.lease = lease
-        self._seen, self._seen_at = lease.spec, self._clock.monotonic()
+        self._seen, self._seen_at = lease.spec, monotonic()

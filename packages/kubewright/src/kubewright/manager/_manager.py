@@ -1,53 +1,98 @@
-"""Runs controllers as one process: from configuration to graceful stop.
+"""Runs controllers as one process, from configuration to graceful stop.
 
-Order of the start: health and metrics servers; the check that kinds are served and what is declared is allowed;
-caches; election; workers. Caches run before the election, so that a standby is warm. Order of the stop: nothing more
-is taken, what runs finishes within `graceful_timeout`, the Lease is released, caches and servers close.
+Start
+    1. The health and metrics servers.
+    2. The checks: the API server serves the kinds, and this user has the declared permissions.
+    3. The caches, then the lifespan's resources.
+    4. Leader election, if any. Caches run before it, so that a standby is warm.
+    5. The controllers.
+Stop
+    Controllers take no more work, and reconciles that run finish within `graceful_timeout`. Then the Lease is released,
+    and the resources, the caches and the servers close, in this order.
 
-A Manager has no process-wide state: two of them live in one process.
+A Manager has no process-wide state: one process can run several.
 
 Follows controller-runtime's pkg/manager.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from kubewright._runtime.clock import Clock, SystemClock
+from kubewright._runtime.service import in_background
 from kubewright.cache._cache import Scope
 from kubewright.cache._client import CachedClient
 from kubewright.cache._namespaces import Namespaces
 from kubewright.client._config import Config
 from kubewright.client._transport import Transport
+from kubewright.controllers._context import resource_of
 from kubewright.controllers._controller import Controller
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.machinery.errors import ConfigError
-from kubewright.manager._certificates import Certificate
+from kubewright.machinery.time import Seconds, seconds
+from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._gate import METRICS_AUTH_RULES, METRICS_READER_RULES
 from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, LeaderElection
 from kubewright.manager._metrics import Metrics
-from kubewright.manager._run import Run
+from kubewright.manager._options import EVENTS_RULE, ManagerOptions, default_name
+from kubewright.manager._run import Run, Runnables
 from kubewright.models import Object
 from kubewright.models._rbac import PolicyRule
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-Runnable: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""What runs beside the controllers: called once, cancelled at the stop."""
+R = TypeVar("R")
 
-_EVENTS_RULE: Final = PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"])
+Runnable: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""A function that runs next to the controllers: called once, cancelled at the stop."""
+
+Lifespan: TypeAlias = "Callable[[Manager], AbstractAsyncContextManager[object]]"
+"""A function that opens shared resources: usually one with `@asynccontextmanager` that takes the manager."""
+
+
+class ManagerChanges(TypedDict, total=False):
+    """The arguments of `Manager.replace`; each means what it means to `Manager`."""
+
+    controllers: Sequence[Controller[Any]]
+    name: str
+    config: Config | None
+    transport: Transport | None
+    namespaces: Namespaces
+    scopes: Mapping[type[Object], Scope] | None
+    lifespan: Lifespan | None
+    leader_election: LeaderElection | None
+    health_address: str | None
+    metrics_address: str | None
+    metrics_secure: Certificate | SelfSigned | None
+    wait_for_kinds: bool
+    delete_fuse: DeleteFuse | None
+    allow_mass_deletion: bool
+    tracer_provider: TracerProvider | None
+    graceful_timeout: Seconds
+    parser: argparse.ArgumentParser | None
+    flags: argparse.Namespace | None
+    clock: Clock | None
 
 
 class Manager:
     """Controllers, and what they need to run.
 
-    Its public attributes are options, and count when `run` begins.
+    `main` runs it as a program. Within another program or a test, it runs as long as a block lasts:
+
+        async with Manager([reconcile], config=config) as manager:
+            ...
+
+    The block begins when the manager is ready. At its end the manager stops gracefully. A failure of the manager
+    cancels the block and is raised from it.
     """
 
     def __init__(
@@ -55,146 +100,262 @@ class Manager:
         controllers: Sequence[Controller[Any]] = (),
         *,
         name: str = "",
-        config: Config | Transport | None = None,
-        namespace: Namespaces = None,
+        config: Config | None = None,
+        transport: Transport | None = None,
+        namespaces: Namespaces = None,
         scopes: Mapping[type[Object], Scope] | None = None,
-        leader_election: bool | LeaderElection = False,
+        lifespan: Lifespan | None = None,
+        leader_election: LeaderElection | None = None,
         health_address: str | None = None,
         metrics_address: str | None = None,
-        metrics_secure: bool | Certificate = False,
+        metrics_secure: Certificate | SelfSigned | None = None,
         wait_for_kinds: bool = False,
         delete_fuse: DeleteFuse | None = None,
+        allow_mass_deletion: bool = False,
         tracer_provider: TracerProvider | None = None,
-        graceful_timeout: timedelta = timedelta(seconds=30),
+        graceful_timeout: Seconds = 30.0,
+        parser: argparse.ArgumentParser | None = None,
+        flags: argparse.Namespace | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`name` is the field manager, and the name of the Lease; by default the first controller's name and group.
+        """Create a manager; it does nothing until it runs.
 
-        `config`: where the API server is; found as kubectl finds it (or in the cluster) when not given.
-        `namespace`: work in this one, or in these alone; `scopes`: what part of a kind is cached.
-        `health_address`, `metrics_address`: `host:port`; a port of 0 is one that is free, the address `"0"` turns the
-        server off. None is `:8081` for probes and `:8080` for metrics in a program that `main` runs, and no server
-        within another program.
-        `metrics_secure`: metrics over HTTPS, for those alone who may get them (`kubewright.manager._gate`); with that
-        certificate, or with True one made at the start.
-        `wait_for_kinds`: a controller whose CustomResourceDefinitions are not installed waits for them, and `/readyz`
-        says so; otherwise the start fails.
-        `delete_fuse`: for each controller that has none of its own.
-        `tracer_provider`: OpenTelemetry's; each reconcile becomes spans (`kubewright.controllers._tracing`).
-        `graceful_timeout`: for reconciles that run at the stop; after it they are cancelled.
-        Raises ConfigError when two controllers have one name.
+        name: the field manager, and the name of the Lease. Default: name and group of the first controller.
+        config: where the API server is. Default: as kubectl finds it, or the cluster that this process runs in.
+        transport: instead of `config`, what requests are sent through. The manager closes it at the end.
+        namespaces: work in this namespace or in these. Default: in all.
+        scopes: which part of a kind is cached.
+        lifespan: opens resources that reconciles share, such as an HTTP session, and closes them. `ctx.resource`
+            returns what it yields. It is opened after the caches are complete and before the controllers work, and
+            closed after they have stopped; `manager.client` works in it. If it fails, so does the start.
+
+                @asynccontextmanager
+                async def lifespan(manager: Manager) -> AsyncIterator[httpx.AsyncClient]:
+                    async with httpx.AsyncClient(base_url=manager.flags.dns_api) as http:
+                        yield http
+        leader_election: work only while this process holds a Lease. Default: no election.
+        health_address, metrics_address: `host:port`. Port 0 picks a free port, and the address `"0"` turns the server
+            off. Default: `:8081` for probes and `:8080` for metrics in a program that `main` runs, else no server.
+        metrics_secure: serve metrics over HTTPS, to authorized users only, with this certificate or a self-signed one.
+        wait_for_kinds: controllers whose CustomResourceDefinitions are missing wait for them, and `/readyz` says so.
+            Default: the start fails.
+        delete_fuse: for each controller that has none of its own.
+        allow_mass_deletion: no fuse counts deletes in this run, as with the flag `--allow-mass-deletion`.
+        tracer_provider: OpenTelemetry's; each reconcile becomes spans.
+        graceful_timeout: how long reconciles may run on after a stop, in seconds or as a timedelta. Then they are
+            cancelled.
+        parser: defines flags of your own, which `main` and `kubewright run` accept in addition to the standard ones.
+        flags: values of the flags until the command line is parsed, for example in tests.
+        clock: where reconciles read the time of day.
+
+        Raises ConfigError if two controllers have the same name, or options contradict each other.
         """
-        names = Counter(each.name for each in controllers)
-        twice = [each for each, count in names.items() if count > 1]
-        if twice:
-            raise ConfigError(
-                f"two controllers are named {', '.join(twice)}: their metrics and logs could not be told apart; give "
-                f"one of them another name, @controller(..., name=...)"
-            )
-        self.controllers = tuple(controllers)
-        self.name = name or _default_name(controllers)
-        self.config = config
-        self.namespace = namespace
-        self.leader_election = leader_election
-        self.health_address = health_address
-        self.metrics_address = metrics_address
-        self.metrics_secure = metrics_secure
-        self.wait_for_kinds = wait_for_kinds
-        self.delete_fuse = delete_fuse
-        self.allow_mass_deletion = False
-        """No fuse counts deletes: they are meant. For one run; the flag `--allow-mass-deletion` sets it."""
-        self.tracer_provider = tracer_provider
-        self.graceful_timeout = graceful_timeout
-        self.probes = Probes()
-        self.probes.add_readyz("caches", self._caches_are_complete)
-        self.metrics = Metrics(self.name)
-        self.scopes = dict(scopes or {})
-        self.clock: Clock = clock or SystemClock()
-        self.runnables: list[tuple[Runnable, bool]] = []
-        """What `add` was given, and whether it needs the leader."""
+        self._options = ManagerOptions(
+            controllers=tuple(controllers),
+            name=name or default_name(controllers),
+            config=config,
+            transport=transport,
+            namespaces=namespaces,
+            scopes=dict(scopes or {}),
+            leader_election=leader_election,
+            health_address=health_address,
+            metrics_address=metrics_address,
+            metrics_secure=metrics_secure,
+            wait_for_kinds=wait_for_kinds,
+            delete_fuse=delete_fuse,
+            allow_mass_deletion=allow_mass_deletion,
+            tracer_provider=tracer_provider,
+            graceful_timeout=seconds(graceful_timeout),
+            flags=flags or argparse.Namespace(),
+            clock=clock or SystemClock(),
+        )
+        self._lifespan = lifespan
+        self._parser = parser
         self._ready = asyncio.Event()
         self._run: Run | None = None
-        self.health_port = 0
-        """The port that the health server got; 0 when it does not run."""
-        self.metrics_port = 0
-        """The port that the metrics server got; 0 when it does not run."""
+        self._block: AbstractAsyncContextManager[None] | None = None
+        self._runnables: Runnables = []
+        self.probes = Probes()
+        """The checks of `/healthz` and `/readyz`; add your own."""
+        self.probes.add_readyz("caches", self._check_caches)
+        self.metrics = Metrics(self._options.name)
+        """What `/metrics` shows. Register metrics of your own in `metrics.registry`."""
+
+    def replace(self, **changes: Unpack[ManagerChanges]) -> Manager:
+        """Return a manager like this one with other options, for example to run it in a test.
+
+        It has the same runnables, checks and metrics of your own. It counts the rest for itself.
+
+            async with manager.replace(config=cluster.config, namespaces=[namespace]):
+                ...
+        """
+        options = self._options
+        same: ManagerChanges = {
+            "controllers": options.controllers,
+            "name": options.name,
+            "config": options.config,
+            "transport": options.transport,
+            "namespaces": options.namespaces,
+            "scopes": options.scopes,
+            "lifespan": self._lifespan,
+            "leader_election": options.leader_election,
+            "health_address": options.health_address,
+            "metrics_address": options.metrics_address,
+            "metrics_secure": options.metrics_secure,
+            "wait_for_kinds": options.wait_for_kinds,
+            "delete_fuse": options.delete_fuse,
+            "allow_mass_deletion": options.allow_mass_deletion,
+            "tracer_provider": options.tracer_provider,
+            "graceful_timeout": options.graceful_timeout,
+            "parser": self._parser,
+            "flags": options.flags,
+            "clock": options.clock,
+        }
+        if "config" in changes or "transport" in changes:
+            same["config"] = same["transport"] = None
+        copy = Manager(**(same | changes))
+        copy._runnables = list(self._runnables)
+        copy.probes.add_own_of(self.probes)
+        copy.metrics.share_registry(self.metrics)
+        return copy
+
+    def configure(self, options: ManagerOptions) -> None:
+        """Use other options from the next run on. `main` does this, because flags are options."""
+        self._options = options
+
+    @property
+    def options(self) -> ManagerOptions:
+        """What this manager was created with."""
+        return self._options
+
+    @property
+    def name(self) -> str:
+        """The field manager, and the name of the Lease."""
+        return self._options.name
+
+    @property
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        """The controllers that this manager runs."""
+        return self._options.controllers
+
+    @property
+    def lifespan(self) -> Lifespan | None:
+        """The function that opens the shared resources."""
+        return self._lifespan
+
+    @property
+    def parser(self) -> argparse.ArgumentParser | None:
+        """The parser of the program's own flags."""
+        return self._parser
+
+    @property
+    def flags(self) -> argparse.Namespace:
+        """Values of the program's own flags: those of the command line, or the option `flags`."""
+        return self._options.flags
 
     @property
     def client(self) -> CachedClient:
-        """Reads from the cache, writes to the server. There while the Manager runs."""
+        """A client that reads from the cache and writes to the API server. Raises ConfigError unless it runs."""
         if self._run is None or self._run.client is None:
-            raise ConfigError("Manager.client is there while the Manager runs; use it in a reconcile or a runnable")
+            raise ConfigError("Manager.client exists while the Manager runs; use it in a reconcile or a runnable")
         return self._run.client
 
-    def add(self, runnable: Runnable, *, needs_leader: bool = True) -> None:
-        """Run `runnable` beside the controllers: with `needs_leader` while this process leads, else from the start.
+    @property
+    def health_port(self) -> int:
+        """The port of the health server; 0 when it does not run."""
+        return self._run.health_port if self._run is not None else 0
 
-        It may end. It is cancelled at the stop, and when it raises the Manager stops and raises that.
+    @property
+    def metrics_port(self) -> int:
+        """The port of the metrics server; 0 when it does not run."""
+        return self._run.metrics_port if self._run is not None else 0
+
+    def resource(self, kind: type[R]) -> R:
+        """Return what the lifespan yielded, for runnables; reconciles use `ctx.resource`.
+
+        Raises ConfigError if it is not a `kind`, or the manager does not run.
         """
-        self.runnables.append((runnable, needs_leader))
+        return resource_of(self._run.resource if self._run is not None else None, kind)
+
+    def add(self, runnable: Runnable, *, needs_leader: bool = True) -> None:
+        """Run `runnable` next to the controllers: while this process leads, or from the start (`needs_leader=False`).
+
+        It may return. It is cancelled at the stop. If it raises, the manager stops and raises the same error.
+        """
+        self._runnables.append((runnable, needs_leader))
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """What the controllers declare, and Events: the rules of the manager's role."""
-        return [rule for each in self.controllers for rule in each.rbac_rules()] + [_EVENTS_RULE]
+        """Return the rules of the manager's role: what the controllers declare, and Events."""
+        return self._options.rbac_rules()
 
     def leader_election_rules(self) -> list[PolicyRule]:
-        """The rules of the role in the Lease's namespace."""
-        return [LEASE_RULE, _EVENTS_RULE]
+        """Return the rules of the role in the Lease's namespace."""
+        return [LEASE_RULE, EVENTS_RULE]
 
     def metrics_auth_rules(self) -> list[PolicyRule]:
-        """The rules of the cluster role that secure metrics need beside the manager's."""
+        """Return the rules of the cluster role that secure metrics need in addition to the manager's."""
         return list(METRICS_AUTH_RULES)
 
     def metrics_reader_rules(self) -> list[PolicyRule]:
-        """The rules of the cluster role for who scrapes secure metrics."""
+        """Return the rules of the cluster role that a scraper of secure metrics needs."""
         return list(METRICS_READER_RULES)
 
+    def main(self, parser: argparse.ArgumentParser | None = None) -> None:
+        """Run as a program: parse the flags, set up logs and signals, run, exit.
+
+        `parser` defines flags of your own in addition to the standard ones; `flags` then has their values. If you give
+        it to `Manager` instead, `kubewright run` knows them too.
+        """
+        from kubewright.manager._program import run_program
+
+        run_program(self, parser=parser)
+
+    async def run(self) -> None:
+        """Run until `stop` is called or the task is cancelled.
+
+        Raises ConfigError, ConnectionFailed or Unauthorized if it cannot start, LeadershipLost, and the error of a
+        runnable or of the lifespan.
+        """
+        if self._run is not None:
+            raise ConfigError(f"manager {self.name} runs already; use manager.replace() for a second one")
+        self._ready.clear()
+        lifespan = partial(self._lifespan, self) if self._lifespan is not None else None
+        self._run = Run(self._options, self.probes, self.metrics, self._runnables, lifespan)
+        try:
+            await self._run.execute(self._ready.set)
+        finally:
+            self._run = None
+            self._ready.set()  # `wait_ready` must not wait for a manager that has stopped
+
     def stop(self) -> None:
-        """Ask for a graceful stop; `run` returns when it is done."""
+        """Ask for a graceful stop. `run` returns when it is done."""
         if self._run is not None:
             self._run.tasks.stopping.set()
 
     async def wait_ready(self) -> None:
-        """Until the caches are complete, but for kinds that are waited for. An elected process then works soon, the
-        others stand by.
+        """Wait until the caches are complete, apart from kinds that are waited for. Then controllers work or stand by.
 
-        Raises ConfigError when the Manager stopped before it got there, and after a run until the next has begun; `run`
-        raises why.
+        Raises ConfigError if the manager stopped before it was ready; `run` raises the reason.
         """
         await self._ready.wait()
         if self._run is None:
             raise ConfigError(f"manager {self.name}: stopped before it was ready")
 
-    def main(self) -> None:
-        """Run as a program: flags as kubebuilder's managers have them, logs, signals, exit status."""
-        from kubewright.manager._program import run_program
+    async def __aenter__(self) -> Self:
+        block = in_background(self, name=f"manager {self.name}")
+        await block.__aenter__()
+        self._block = block
+        return self
 
-        run_program(self)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        block, self._block = self._block, None
+        return await block.__aexit__(kind, error, traceback) if block is not None else None
 
-    async def run(self) -> None:
-        """Run until `stop` is called or the task is cancelled.
-
-        Raises ConfigError, ConnectionFailed or Unauthorized when it can't start, LeadershipLost, and what a runnable
-        raised.
-        """
-        self._ready.clear()
-        self._run = Run(self)
-        try:
-            await self._run.execute(self._ready.set)
-        finally:
-            self._run = None
-            self._ready.set()  # wakes those who still wait, to be told
-
-    def _caches_are_complete(self) -> None:
+    def _check_caches(self) -> None:
         if self._run is None or not self._ready.is_set():
             raise ConfigError("not complete yet")
-        waiting = self._run.hindrances()
+        waiting = self._run.kinds_not_synced()
         if waiting:
             raise ConfigError(f"waiting for {'; '.join(waiting)}")
-
-
-def _default_name(controllers: Sequence[Controller[Any]]) -> str:
-    if not controllers:
-        return "kubewright"
-    first = controllers[0]
-    return f"{first.name}.{first.kind.__api__.group}".rstrip(".")

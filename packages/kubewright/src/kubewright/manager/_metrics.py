@@ -1,7 +1,7 @@
-"""Counts of what a manager does, under controller-runtime's names, so that its dashboards show them.
+"""Counts of what a manager does. `/metrics` shows them under controller-runtime's names, so its dashboards work.
 
-What is counted are plain numbers of one event loop; they become Prometheus metrics when they are asked for. Metrics of
-one's own are registered in `Metrics.registry` with prometheus-client's classes.
+The counts are plain numbers of one event loop; `kubewright.manager._exposition` turns them into Prometheus metrics at a
+scrape. Register metrics of your own in `Metrics.registry`, with prometheus-client's classes.
 
 Names: controller-runtime's pkg/internal/controller/metrics, pkg/metrics/workqueue.go, client-go's rest_client metrics.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,6 @@ from kubewright.controllers._queue import WorkQueue
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-    from prometheus_client.core import Metric
 
     from kubewright.cache._cache import Cache
     from kubewright.manager._events import Fate
@@ -35,7 +34,7 @@ _RECONCILE_BUCKETS: Final = (
 
 
 class Histogram:
-    """How often a value fell between which bounds."""
+    """Counts of values, by bucket."""
 
     __slots__ = ("_bounds", "_counts", "sum")
 
@@ -49,7 +48,7 @@ class Histogram:
         self.sum += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative counts by upper bound, as Prometheus has them."""
+        """Return cumulative counts by upper bound, as Prometheus defines them."""
         total = 0
         found: list[tuple[str, float]] = []
         for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
@@ -65,7 +64,7 @@ class ControllerMetrics(ControllerObserver):
         self.name = name
         self.workers = workers
         self.queue: WorkQueue | None = None
-        """Looked at when metrics are asked for."""
+        """Read at a scrape."""
         self.adds = self.retries = 0
         self.failures = dict.fromkeys(Failure, 0)
         self.outcomes = dict.fromkeys(Outcome, 0)
@@ -73,7 +72,7 @@ class ControllerMetrics(ControllerObserver):
         self.queue_seconds = Histogram(_QUEUE_BUCKETS)
         self.work_seconds = Histogram(_QUEUE_BUCKETS)
         self.events: dict[str, dict[EventType, int]] = {}
-        """That asked for reconciles, by kind."""
+        """Events that caused reconciles, by kind."""
         self.hot_loops = self.stopped_deletes = self.paused_objects = 0
 
     def added(self) -> None:
@@ -109,59 +108,57 @@ class ControllerMetrics(ControllerObserver):
 
 
 class Metrics:
-    """All counts of one Manager."""
+    """All counts of one Manager, and the metrics of the operator's own."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.controllers: dict[str, ControllerMetrics] = {}
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.events: dict[Fate, int] = {"written": 0, "refused": 0, "dropped": 0}
-        """What became of Events that reconcilers recorded."""
+        """Events that reconcilers recorded, by their fate."""
         self.leading: bool | None = None
         """None without an election."""
         self.certificates_read = 0
         self.cache: Cache | None = None
-        """Looked at when metrics are asked for."""
+        """Read at a scrape."""
+        self._own = _Own()
 
-    @cached_property
+    @property
     def registry(self) -> CollectorRegistry:
-        """The registry that `/metrics` shows, for metrics of one's own. Each Manager has one to itself."""
-        from prometheus_client import CollectorRegistry, ProcessCollector
+        """The registry for metrics of your own; `/metrics` shows them. Each Manager has a registry, shared by its
+        copies.
 
-        registry = CollectorRegistry(auto_describe=True)
-        registry.register(self)
-        ProcessCollector(registry=registry)
-        return registry
+        bookings = prometheus_client.Counter("bookings", "Bookings made.", registry=None)   # next to the reconciler
+        manager.metrics.registry.register(bookings)                                         # next to the manager
+        """
+        return self._own.registry
+
+    def share_registry(self, other: Metrics) -> None:
+        """Use the registry of `other`."""
+        self._own = other._own
 
     def controller(self, name: str, workers: int) -> ControllerMetrics:
-        """The counts of the controller of that name; they go on when it is started again."""
+        """Return the counts of that controller; they continue when it is started again."""
         return self.controllers.setdefault(name, ControllerMetrics(name, workers))
 
     def request(self, code: str, method: str, host: str) -> None:
-        """A request to the API server was answered, or `<error>`."""
+        """Count a request to the API server; `code` is `<error>` if no answer came."""
         self.requests[code, method, host] += 1
 
     def event(self, fate: Fate) -> None:
-        """An Event was written, or not."""
+        """Count an Event by its fate."""
         self.events[fate] += 1
 
     def certificate_read(self) -> None:
-        """The files of the metrics server's certificate were read."""
+        """Count that the files of the metrics server's certificate were read."""
         self.certificates_read += 1
 
-    def render(self, accept: str) -> tuple[str, bytes]:
-        """The content type and body of a scrape whose Accept header is `accept`."""
-        from prometheus_client.exposition import choose_encoder
 
-        encode, content_type = choose_encoder(accept)
-        return content_type, encode(self.registry)
+class _Own:
+    """The registry of the operator's own metrics, created when it is used: importing prometheus-client takes time."""
 
-    def describe(self) -> list[Metric]:
-        """What prometheus-client asks for when this is registered: that nothing is to be compared."""
-        return []
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        from prometheus_client import CollectorRegistry
 
-    def collect(self) -> Iterator[Metric]:
-        """What prometheus-client asks for at a scrape."""
-        from kubewright.manager._exposition import families
-
-        return families(self)
+        return CollectorRegistry(auto_describe=True)

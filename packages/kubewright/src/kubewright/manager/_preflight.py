@@ -1,6 +1,6 @@
-"""What is looked at before anything runs: are the kinds served, and may we do what the controllers declare.
+"""The checks before anything runs: the kinds are served, and this user has the declared permissions.
 
-Found here it is one clear line; found later it would be a cache that never syncs.
+A problem found here is one clear line. Found later it would be a cache that never syncs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ANONYMOUS: Final = "system:anonymous"
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Seconds before a question is asked again."""
+"""Seconds before a check is retried."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Permission:
         return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{where}"
 
     def attributes(self) -> ResourceAttributes:
-        """The same, as an access review asks for it."""
+        """Return the permission in the form of an access review."""
         from kubewright.apis.authorization.v1 import ResourceAttributes
 
         resource, _, subresource = self.resource.partition("/")
@@ -54,7 +54,7 @@ class Permission:
 
 
 async def missing_kinds(client: Client, kinds: Iterable[type[Object]], namespaces: Namespaces) -> list[type[Object]]:
-    """The kinds that the server does not have. Raises ConnectionFailed when it can't say."""
+    """Return the kinds that the server does not serve. Raises ConnectionFailed if it does not answer."""
     kinds = list(kinds)
     namespace = each_of(namespaces)[0]
     served = await asyncio.gather(*(_is_served(client, kind, namespace) for kind in kinds))
@@ -62,7 +62,7 @@ async def missing_kinds(client: Client, kinds: Iterable[type[Object]], namespace
 
 
 def not_served(missing: Sequence[type[Object]]) -> str:
-    """One line that says which kinds are missing and what to do."""
+    """Return one line that says which kinds are missing and what to do."""
     names = ", ".join(f"{api.plural}.{api.group}/{api.version}" for api in (kind.__api__ for kind in missing))
     return (
         f"the API server does not serve {names}: install the CustomResourceDefinition (kubewright install, or "
@@ -76,21 +76,21 @@ async def _is_served(client: Client, kind: type[Object], namespace: str | None) 
         await _answered(lambda: client.list_page(kind, limit=1, namespace=within), although_lost=False)
     except NotFound:
         return False
-    except Forbidden:  # the check of the rules says it better, and says all of it
+    except Forbidden:  # the check of the rules reports all of it
         return True
-    except DecodeError:  # the one object that was asked for is not of its kind: that is told when it is reconciled
+    except DecodeError:  # the kind is served; the object is reported when it is reconciled
         return True
     return True
 
 
 async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespaces: Namespaces) -> list[Permission]:
-    """What of `rules` the server would not let us do, by its own word (SelfSubjectAccessReview)."""
+    """Return the permissions in `rules` that this user does not have, according to SelfSubjectAccessReviews."""
     missing = await asyncio.gather(*(_missing_in(client, rules, each) for each in each_of(namespaces)))
     return [permission for each in missing for permission in each]
 
 
 async def _missing_in(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
-    if await _is_allowed(client, Permission("*", "*", "*", namespace)):  # an administrator need not ask one by one
+    if await _is_allowed(client, Permission("*", "*", "*", namespace)):  # an administrator has all of them
         return []
     asked = list(dict.fromkeys(each for rule in rules for each in permissions_of(rule, namespace)))
     answers = await asyncio.gather(*(_is_allowed(client, each) for each in asked))
@@ -98,15 +98,15 @@ async def _missing_in(client: Client, rules: Sequence[PolicyRule], namespace: st
 
 
 def described(missing: Sequence[Permission]) -> str:
-    """One line that says what is missing and what to do."""
+    """Return one line that says which permissions are missing and what to do."""
     return (
-        f"RBAC: not allowed to {', '.join(map(str, missing))}: apply the role that follows from the controllers "
+        f"RBAC: not allowed to {', '.join(map(str, missing))}: apply the role that is generated from the controllers "
         f"(kubewright generate writes config/rbac/role.yaml) and bind it to this user or ServiceAccount"
     )
 
 
 def permissions_of(rule: PolicyRule, namespace: str | None) -> Iterable[Permission]:
-    """What a rule allows, one by one; nothing for a rule for certain names, which can't be asked for in general."""
+    """Yield the permissions of a rule; none for a rule with resource names, which cannot be checked in general."""
     for group in rule.api_groups:
         for resource in rule.resources:
             for verb in rule.verbs:
@@ -123,17 +123,17 @@ async def _is_allowed(client: Client, permission: Permission) -> bool:
     except Forbidden as error:
         if _ANONYMOUS in str(error):
             raise ConfigError(
-                f"the API server takes this process for {_ANONYMOUS}: its kubeconfig has no credentials (a token, or a "
+                f"the API server treats this process as {_ANONYMOUS}: the kubeconfig has no credentials (a token, or a "
                 "client certificate, which needs https), or the server does not know them"
             ) from error
-        return True  # who may not even ask is told when it matters
+        return True  # reported when the permission is used
     return answer.status is not None and answer.status.allowed
 
 
 async def _answered(ask: Callable[[], Awaitable[T]], *, although_lost: bool) -> T:
-    """What `ask` gives, though the server is overloaded or starting: a bad moment is no reason not to start.
+    """Return the result of `ask`. Retries while the server is overloaded or starting.
 
-    `although_lost`: the connection too may be lost. Raises what the last of several tries raised.
+    `although_lost`: retries lost connections, too. Raises the error of the last try.
     """
     for pause in _PAUSES:
         try:

@@ -1,42 +1,59 @@
 """A Manager as a program: its flags, its logs, its signals, its exit status.
 
-The flags are those of kubebuilder's managers, so that its manifests work; their defaults are the Manager's options.
-Exit status: 0 after a graceful stop, 1 after a failure, which is one line in the log, 2 for wrong flags.
+The flags are those of kubebuilder's managers, so that its manifests work. Their defaults are the Manager's options.
+Exit status: 0 after a graceful stop; 1 after a failure, which is one line in the log; 2 for wrong flags.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import copy
 import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kubewright._runtime.log import get_logger
+from kubewright._runtime.signals import on_each_stop_signal
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
 from kubewright.manager import _logs as logs
-from kubewright.manager._certificates import Certificate
+from kubewright.manager._certificates import Certificate, SelfSigned
+from kubewright.manager._leader import LeaderElection
+from kubewright.manager._options import ManagerOptions
 
 if TYPE_CHECKING:
     from kubewright.manager._manager import Manager
 
+T = TypeVar("T")
 
-def run_program(manager: Manager, arguments: Sequence[str] | None = None) -> None:
-    """Run `manager` as its flags say, then end the process."""
-    flags = _parser(manager).parse_args(arguments)
-    logs.configure(flags.log_format, flags.log_level)
+
+class _Flags(Protocol):
+    """A parser, or a group of one."""
+
+    def add_argument(self, *names: str, **options: Any) -> argparse.Action: ...
+
+
+def run_program(
+    manager: Manager, arguments: Sequence[str] | None = None, *, parser: argparse.ArgumentParser | None = None
+) -> None:
+    """Run `manager` as its flags say, then end the process. `parser`: flags of the program's own."""
+    flags = _parser(manager, parser or manager.parser).parse_args(arguments)
+    logs.configure(flags.log_format, flags.log_level, packages=_packages(manager))
     log = get_logger("kubewright.manager")
     try:
-        _configure(manager, flags)
+        manager.configure(_configured(manager.options, flags))
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_run(manager))
     except KubewrightError as error:
-        log.error("Cannot go on", error=explained(error))
+        cause = error.__cause__
+        unexpected = cause is not None and not isinstance(cause, (KubewrightError, OSError, ImportError))
+        log.error("Manager failed", error=explained(error), exc_info=cause if unexpected else None)
         sys.exit(1)
 
 
@@ -50,19 +67,19 @@ async def _run(manager: Manager) -> None:
 
 
 async def _freeze_when_ready(manager: Manager) -> None:
-    """Take what was loaded by then out of the collector's rounds: it stays for ever."""
+    """Exclude the objects that exist by then from garbage collection: they stay until the end."""
     try:
         await manager.wait_ready()
     except ConfigError:
-        return  # it could not start; `run` raises why
+        return  # the start failed; `run` raises the reason
     gc.collect()
     gc.freeze()
 
 
 def _stop_on_signals(manager: Manager) -> None:
-    """The first SIGTERM or SIGINT asks for a graceful stop, the second ends the process at once.
+    """Stop gracefully at the first stop signal, and exit immediately at the second.
 
-    A Lease is not given back then: who reconciles may still have a write on its way.
+    The second one does not release the Lease, because a reconcile may still have a write on its way.
     """
     log = get_logger("kubewright.manager")
     asked = False
@@ -70,18 +87,25 @@ def _stop_on_signals(manager: Manager) -> None:
     def stop(number: signal.Signals) -> None:
         nonlocal asked
         if asked:
-            log.warning("Ending at once, as a second signal asks for", signal=number.name)
+            log.warning("Second signal received, exiting immediately", signal=number.name)
             os._exit(1)
         asked = True
-        seconds = manager.graceful_timeout.total_seconds()
-        log.info("Stopping; a second signal ends it at once", signal=number.name, within_seconds=seconds)
+        seconds = manager.options.graceful_timeout
+        log.info("Stop signal received, a second one exits immediately", signal=number.name, within_seconds=seconds)
         manager.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    on_each_stop_signal(stop)
+
+
+def _packages(manager: Manager) -> set[str]:
+    """Return the top-level packages of the operator's own code."""
+    functions = [each.reconcile for each in manager.controllers] + [manager.lifespan]
+    modules = {str(getattr(each, "__module__", "")) for each in functions}
+    return {each.partition(".")[0] for each in modules}
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's factory for event loops; None where there is no uvloop."""
     try:
         import uvloop
     except ImportError:  # Windows, PyPy
@@ -90,59 +114,93 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def _configure(manager: Manager, flags: argparse.Namespace) -> None:
+def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOptions:
+    """Return the options as the flags change them."""
+    config, transport = options.config, options.transport
     if flags.kubeconfig or flags.context:
-        manager.config = Config.from_kubeconfig(flags.kubeconfig or None, context=flags.context or None)
-    if flags.leader_elect is not None:
-        manager.leader_election = flags.leader_elect and (manager.leader_election or True)
-    manager.namespace = [each for each in flags.namespace.split(",") if each] or manager.namespace
-    manager.health_address = flags.health_probe_bind_address
-    manager.metrics_address = flags.metrics_bind_address
-    if flags.metrics_secure is not None:
-        manager.metrics_secure = flags.metrics_secure and (manager.metrics_secure or True)
-    if flags.metrics_cert_path:
-        folder = Path(flags.metrics_cert_path)
-        manager.metrics_secure = manager.metrics_secure and Certificate(
-            folder / flags.metrics_cert_name, folder / flags.metrics_cert_key
-        )
-    manager.wait_for_kinds = manager.wait_for_kinds or flags.wait_for_kinds
-    manager.allow_mass_deletion = flags.allow_mass_deletion
+        config, transport = Config.from_kubeconfig(flags.kubeconfig or None, context=flags.context or None), None
+    return replace(
+        options,
+        config=config,
+        transport=transport,
+        leader_election=_chosen(flags.leader_elect, options.leader_election, LeaderElection()),
+        namespaces=[each for each in flags.namespace.split(",") if each] or options.namespaces,
+        health_address=flags.health_probe_bind_address,
+        metrics_address=flags.metrics_bind_address,
+        metrics_secure=_metrics_secure(options, flags),
+        wait_for_kinds=options.wait_for_kinds or flags.wait_for_kinds,
+        allow_mass_deletion=options.allow_mass_deletion or flags.allow_mass_deletion,
+        flags=flags,
+    )
 
 
-def _parser(manager: Manager) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=manager.name, description=f"The operator {manager.name}.", allow_abbrev=False)
+def _metrics_secure(options: ManagerOptions, flags: argparse.Namespace) -> Certificate | SelfSigned | None:
+    default: Certificate | SelfSigned = SelfSigned()
+    chosen = _chosen(flags.metrics_secure, options.metrics_secure, default)
+    if chosen is None or not flags.metrics_cert_path:
+        return chosen
+    folder = Path(flags.metrics_cert_path)
+    return Certificate(folder / flags.metrics_cert_name, folder / flags.metrics_cert_key)
+
+
+def _chosen(flag: bool | None, option: T | None, default: T) -> T | None:
+    """Return what a switch chooses: `option` when it was not given, nothing when it is off."""
+    if flag is None:
+        return option
+    return (option or default) if flag else None
+
+
+def _parser(manager: Manager, own: argparse.ArgumentParser | None) -> argparse.ArgumentParser:
+    """Return the parser of the standard flags, and of those of `own`. Raises ConfigError if it defines one of them."""
+    if own is None:
+        about = f"The operator {manager.name}."
+        whole = argparse.ArgumentParser(prog=manager.name, description=about, allow_abbrev=False)
+        _add_standard_flags(whole, manager.options)
+    else:
+        whole = copy.deepcopy(own)
+        try:
+            _add_standard_flags(whole.add_argument_group("flags of every operator"), manager.options)
+        except argparse.ArgumentError as error:
+            raise ConfigError(f"Manager(parser=...): {error}: every operator has this flag; rename yours") from error
+    whole.set_defaults(**vars(manager.flags))
+    return whole
+
+
+def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
     switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _boolean, "metavar": "true|false"}
     parser.add_argument("--leader-elect", default=None, help="work only while holding the Lease", **switch)
     parser.add_argument(
         "--health-probe-bind-address",
-        default=":8081" if manager.health_address is None else manager.health_address,
+        default=":8081" if options.health_address is None else options.health_address,
         metavar="ADDRESS",
-        help="of /healthz and /readyz",
+        help="where /healthz and /readyz are served",
     )
     parser.add_argument(
         "--metrics-bind-address",
-        default=":8080" if manager.metrics_address is None else manager.metrics_address,
+        default=":8080" if options.metrics_address is None else options.metrics_address,
         metavar="ADDRESS",
-        help='of /metrics; "0" for none',
+        help='where /metrics is served; "0" turns it off',
     )
     parser.add_argument("--metrics-secure", default=None, help="serve metrics over HTTPS to authorized users", **switch)
     parser.add_argument(
-        "--metrics-cert-path", default="", metavar="FOLDER", help="of the certificate for that; without, one is made"
+        "--metrics-cert-path",
+        default="",
+        metavar="FOLDER",
+        help="folder of the certificate for that (default: a self-signed one)",
     )
-    parser.add_argument("--metrics-cert-name", default="tls.crt", metavar="FILE", help="the certificate in that folder")
-    parser.add_argument("--metrics-cert-key", default="tls.key", metavar="FILE", help="its key in that folder")
+    parser.add_argument("--metrics-cert-name", default="tls.crt", metavar="FILE", help="file name of the certificate")
+    parser.add_argument("--metrics-cert-key", default="tls.key", metavar="FILE", help="file name of the key")
     parser.add_argument(
         "--wait-for-kinds", default=False, help="wait for CustomResourceDefinitions that are not installed", **switch
     )
     parser.add_argument(
-        "--allow-mass-deletion", default=False, help="the many deletes that a fuse has stopped are meant", **switch
+        "--allow-mass-deletion", default=False, help="confirm the deletes that a fuse has stopped", **switch
     )
-    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="where the API server is and who we are")
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="kubeconfig file to use")
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument("--namespace", default="", metavar="NAME[,NAME]", help="work in these namespaces alone")
+    parser.add_argument("--namespace", default="", metavar="NAME[,NAME]", help="work in these namespaces only")
     parser.add_argument("--log-format", choices=("console", "json"), default=None)
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    return parser
 
 
 def _boolean(text: str) -> bool:
@@ -154,9 +212,11 @@ def _boolean(text: str) -> bool:
 
 
 def explained(error: KubewrightError) -> str:
-    """What went wrong in one line, and where to look when it is the way to the API server."""
+    """Return one line about an error, with advice if it is about the connection to the API server."""
     if isinstance(error, Unauthorized):
-        return f"the API server does not accept our credentials ({error}): look at the user of the kubeconfig's context"
+        return f"the API server rejects our credentials ({error}): check the user of the kubeconfig's context"
     if isinstance(error, ConnectionFailed):
-        return f"{error}; is the API server up, and does the kubeconfig have its address and certificate authority?"
+        return (
+            f"{error}; is the API server running, and does the kubeconfig have its address and certificate authority?"
+        )
     return str(error)

@@ -1,4 +1,4 @@
-"""The manager's own small servers: probes and metrics."""
+"""The manager's own servers: probes and metrics."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.manager._metrics import Metrics
 
 OFF: Final = "0"
-"""The address of a server that is not wanted."""
+"""The address that turns a server off."""
 BIND_HOST: Final = "KUBEWRIGHT_BIND_HOST"
-"""The variable that says which host an address without one means. The nodes of an embedded control plane set it to the
-Pod's own address, so that several Pods of this machine may each have their port 8081."""
+"""The environment variable with the host for addresses without one. The nodes of an embedded control plane set it to
+the Pod's address, so that several Pods of one machine can each have port 8081.
+"""
 
 
 @asynccontextmanager
 async def serving(
     handler: Handler, address: str | None, option: str, ssl: Callable[[], SSLContext] | None = None
 ) -> AsyncGenerator[int, None]:
-    """Serve `handler` at `host:port` as long as the block lasts; gives the port, 0 when off.
+    """Serve `handler` at `host:port` while the block runs, and yield the port; 0 when the server is off.
 
-    Without a host it is the one that $KUBEWRIGHT_BIND_HOST names, or every interface.
+    An address without a host means $KUBEWRIGHT_BIND_HOST, or else every interface. With `ssl` the server speaks TLS.
 
-    Over TLS when `ssl` makes a context for it.
-
-    Raises ConfigError for an address that is none or is taken; `option` is what the message calls it.
+    Raises ConfigError if the address is invalid or in use; the message calls it by the name `option`.
     """
     if address in (None, OFF, ""):
         yield 0
@@ -38,7 +37,7 @@ async def serving(
 
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
-        raise ConfigError(f'{option} {address!r} is not an address; write "host:port", ":port", or "0" for none')
+        raise ConfigError(f'{option} {address!r} is not an address; write "host:port", ":port", or "0" to turn it off')
     host = host.strip("[]") or os.environ.get(BIND_HOST, "")
     server = Server(handler, host=host, port=int(port), ssl=ssl() if ssl is not None else None)
     try:
@@ -58,8 +57,10 @@ class Scrapes:
         self._metrics = metrics
 
     async def handle(self, request: Request) -> Response:
-        """A `Handler` for `/metrics`."""
+        """Answer a request for `/metrics`. This is a `Handler`."""
         if request.path != "/metrics":
             return Response.plain(404, "404 page not found\n")
-        content_type, body = self._metrics.render(request.headers.get("accept", ""))
+        from kubewright.manager._exposition import render
+
+        content_type, body = render(self._metrics, request.headers.get("accept", ""))
         return Response(200, {"content-type": content_type}, body)

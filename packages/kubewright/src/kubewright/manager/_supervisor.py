@@ -1,4 +1,4 @@
-"""Keeps the tasks of one run together: a stop reaches all of them, and the failure of one stops the rest."""
+"""The tasks of one run: a stop reaches all of them, and the failure of one stops the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class StoppedEarly(Exception):
-    """The stop came before what was waited for."""
+    """The stop came before the result."""
 
 
 class Supervisor:
@@ -20,20 +20,20 @@ class Supervisor:
 
     def __init__(self) -> None:
         self.failure: BaseException | None = None
-        """The first error that a task ended by."""
+        """The first error of a task."""
         self.stopping = asyncio.Event()
-        """A stop was asked for, or is necessary."""
+        """Set when a stop was requested or is required."""
         self.halting = asyncio.Event()
-        """There is no time to be graceful: another process may lead soon."""
+        """Set when there is no time for a graceful stop, because another process may lead soon."""
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """A task whose failure stops all."""
+        """Start a task whose failure stops the run."""
         task = asyncio.create_task(work)
         task.add_done_callback(self._look_at)
         return task
 
     async def or_stop(self, work: Coroutine[Any, Any, R]) -> R:
-        """The outcome of `work`. Raises StoppedEarly when the stop comes first."""
+        """Return the result of `work`. Raises StoppedEarly if the stop comes first."""
         task, stop = asyncio.create_task(work), asyncio.create_task(self.stopping.wait())
         try:
             await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -44,7 +44,7 @@ class Supervisor:
             await end([task, stop])
 
     async def finish(self, tasks: Sequence[asyncio.Task[Any]], seconds: float) -> None:
-        """Wait for the end of `tasks`, for up to `seconds`, and no longer when there is no time to be graceful."""
+        """Wait until `tasks` end, for at most `seconds`, or until `halting` is set."""
         halt = asyncio.create_task(self.halting.wait())
         ends: list[asyncio.Future[Any]] = [asyncio.gather(*tasks, return_exceptions=True), halt]
         try:
@@ -63,7 +63,7 @@ class Supervisor:
 
 
 async def end(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Cancel what still runs of `tasks` and wait for its end. What they raised has been looked at."""
+    """Cancel those of `tasks` that still run, and wait for them. Their errors are not raised."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,10 +1,14 @@
-"""For tests of operators: an environment with a control plane, and the pytest plugin.
+"""Tests of operators: a control plane, faults, waiting, and the pytest plugin.
 
-Cluster          access to a control plane of any sort, and what tests do there again and again
-eventually, gone waiting
-running          a Manager at work inside a test
-Faults           what goes wrong between an operator and its API server
-    killed_after_each_write  the lives of an operator that dies after its first write, its second, ...
+Cluster                  access to a control plane, and what tests need often
+eventually, gone         waiting for a state
+Faults                   faults between an operator and its API server
+killed_after_each_write  operators that die after their first write, their second, and so on
+failure                  an answer that rejects a request, for `Faults.answer`
+VirtualClock             a clock that a test moves
+Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
+VirtualTimeLoop          an event loop whose time jumps, for tests without sockets
+running                  the same as `async with manager:`
 """
 
 from __future__ import annotations
@@ -13,28 +17,40 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kubewright._runtime.clock import Clock as Clock
+    from kubewright._runtime.clock import SystemClock as SystemClock
     from kubewright.testing._cluster import Cluster as Cluster
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
     from kubewright.testing._faults import killed_after_each_write as killed_after_each_write
     from kubewright.testing._operator import running as running
+    from kubewright.testing._time import VirtualClock as VirtualClock
+    from kubewright.testing._time import VirtualTimeLoop as VirtualTimeLoop
     from kubewright.testing._waiting import eventually as eventually
     from kubewright.testing._waiting import gone as gone
 
 _HOMES: Final = {
+    "Clock": ".._runtime.clock",
     "Cluster": "._cluster",
     "Faults": "._faults",
+    "SystemClock": ".._runtime.clock",
+    "VirtualClock": "._time",
+    "VirtualTimeLoop": "._time",
     "eventually": "._waiting",
     "failure": "._faults",
     "gone": "._waiting",
     "killed_after_each_write": "._faults",
     "running": "._operator",
 }
-"""Imported when it is asked for: pytest loads this package in every run, whether it is about operators or not."""
+"""Imported on demand, because pytest loads this package in every run."""
 
 __all__ = [
+    "Clock",
     "Cluster",
     "Faults",
+    "SystemClock",
+    "VirtualClock",
+    "VirtualTimeLoop",
     "eventually",
     "failure",
     "gone",
@@ -43,7 +59,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to a type checker the names above are all there are
+if not TYPE_CHECKING:  # type checkers see only the names above
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:

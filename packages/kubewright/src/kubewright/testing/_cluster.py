@@ -1,4 +1,4 @@
-"""A control plane as a test sees it: the same whether it is the embedded one, a real one, or somebody's cluster."""
+"""A control plane, as tests see it: the embedded one, a real one, or a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def connected(admin: Config) -> AsyncGenerator[Cluster]:
-    """A Cluster by way of `admin`, for as long as the block lasts; what it has written to files goes with it."""
+    """Yield a Cluster that `admin` reaches. Its client and its files are removed at the end."""
     with scratch_folder() as folder:
         cluster = Cluster(admin, folder)
         try:
@@ -45,7 +45,7 @@ async def connected(admin: Config) -> AsyncGenerator[Cluster]:
 
 
 async def _until_in_force(account: Config, rules: Sequence[PolicyRule]) -> None:
-    """An API server's authorizer learns of roles and bindings a moment after they are written."""
+    """Wait until the API server's authorizer knows new roles and bindings: it watches them."""
     client = Client(account)
 
     async def check() -> None:
@@ -62,20 +62,20 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
 class Cluster:
-    """Access to a control plane, and what tests of operators do there again and again."""
+    """Access to a control plane, and what tests of operators need often."""
 
     def __init__(self, admin: Config, folder: Path) -> None:
-        """`admin` may do anything. Files are written to `folder`, which the caller removes."""
+        """Create a Cluster; `admin` has all permissions. Files are written to `folder`, which the caller removes."""
         self.config = admin
         self.client = Client(admin, user_agent="kubewright-test", field_manager="kubewright-test")
         self._folder = folder
 
     async def close(self) -> None:
-        """Close the client's connections. What was created stays."""
+        """Close the client's connections. Objects stay."""
         await self.client.close()
 
     def kubeconfig(self, config: Config | None = None) -> Path:
-        """A kubeconfig file for `config`, by default the admin's."""
+        """Write a kubeconfig file for `config`, by default the admin's, and return its path."""
         path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
         write(config or self.config, path)
         return path
@@ -83,18 +83,20 @@ class Cluster:
     async def install(self, *what: type[CustomResource] | ModuleType) -> None:
         """Apply the CRDs of these kinds, or of all kinds that a package declares, and wait until they are served.
 
-        Of a kind in several versions, give all. Raises ConfigError when another definition has their names.
+        If a kind has several versions, pass all of them. Raises ConfigError if another definition has their names.
         """
         kinds = [kind for each in what for kind in (kinds_of(each) if isinstance(each, ModuleType) else [each])]
         for document in custom_resource_definitions(kinds):
             crd = await self.client.apply(codec.from_dict(CustomResourceDefinition, document))
             await until_established(self.client, crd.metadata.name)
         for kind in kinds:
-            await eventually(self.client.list, PartialObjectMetadata.of(kind))  # some may be of before a change of it
+            await eventually(
+                self.client.list, PartialObjectMetadata.of(kind)
+            )  # metadata only: old objects may not match the class
 
     @asynccontextmanager
     async def namespace(self, prefix: str = "test") -> AsyncGenerator[str]:
-        """A new namespace, deleted at the end with all that is in it."""
+        """Create a namespace, and delete it at the end with everything in it."""
         name = f"{prefix}-{secrets.token_hex(4)}"
         await self.client.create(Namespace(metadata=ObjectMeta(name=name)))
         await eventually(self.client.get, ServiceAccount, "default", namespace=name)
@@ -105,19 +107,19 @@ class Cluster:
 
     @asynccontextmanager
     async def images(self, images: Mapping[str, Image]) -> AsyncGenerator[None]:
-        """As long as the block lasts, new Pods of `images` run as processes of this machine: `STAND_INS`, or your own.
+        """Run new Pods with `images` as processes of this machine while the block runs: `STAND_INS`, or your own.
 
-        On an embedded control plane, or on a real one of `RealControlPlane`: there a `ProcessNode` joins, to which all
-        new Pods go. Raises ConfigError for any other cluster.
+        Works on an embedded control plane and on a `RealControlPlane`, which a `ProcessNode` then joins for all new
+        Pods. Raises ConfigError for any other cluster.
         """
-        from kubewright_controlplane.images import installed  # not part of an operator's image
+        from kubewright_controlplane.images import installed  # part of kubewright-controlplane
 
         async with installed(images, self.config, self.client):
             yield
 
     @asynccontextmanager
     async def service_account(self, rules: Sequence[PolicyRule], *, namespace: str) -> AsyncGenerator[Config]:
-        """The credentials of a new ServiceAccount that may do what `rules` say in the whole cluster, and no more."""
+        """Create a ServiceAccount with the permissions of `rules` in the whole cluster, and yield its credentials."""
         name = f"operator-{secrets.token_hex(4)}"
         account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=namespace))
         role = codec.from_dict(ClusterRole, cluster_role(name, rules))
@@ -142,5 +144,5 @@ class Cluster:
         tokens = self.client.subresource(ServiceAccount, account, "token", namespace=namespace)
         answer = await tokens.create(request)
         if answer is None or not answer.status.token:
-            raise NotFound(f'the API server gave no token for the ServiceAccount "{namespace}/{account}"')
+            raise NotFound(f'the API server returned no token for the ServiceAccount "{namespace}/{account}"')
         return replace(self.config, token=answer.status.token, client_cert=None, client_key=None, namespace=namespace)

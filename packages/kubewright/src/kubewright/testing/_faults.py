@@ -1,11 +1,11 @@
-"""What goes wrong between an operator and its API server, brought about in tests.
+"""Faults between an operator and its API server, for tests.
 
     faults = Faults(cluster.config)
     faults.lag = 0.5
-    async with running(Manager([reconcile], config=faults)):
+    async with Manager([reconcile], transport=faults):
         ...
 
-`killed_after_each_write` goes through all the moments at which a process can die.
+`killed_after_each_write` tries every write after which a process can die.
 """
 
 from __future__ import annotations
@@ -14,66 +14,75 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
-from typing import Final, ParamSpec, TypeAlias
+from typing import Final, ParamSpec, TypeAlias, cast
 
 import msgspec
 
 from kubewright.client._config import Config
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import ConnectionFailed, Status
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, Status
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.testing._waiting import eventually
 
 P = ParamSpec("P")
 
 Verdict: TypeAlias = Callable[[Request], Response | None]
-"""What is answered to a request that is not to reach the API server; None lets it pass."""
+"""Returns the answer to a request that must not reach the API server, or None to let it pass."""
 
 _UNCOUNTED: Final = ("/apis/coordination.k8s.io/", "/apis/authorization.k8s.io/")
-"""Renewals of Leases, and questions that are asked by a POST."""
+"""Renewals of Leases, and access reviews, which are asked by a POST."""
 
 
-def failure(code: int, reason: str, message: str = "made by a test", headers: dict[str, str] | None = None) -> Response:
-    """An answer of an API server that says why not: a metav1.Status."""
+def failure(
+    code: int, reason: str, message: str = "caused by a test", headers: dict[str, str] | None = None
+) -> Response:
+    """Return an API server's answer to a request that it rejects: a metav1.Status."""
     body = msgspec.json.encode(Status(code, reason, message).to_dict())
     return Response(code, {"content-type": "application/json", **(headers or {})}, body)
 
 
 class Faults(Transport):
-    """A transport to the API server of a config, for one `Manager` or `Client`, with the faults that are asked for.
+    """A transport for one `Manager` or `Client` that causes faults.
 
-    Faults come above the retries of the client: what is answered here is what the operator sees.
+    Faults occur above the retries of the client: the operator sees what is answered here.
     """
 
-    def __init__(self, config: Config | Transport) -> None:
-        self._inner: Transport = HTTPTransport(config) if isinstance(config, Config) else config
+    def __init__(self, config: Config | None = None, *, transport: Transport | None = None) -> None:
+        """Create a transport to the API server of `config`, or through `transport`.
+
+        Raises ConfigError unless exactly one of them is given.
+        """
+        if (config is None) == (transport is None):
+            raise ConfigError("Faults: give either a config or transport=")
+        self._inner: Transport = transport or HTTPTransport(cast("Config", config))
         self.lag = 0.0
-        """By how many seconds what comes on a watch is late: caches are stale by as much."""
+        """Delay of watch events in seconds: caches are stale by as much."""
         self.answer: Verdict = lambda _: None
-        """Asked before a request is sent."""
+        """Called before a request is sent."""
         self.loses: Callable[[Request], bool] = lambda _: False
-        """Whether the answer to a request that has reached the API server is lost."""
+        """Returns whether the answer to a request is lost, after the API server has processed it."""
         self.dies_after: int | None = None
-        """The write after which the process dies: it reaches the API server; its answer, and all later ones, don't."""
+        """Number of the write after which the process dies. It reaches the API server, but its answer is lost."""
         self.writes = 0
-        """How many requests to change something have reached the API server; renewals of Leases are none."""
+        """Number of writes that have reached the API server, without renewals of Leases."""
         self._died = asyncio.Event()
         self._breaks: Callable[[], bytes | None] = lambda: None
 
     @property
     def died(self) -> bool:
-        """Nothing that the operator does reaches the API server any more."""
+        """Whether the process is dead: none of its requests reach the API server."""
         return self._died.is_set()
 
     def die(self) -> None:
-        """Now."""
+        """Kill the process now."""
         self._died.set()
 
     def storm(self, chance: random.Random, share: float = 0.2) -> None:
-        """Of all requests this share fails, each in one of the ways in which it could; watches break as often.
+        """Make this share of all requests fail, each in a random way that is possible for it; watches break as often.
 
-        Refused as too many (429) or in conflict (409), by a server that has an error (500) or is not there (503), or
-        carried out with the answer lost. A watch breaks off, or is told that its resource version is gone (410).
+        A request is rejected (409, 429, 500 or 503), or processed with its answer lost. A watch ends, or gets the error
+        that its resource version has expired (410).
         """
 
         def answer(request: Request) -> Response | None:
@@ -86,12 +95,12 @@ class Faults(Transport):
         self.loses = lambda _: chance.random() < share / 2
 
     def calm(self) -> None:
-        """No more faults from now on. Who has died stays dead."""
+        """Stop causing faults. A dead process stays dead."""
         self.answer, self.loses, self._breaks = lambda _: None, lambda _: False, lambda: None
         self.lag, self.dies_after = 0.0, None
 
     async def died_or(self, check: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Wait until the operator has died, or `check` passes as it does for `eventually`."""
+        """Wait until the operator has died, or `eventually(check)` returns."""
         passing = asyncio.ensure_future(eventually(check, *args, **kwargs))
         dying = asyncio.ensure_future(self._died.wait())
         try:
@@ -103,18 +112,18 @@ class Faults(Transport):
             dying.cancel()
             await asyncio.gather(passing, dying, return_exceptions=True)
 
-    async def rest(self, *, quiet: float = 2, within: float = 300) -> None:
-        """Wait until nothing has been written for `quiet` seconds: what there was to do is done, and all is told.
+    async def rest(self, *, quiet: Seconds = 2.0, within: Seconds = 300.0) -> None:
+        """Wait until the operator has written nothing for the time `quiet`, so that its work is done.
 
-        Raises AssertionError when there is no such time `within` so many seconds.
+        Raises AssertionError if that does not happen `within` that time. Both are seconds or a timedelta.
         """
         clock = asyncio.get_running_loop().time
         began, written = clock(), -1
         while written != self.writes:
-            if clock() > began + within:
-                raise AssertionError(f"it is still being written after {within:g} s: {self.writes} writes by now")
+            if clock() > began + seconds(within):
+                raise AssertionError(f"the operator still writes after {seconds(within):g} s: {self.writes} writes")
             written = self.writes
-            await asyncio.sleep(quiet)
+            await asyncio.sleep(seconds(quiet))
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
         self._check_alive()
@@ -139,11 +148,11 @@ class Faults(Transport):
         await self._inner.close()
 
     def _number(self, request: Request) -> int | None:
-        """Which write it is."""
+        """Count a write and return its number; None for any other request."""
         if request.method == "GET" or request.path.startswith(_UNCOUNTED):
             return None
         if self.dies_after is not None and self.writes >= self.dies_after:
-            raise ConnectionFailed("the process has made its last write")  # beside that one, which is under way
+            raise ConnectionFailed("the process has made its last write")  # which is still on its way
         self.writes += 1
         return self.writes
 
@@ -158,7 +167,7 @@ class Faults(Transport):
         return response
 
     async def _late(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """What comes on a watch, each chunk late by as much, until it breaks or the process dies."""
+        """Yield the chunks of a watch with a delay, until it breaks or the process dies."""
         clock = asyncio.get_running_loop().time
         chunks: asyncio.Queue[tuple[float, bytes | BaseException | None]] = asyncio.Queue()
 
@@ -167,7 +176,7 @@ class Faults(Transport):
                 async for chunk in body:
                     chunks.put_nowait((clock(), chunk))
                 chunks.put_nowait((clock(), None))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is for the one who watches
+            except Exception as error:  # noqa: BLE001 - passed on to the reader of the watch
                 chunks.put_nowait((clock(), error))
 
         async def die() -> None:
@@ -200,17 +209,17 @@ class Faults(Transport):
 
 
 async def killed_after_each_write(config: Config) -> AsyncIterator[Faults]:
-    """The lives of an operator that dies after its first write, after its second, and so on.
+    """Yield faults for an operator that dies after its first write, then for one that dies after its second, and so on.
 
         async for faults in killed_after_each_write(account):
-            ...                                               # a fresh object
-            async with running(new_operator(faults)):
-                await faults.died_or(all_is_well, name)
-            async with running(new_operator(account)):
-                await eventually(all_is_well, name)
-            ...                                               # delete it: what is left is work for the next life, too
+            ...                                               # create an object
+            async with operator.replace(transport=faults):
+                await faults.died_or(check, name)
+            async with operator.replace(config=account):
+                await eventually(check, name)
+            ...                                               # delete it, so that it makes no work for the next one
 
-    Ends with the first life that reached its goal without having to die.
+    Ends after the first operator that passed the check before it died.
     """
     last = 1
     while True:
@@ -223,12 +232,12 @@ async def killed_after_each_write(config: Config) -> AsyncIterator[Faults]:
 
 
 _EXPIRED: Final = msgspec.json.encode(
-    {"type": "ERROR", "object": Status(410, "Expired", "too old resource version: made by a test").to_dict()}
+    {"type": "ERROR", "object": Status(410, "Expired", "too old resource version: caused by a test").to_dict()}
 ) + b"\n"  # fmt: skip
 
 
 def _refusals(request: Request) -> list[Response]:
-    """All that an API server can say to a request that it does not carry out."""
+    """Return the answers with which an API server can reject a request."""
     refusals = [
         failure(500, "InternalError"),
         failure(503, "ServiceUnavailable"),

@@ -6,14 +6,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from kubewright.manager import Manager
-from kubewright.manager._working import working
 
 
 @asynccontextmanager
 async def running(manager: Manager) -> AsyncGenerator[Manager]:
-    """`manager` at work for as long as the block lasts, then stopped gracefully.
-
-    What makes the manager fail fails the block.
-    """
-    async with working(manager):
+    """Run `manager` while the block runs. The same as `async with manager:`."""
+    async with manager:
         yield manager

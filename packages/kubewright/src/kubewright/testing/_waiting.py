@@ -3,54 +3,89 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import inspect
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import Final, ParamSpec, TypeVar
+from contextvars import ContextVar
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from kubewright.machinery.errors import NotFound
+from kubewright.machinery.time import Seconds, seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PATIENCE: Final = timedelta(seconds=120)
-"""More than the slowest part of a real control plane takes on a busy machine: its garbage collector looks for new kinds
-every 30 s, and was seen to take 40.
-"""
+DEFAULT_WITHIN: Final = 120.0
+"""Seconds. The slowest part of a real control plane, its garbage collector, needs 40 of them on a busy machine."""
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.25
 
+within_of_this_run: Final[ContextVar[float]] = ContextVar("kubewright_eventually_within", default=DEFAULT_WITHIN)
+"""The default of `eventually`. The pytest plugin sets it from the ini option `kubewright_eventually_within`."""
 
-async def eventually(function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What `function` gives, once it neither raises NotFound nor an AssertionError.
 
-    Tries again for up to `PATIENCE`, then raises what the last try raised. Any other error ends it at once.
+@overload
+async def eventually(
+    function: Callable[..., Awaitable[R]], /, *args: object, within: Seconds | None, **kwargs: object
+) -> R: ...
 
-        service = await eventually(client.get, Service, "web-service", namespace="d")
+
+@overload
+async def eventually(function: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+@overload
+async def eventually(function: Callable[[], R], /, *, within: Seconds | None = None) -> R: ...
+
+
+async def eventually(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> object:
+    """Call `function` until it raises neither NotFound nor AssertionError, and return its result.
+
+    Raises the error of the last call after `within`, in seconds or as a timedelta. Any other error ends it at once.
+    Default: the ini option `kubewright_eventually_within` of pytest, or 120 s.
+
+        service = await eventually(cluster.client.get, Service, "web-service", namespace="d", within=10)
+        await eventually(lambda: check(operator.metrics))
     """
-    deadline = time.monotonic() + PATIENCE.total_seconds()
+    within: Seconds | None = kwargs.pop("within", None)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + (within_of_this_run.get() if within is None else seconds(within))
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            return await result if inspect.isawaitable(result) else result
         except (AssertionError, NotFound):
-            if time.monotonic() > deadline:
+            if clock() > deadline:
                 raise
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
-async def gone(function: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+@overload
+async def gone(
+    function: Callable[..., Awaitable[object]], /, *args: object, within: Seconds | None, **kwargs: object
+) -> None: ...
+
+
+@overload
+async def gone(function: Callable[P, Awaitable[object]], /, *args: P.args, **kwargs: P.kwargs) -> None: ...
+
+
+async def gone(function: Callable[..., Awaitable[object]], /, *args: Any, **kwargs: Any) -> None:
     """Wait until `function` raises NotFound.
 
-    await gone(client.get, Service, "web-service", namespace="d")
+    Raises AssertionError with what it still returns, after `within` as in `eventually`.
+
+        await gone(cluster.client.get, Service, "web-service", namespace="d")
     """
+
+    within: Seconds | None = kwargs.pop("within", None)
 
     async def check() -> None:
         try:
             found = await function(*args, **kwargs)
         except NotFound:
             return
-        raise AssertionError(f"still there: {found}")
+        raise AssertionError(f"still exists: {found}")
 
-    await eventually(check)
+    await eventually(check, within=within)

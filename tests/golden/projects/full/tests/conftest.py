@@ -1,10 +1,10 @@
-"""The operator on a control plane: the embedded one, or the one that `pytest --target` names."""
+"""The operator on a control plane: the embedded one, or the one that `pytest --kubewright-target` names."""
 
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from kubewright import Manager
-from kubewright.testing import Cluster, running
+from kubewright.testing import Cluster
 
 from fleet import api
 from fleet.main import manager
@@ -14,15 +14,8 @@ from fleet.main import manager
 async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[Manager]:
     """The running operator, with only the permissions that its controllers declare."""
     await cluster.install(api)
-    async with cluster.service_account(manager.rbac_rules(), namespace=namespace) as account:
-        operator = Manager(
-            manager.controllers,
-            name=manager.name,
-            config=account,
-            scopes=manager.scopes,
-            delete_fuse=manager.delete_fuse,
-            health_address="0",
-            metrics_address="0",
-        )
-        async with running(operator):
-            yield operator
+    async with (
+        cluster.service_account(manager.rbac_rules(), namespace=namespace) as account,
+        manager.replace(config=account) as operator,
+    ):
+        yield operator

@@ -30,9 +30,9 @@ async def kubewright(cluster: Cluster, *arguments: str) -> None:
 
 
 @pytest_asyncio.fixture
-async def deployed(cluster: Cluster, target: str) -> AsyncIterator[None]:
+async def deployed(cluster: Cluster, kubewright_target: str) -> AsyncIterator[None]:
     """Deploys the operator, and undeploys it after the test."""
-    if target == "real":
+    if kubewright_target == "real":
         pytest.skip("its nodes are simulated: no Pod runs there")
     await kubewright(cluster, "deploy")
     yield
