@@ -12,6 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from integration import gizmo_operator

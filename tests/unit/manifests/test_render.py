@@ -71,7 +71,7 @@ def test_a_manager_restricted_to_its_namespace_has_a_role_and_a_flag_for_it() ->
 
 
 def test_namespaces_of_the_program_are_not_repeated_as_flags() -> None:
-    found = objects(Manager([sail], namespace=["red", "blue"]), Ship)
+    found = objects(Manager([sail], namespaces=["red", "blue"]), Ship)
     managers = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
     assert [each["metadata"]["namespace"] for each in managers] == ["blue", "red"]
     assert [each["metadata"]["namespace"] for each in found["RoleBinding"]] == ["blue", "fleet-system", "red"]
@@ -94,7 +94,7 @@ def test_the_election_role_is_in_the_namespace_of_the_lease() -> None:
 
 
 def test_without_election_the_manager_gets_a_flag_and_no_role() -> None:
-    found = objects(Manager([sail], leader_election=True), Ship, leader_election=False)
+    found = objects(Manager([sail], leader_election=LeaderElection()), Ship, leader_election=False)
     assert "--leader-elect=false" in flags(found)
     assert "Role" not in found
 
