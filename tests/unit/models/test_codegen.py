@@ -114,7 +114,7 @@ def test_the_golden_modules_are_formatted_and_typed_strictly() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"kind": "Pod", "apiVersion": "v1"}, "expected a CustomResourceDefinition of apiextensions.k8s.io/v1, got Pod of v1"),
+        ({"kind": "Pod", "apiVersion": "v1"}, "expected a CustomResourceDefinition of .*, got Pod of v1"),
         ({"spec": {"versions": [{"name": "v1"}], "group": "a.b", "names": {"kind": "A"}}}, "version v1 has no schema"),
         (
             {
