@@ -53,7 +53,7 @@ async def test_a_reconcile_is_traced_from_its_event_to_its_writes(shop: Workshop
     work, queued = spans.named("reconcile")[0], spans.named("queued")[0]
     assert first.attributes is not None
     assert dict(first.attributes) == {
-        "kubewright.controllers": "configmap",
+        "kubewright.controller": "configmap",
         "k8s.namespace.name": NAMESPACE,
         "kubewright.object": "web",
         "kubewright.attempt": 1,

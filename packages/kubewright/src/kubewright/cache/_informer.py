@@ -308,6 +308,10 @@ class Informer(Generic[T]):
             self._tell(Event("delete", write.key, held, None))
             self._tell(Event("add", write.key, None, held))
             return
+        if not write.document:
+            if held is not None:
+                self._tell(Event("update", write.key, held, held))
+            return
         written = self._decoder.decode(msgspec.Raw(write.document))
         if held is not None:
             self._tell(Event("update", write.key, written, held))

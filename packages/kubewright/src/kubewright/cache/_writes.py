@@ -57,8 +57,11 @@ class OwnWrites:
         """How many there were: a list that is asked for now has them in it, if they are not lost."""
         return self._count
 
-    def wrote(self, key: ObjectKey, version: int, document: bytes) -> None:
-        """The object under `key` was written: it was `document` then, at this resource version."""
+    def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
+        """Note that the object under `key` was written, and is `document` at this resource version.
+
+        Without a `document`, as for a write of `scale`, only the version is known.
+        """
         self._note(Write(key, self._count, version, document))
 
     def deleted(self, key: ObjectKey, uid: str, version: int) -> None:
