@@ -8,7 +8,7 @@ from kubewright import Context, Forbidden, Invalid, Lister, Object, Request, Res
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from kubewright.client import MergePatch
-from kubewright.controllers._ownership import is_controlled_by
+from kubewright.controllers._owner_references import is_controlled_by
 from kubewright.models import codec
 
 from webserver_operator.api.v1.webserver import WebServer

@@ -48,6 +48,8 @@ class OwnWrites:
         self._lost = lost
         self._pending: dict[ObjectKey, Write] = {}
         """In the order of their numbers."""
+        self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
+        """The last write of a key, if the store does not show it yet."""
         self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
         """Heaps in the order of versions; what has been shown in the meantime is passed over."""
         self._count = 0
