@@ -106,9 +106,9 @@ async def test_an_update_of_what_has_changed_since_is_a_conflict(client: Client,
 
 
 async def test_what_may_not_be_there_is_looked_for(client: Client, namespace: str) -> None:
-    assert await client.find(ConfigMap, "a", namespace=namespace) is None
+    assert await client.get_or_none(ConfigMap, "a", namespace=namespace) is None
     made = await client.create(config_map(namespace, k="1"))
-    assert await client.find(ConfigMap, "a", namespace=namespace) == made
+    assert await client.get_or_none(ConfigMap, "a", namespace=namespace) == made
 
 
 async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespace: str) -> None:
@@ -294,7 +294,7 @@ async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
         await client.get(Uninstalled, "x", namespace=namespace)
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
-        await client.find(Uninstalled, "x", namespace=namespace)
+        await client.get_or_none(Uninstalled, "x", namespace=namespace)
     with pytest.raises(ConfigError, match="is its CustomResourceDefinition installed"):
         await RESTMapper(client).kind("client.test/v1", "Uninstalled")
 

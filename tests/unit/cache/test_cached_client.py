@@ -124,10 +124,10 @@ async def test_indexes_and_owners_follow_updates_and_deletes(
 
 async def test_a_cache_gives_what_there_is_or_none(server: Server, cache: Cache) -> None:
     await filled(cache, server, widget("a", 3))
-    found = await cache.find(Widget, "a", namespace="d")
+    found = await cache.get_or_none(Widget, "a", namespace="d")
     assert found is not None
     assert found.metadata.name == "a"
-    assert await cache.find(Widget, "b", namespace="d") is None
+    assert await cache.get_or_none(Widget, "b", namespace="d") is None
 
 
 async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server, client: Client) -> None:

@@ -117,12 +117,12 @@ def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
 
 
 async def _until_free(client: Client, namespace: str) -> None:
-    found = await client.find(Namespace, namespace)
+    found = await client.get_or_none(Namespace, namespace)
     if found is not None and found.metadata.deletion_timestamp is not None:
         await wait_until_gone(client, Namespace, namespace)
 
 
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
     """Whether the Namespace is of the deployment; `default` when there is none."""
-    found = await client.find(Namespace, settings.namespace)
+    found = await client.get_or_none(Namespace, settings.namespace)
     return default if found is None else labels_of(settings).items() <= found.metadata.labels.items()

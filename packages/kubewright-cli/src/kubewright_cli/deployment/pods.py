@@ -60,7 +60,7 @@ async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
 async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
     """The Lease by which the manager's Pods elect; None when there is none."""
     namespace = manifests.program.lease_namespace or manifests.settings.namespace
-    return await client.find(Lease, manifests.program.manager.name, namespace=namespace)
+    return await client.get_or_none(Lease, manifests.program.manager.name, namespace=namespace)
 
 
 def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:

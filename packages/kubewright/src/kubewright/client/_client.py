@@ -107,7 +107,7 @@ class Client:
         data = await self.rest.request("GET", endpoint.item(name, namespace), accept=endpoint.accept)
         return decode_object(kind, data)
 
-    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+    async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
         """The object of that name, or None. Raises NotFound where the server does not have the kind."""
         try:
             return await self.get(kind, name, namespace=namespace)

@@ -95,9 +95,9 @@ class Context(Generic[T]):
         """The object of that name. Raises NotFound."""
         return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
 
-    async def find(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
+    async def get_or_none(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
         """The object of that name, or None."""
-        return await self.client.find(kind, name, namespace=self._namespace(kind, namespace))
+        return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
 
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
