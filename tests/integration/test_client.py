@@ -18,8 +18,6 @@ from kubewright.client import (
     StrategicPatch,
     Unstructured,
     extract,
-    wait_for,
-    wait_until_gone,
 )
 from kubewright.machinery.errors import (
     AlreadyExists,
@@ -329,9 +327,9 @@ async def test_kinds_are_found_by_name(client: Client, namespace: str) -> None:
 async def test_an_object_is_waited_for(client: Client, namespace: str) -> None:
     obj = await client.create(config_map(namespace))
     await client.patch(obj, MergePatch({"data": {"k": "1"}}))
-    ready = await wait_for(client, ConfigMap, "a", lambda each: each.data.get("k") == "1", namespace=namespace)
+    ready = await client.wait_for(ConfigMap, "a", lambda each: each.data.get("k") == "1", namespace=namespace)
     await client.delete(ready)
-    await wait_until_gone(client, ConfigMap, "a", namespace=namespace)
+    await client.wait_until_gone(ConfigMap, "a", namespace=namespace)
 
 
 async def test_a_finalizer_holds_an_object_until_it_is_removed(client: Client, namespace: str) -> None:

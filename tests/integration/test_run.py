@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.command import COMMAND, environment
-from kubewright import Client, Config, ObjectMeta, Unstructured, pod_logs
+from kubewright import Client, Config, ObjectMeta, Unstructured
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
@@ -136,7 +136,7 @@ async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> No
             assert (await client.get(Pod, "shell", namespace="default")).status.phase == "Succeeded"
 
         await eventually(is_over)
-        assert [line async for line in pod_logs(client, "shell", namespace="default")] == ["it runs"]
+        assert [line async for line in client.logs("shell", namespace="default")] == ["it runs"]
         await client.close()
 
 

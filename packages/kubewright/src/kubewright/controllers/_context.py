@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
-from kubewright.client._client import Propagation
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
+from kubewright.client._write import Propagation
 from kubewright.controllers._events import EventRecorder
 from kubewright.controllers._guardedpatch import guarded_patch, test
 from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
