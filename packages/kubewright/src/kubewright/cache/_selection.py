@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubewright.cache._entry import Entry
-from kubewright.client._lists import Fields, Labels, label_selector, selector_text
+from kubewright.client._lists import Fields, Labels, fields_text, label_selector
 from kubewright.machinery.selectors import FieldSelector
 
 _TOLD: Final = frozenset({"metadata.name", "metadata.namespace"})
@@ -18,7 +18,7 @@ class Selection:
     def __init__(self, labels: Labels, fields: Fields) -> None:
         """Raises ValueError for text that is no selector."""
         self._labels = label_selector(labels)
-        self._fields = FieldSelector.parse(selector_text(fields)) if fields is not None else FieldSelector()
+        self._fields = FieldSelector.parse(fields_text(fields)) if fields is not None else FieldSelector()
         self.untold = sorted({each.field for each in self._fields.requirements} - _TOLD)
         """The selected fields of which an entry does not tell."""
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -140,7 +140,7 @@ class Store(Generic[T]):
         self._reported.discard(key)
         return old
 
-    def select(self, *, namespace: str | None = None, labels: LabelSelector | None = None) -> list[Entry[T]]:
+    def select(self, *, namespace: str | None = None, labels: Selector | None = None) -> list[Entry[T]]:
         """The entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
         entries = self._entries
         found = [entries[key] for key in self.keys(namespace)]

@@ -9,16 +9,19 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from kubewright.client._rest import JSON, Query, RESTClient
-from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.selectors import FieldSelector, LabelSelector
+from kubewright.apis.meta.v1 import LabelSelector
+from kubewright.machinery.errors import ConfigError, DecodeError
+from kubewright.machinery.selectors import FieldSelector, Selector
 
 T = TypeVar("T")
 
-Labels: TypeAlias = LabelSelector | Mapping[str, str] | str | None
-"""A label selector: parsed, as equalities (`{"app": "web"}`), or as kubectl writes it (`"app=web,tier!=cache"`)."""
+Labels: TypeAlias = LabelSelector | Selector | Mapping[str, str] | str | None
+"""Selects by labels: text as kubectl takes it (`"app=web,tier!=cache"`), equalities (`{"app": "web"}`), or a selector,
+such as the `spec.selector` of a Deployment. None selects everything.
+"""
 
 Fields: TypeAlias = FieldSelector | Mapping[str, str] | str | None
-"""A field selector: parsed, as equalities (`{"metadata.name": "web"}`), or as text (`"status.phase!=Failed"`)."""
+"""Selects by fields: text (`"status.phase!=Failed"`), equalities (`{"metadata.name": "web"}`), or a parsed selector."""
 
 
 @dataclass(slots=True)
@@ -96,22 +99,66 @@ async def raw_page(
 
 def selection(labels: Labels, fields: Fields) -> dict[str, str | None]:
     """The query parameters that select by labels and fields."""
-    return {"labelSelector": selector_text(labels), "fieldSelector": selector_text(fields)}
+    return {"labelSelector": labels_text(labels), "fieldSelector": fields_text(fields)}
 
 
-def selector_text(selector: Labels | Fields) -> str:
-    """A selector as a query parameter carries it; empty for one that selects everything."""
-    if selector is None:
+def labels_text(labels: Labels) -> str:
+    """`labels` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
+    if labels is None:
         return ""
-    if isinstance(selector, Mapping):
-        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    return str(selector)
-
-
-def label_selector(labels: Labels) -> LabelSelector | None:
-    """`labels` as a selector that can be asked; None for one that selects everything. Raises ValueError for bad
-    text.
-    """
-    if labels is None or isinstance(labels, LabelSelector):
+    if isinstance(labels, str):
         return labels
-    return LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.from_labels(labels)
+    if isinstance(labels, LabelSelector):
+        return str(_parsed(labels))
+    if isinstance(labels, Mapping):
+        return _equalities(labels, "labels")
+    if isinstance(labels, Selector):
+        if labels.nothing:
+            raise ConfigError("labels=: this selector matches nothing, which a request cannot say; do not ask")
+        return str(labels)
+    raise _refused("labels", labels, "a LabelSelector")
+
+
+def fields_text(fields: Fields) -> str:
+    """`fields` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
+    if fields is None:
+        return ""
+    if isinstance(fields, str):
+        return fields
+    if isinstance(fields, Mapping):
+        return _equalities(fields, "fields")
+    if isinstance(fields, FieldSelector):
+        return str(fields)
+    raise _refused("fields", fields, "a FieldSelector")
+
+
+def label_selector(labels: Labels) -> Selector | None:
+    """`labels` as a selector to ask; None if everything is selected. Raises ValueError for text that is no selector."""
+    if labels is None or isinstance(labels, Selector):
+        return labels
+    if isinstance(labels, LabelSelector):
+        return _parsed(labels)
+    if isinstance(labels, Mapping):
+        _equalities(labels, "labels")
+        return Selector.from_labels(labels)
+    if isinstance(labels, str):
+        return Selector.parse(labels)
+    raise _refused("labels", labels, "a LabelSelector")
+
+
+def _parsed(selector: LabelSelector) -> Selector:
+    return Selector.from_dict(msgspec.to_builtins(selector))
+
+
+def _equalities(wanted: Mapping[str, str], parameter: str) -> str:
+    for key, value in wanted.items():
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"{parameter}={wanted!r}: the value of {key!r} is {value!r}, not text; for a set of values write "
+                f'"{key} in (a,b)" as text'
+            )
+    return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
+
+
+def _refused(parameter: str, value: object, kind: str) -> ConfigError:
+    return ConfigError(f"{parameter}={value!r}: pass text like \"app=web\", a mapping, or {kind}")
