@@ -10,6 +10,7 @@ import pytest
 from tests.unit.scripted import (
     Call,
     Server,
+    Stream,
     Widget,
     WidgetSpec,
     added,
@@ -21,6 +22,7 @@ from tests.unit.scripted import (
     widget,
 )
 
+from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.meta.v1 import LabelSelector, LabelSelectorRequirement, ManagedFieldsEntry, ObjectMeta
 from kubewright.client import (
@@ -34,6 +36,7 @@ from kubewright.client import (
     Unstructured,
     WatchEvent,
 )
+from kubewright.http.message import Response
 from kubewright.machinery.errors import (
     APIError,
     ConfigError,
@@ -274,7 +277,9 @@ async def test_apply_is_forced_and_owned_unless_told_otherwise(server: Server, c
 
 async def test_apply_refuses_an_object_that_was_read(server: Server, client: Client) -> None:
     read = a_widget(managed_fields=[ManagedFieldsEntry(manager="kubectl", operation="Update")])
-    with pytest.raises(ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'):
+    with pytest.raises(
+        ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'
+    ):
         await client.apply(read)
 
 
@@ -474,3 +479,17 @@ async def test_other_labels_are_refused(server: Server, client: Client, labels: 
 def test_a_client_needs_a_config_or_a_transport(config: Any) -> None:
     with pytest.raises(ConfigError, match="either a Config or transport="):
         Client(config)
+
+
+@pytest.mark.parametrize("status", [403, 410])
+async def test_a_refused_watch_that_is_given_up_closes_its_stream(server: Server, client: Client, status: int) -> None:
+    watching = asyncio.ensure_future(anext(client.watch(Widget)))
+    call = await server.call()
+    body = Stream(VirtualClock(), None)
+    body.send_bytes(b'{"kind": "Status", ')
+    call.answered.set_result(Response(status, {}, body))
+    await settle()
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert body.closed

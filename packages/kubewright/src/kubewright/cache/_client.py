@@ -22,8 +22,7 @@ from kubewright.cache._entry import ObjectKey
 from kubewright.cache._informer import Informer
 from kubewright.cache._writers import RecordOwnWrites, SkipUnchangedApplies
 from kubewright.client._client import Client
-from kubewright.client._lists import Fields, Labels, ObjectList
-from kubewright.client._reader import Reader
+from kubewright.client._lists import Fields, Labels, ObjectList, Reader
 from kubewright.client._write import RESTWriter, Writer
 from kubewright.models import Object
 
@@ -54,7 +53,9 @@ class CachedClient(Client):
         self.cache = cache
         recorded = writer or RecordOwnWrites(RESTWriter(self.rest), cache)
         self.writer = SkipUnchangedApplies(recorded, cache)
-        self.uncached: Reader = Client(transport=client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
+        self.uncached: Reader = Client(
+            transport=client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock
+        )
         """Reads from the server: what is looked at too rarely to be kept, or for the last time before a loss."""
 
     # ---- reading

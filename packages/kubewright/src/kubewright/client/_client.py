@@ -32,11 +32,10 @@ from kubewright.client._endpoint import Endpoint
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
 from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
-from kubewright.client._rest import ANY, JSON, Query, RESTClient
+from kubewright.client._rest import ANY, JSON, LogOnce, Query, RESTClient, WarningHandler
 from kubewright.client._subresource import Subresource
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.client._wait import until_gone, until_met
-from kubewright.client._warnings import LogOnce, WarningHandler
 from kubewright.client._watch import Bookmark, WatchEvent
 from kubewright.client._write import (
     APPLY,

@@ -1,19 +1,21 @@
-"""What a list answers, and how one asks for a part of a kind."""
+"""Lists of objects, the selectors that restrict them, and `Reader`, which clients and caches have in common."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from kubewright.client._rest import JSON, Query, RESTClient
 from kubewright.apis.meta.v1 import LabelSelector
+from kubewright.client._rest import JSON, Query, RESTClient
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.selectors import FieldSelector, Selector
+from kubewright.models import Object
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Object)
 
 Labels: TypeAlias = LabelSelector | Selector | Mapping[str, str] | str | None
 """Selects by labels: text as kubectl takes it (`"app=web,tier!=cache"`), equalities (`{"app": "web"}`), or a selector,
@@ -42,6 +44,24 @@ class ObjectList(Generic[T]):
 
     def __bool__(self) -> bool:
         return bool(self.items)
+
+
+class Reader(Protocol):
+    """Reads objects by kind: a Client from the server, a Cache from memory. The caller may change what it returns."""
+
+    async def get(self, kind: type[K], name: str, *, namespace: str | None = None) -> K:
+        """The object of that name. Raises NotFound."""
+        ...
+
+    async def get_or_none(self, kind: type[K], name: str, *, namespace: str | None = None) -> K | None:
+        """The object of that name, or None."""
+        ...
+
+    async def list(
+        self, kind: type[K], *, namespace: str | None = None, labels: Labels = None, fields: Fields = None
+    ) -> ObjectList[K]:
+        """The objects of a kind that match; of every namespace when none is given."""
+        ...
 
 
 class _ListMeta(msgspec.Struct, gc=False, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
@@ -161,4 +181,4 @@ def _equalities(wanted: Mapping[str, str], parameter: str) -> str:
 
 
 def _refused(parameter: str, value: object, kind: str) -> ConfigError:
-    return ConfigError(f"{parameter}={value!r}: pass text like \"app=web\", a mapping, or {kind}")
+    return ConfigError(f'{parameter}={value!r}: pass text like "app=web", a mapping, or {kind}')

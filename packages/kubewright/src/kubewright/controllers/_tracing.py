@@ -8,7 +8,7 @@
 Attributes: `kubewright.controller`, `k8s.namespace.name`, `kubewright.object`, `kubewright.attempt` and
 `kubewright.causes`, `kubewright.outcome` of `reconcile`, `http.request.method` and `url.path` of writes. Spans that a
 reconciler makes itself are children of `reconcile`. The API server is told of the span that a request belongs to
-(`kubewright.client._tracing`).
+(`kubewright.client._transport`).
 """
 
 from __future__ import annotations

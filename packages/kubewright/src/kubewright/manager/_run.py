@@ -108,7 +108,7 @@ class Run:
         else:
             transport, namespace = config, "default"
         if self._manager.tracer_provider is not None:
-            from kubewright.client._tracing import Propagating
+            from kubewright.client._transport import Propagating
 
             transport = Propagating(transport)
         client = self._client_of(transport)
