@@ -3,7 +3,7 @@
 from kubewright import Condition, MergePatch, ObjectMeta
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Pod
-from kubewright.controllers._owner_references import is_controlled_by
+from kubewright.controllers import is_controlled_by
 from kubewright.testing import Cluster, eventually
 
 from podset_operator.api.v1.podset import PodSet, PodSetSpec

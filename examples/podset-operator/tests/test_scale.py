@@ -11,8 +11,8 @@ from kubewright import Config, Manager, MergePatch, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.client._transport import Transport
+from kubewright.controllers import is_controlled_by
 from kubewright.controllers._outcome import Outcome
-from kubewright.controllers._owner_references import is_controlled_by
 from kubewright.http.message import Request
 from kubewright.testing import Faults, eventually, running
 

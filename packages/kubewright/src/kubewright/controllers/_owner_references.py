@@ -136,7 +136,11 @@ async def _create_or_read(client: CachedClient, child: T) -> T:
 
 
 def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
-    return any(each.controller and each.uid == owner.uid for each in entry.owners)
+    uid = owner.uid
+    for each in entry.owners:
+        if each.uid == uid and each.controller:
+            return True
+    return False
 
 
 def _is_about_identity(error: Invalid) -> bool:
