@@ -15,8 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.cache._informer import Informer
-from kubewright.cache._namespaces import EVERYWHERE, Namespaces, each_of
-from kubewright.cache._selection import Selection
+from kubewright.cache._selection import EVERYWHERE, Namespaces, Selection, each_of
 from kubewright.cache._store import IndexFunction
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata, Unstructured
@@ -208,9 +207,9 @@ class _Matcher:
         self._namespace = namespace
         self._owner = owner
         self._selection = Selection(labels, fields)
-        if self._selection.untold:
+        if self._selection.unknown:
             raise ConfigError(
-                f"{kind.__api__.kind}: a cache cannot select by the field {self._selection.untold[0]}; "
+                f"{kind.__api__.kind}: a cache cannot select by the field {self._selection.unknown[0]}; "
                 "give its scope an index, or ask the server with Client.list"
             )
 

@@ -21,17 +21,15 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from kubewright._runtime.clock import Timer
+from kubewright._runtime.clock import Clock, Timer
 from kubewright._runtime.log import get_logger
-from kubewright.cache._applied import LastApplied
+from kubewright.cache._apply_diff import LastApplied
 from kubewright.cache._entry import Entry, EntryDecoder, Event, EventType, ObjectKey
 from kubewright.cache._lister import Lister
-from kubewright.cache._namespaces import EVERYWHERE, Namespaces, each_of
 from kubewright.cache._projection import Projection
 from kubewright.cache._reflector import Change, Reflector
-from kubewright.cache._selection import Selection
+from kubewright.cache._selection import EVERYWHERE, Namespaces, Selection, each_of
 from kubewright.cache._store import IndexFunction, Store
-from kubewright.cache._waiting import Waiters
 from kubewright.cache._writes import OwnWrites, Write
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, selection
@@ -55,6 +53,45 @@ class Registration:
     def remove(self) -> None:
         """No handler of this set is called from here on. Harmless the second time."""
         self._handlers.pop(self, None)
+
+
+class _Waiters:
+    """Tasks that wait for a condition. Costs nothing while there are none."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
+
+    def changed(self) -> None:
+        """Check the conditions, and wake the tasks whose condition is true."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        for condition, future in waiting:
+            if future.done():
+                continue
+            if condition():
+                future.set_result(True)
+            else:
+                self._waiting.append((condition, future))
+
+    async def until(self, condition: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until `condition` is true, for `timeout` seconds at most. Returns whether it is true."""
+        if condition():
+            return True
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def expire() -> None:
+            if not future.done():
+                future.set_result(False)
+
+        self._waiting.append((condition, future))
+        timer = self._clock.call_later(timeout, expire) if timeout is not None else None
+        try:
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
 
 
 class _Part(Generic[T]):
@@ -123,7 +160,7 @@ class Informer(Generic[T]):
         self._selection = Selection(labels, fields)
         self._clock = client.clock
         self._handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
-        self._waiters = Waiters(client.clock)
+        self._waiters = _Waiters(client.clock)
         self._resync = resync
         self._resync_timer: Timer | None = None
         self._tasks: list[asyncio.Task[None]] = []

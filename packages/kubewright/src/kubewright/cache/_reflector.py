@@ -22,13 +22,12 @@ import logging
 import random
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, EntryDecoder, ObjectKey
-from kubewright.cache._recovery import Recovery
 from kubewright.client._client import Client
 from kubewright.client._lists import raw_pages
 from kubewright.client._rest import Query
@@ -37,9 +36,11 @@ from kubewright.machinery.errors import (
     APIError,
     BadRequest,
     DecodeError,
+    Forbidden,
     Gone,
     Invalid,
     KubewrightError,
+    NotFound,
 )
 from kubewright.models import Object
 
@@ -70,6 +71,17 @@ LARGE: Final = 2048
 """Bytes of a document that is packed when it comes by itself: of a smaller one, which may soon change again, packing
 costs more than it saves. Of a list all are.
 """
+
+BASE: Final = 0.5
+"""Seconds to wait after a failure, give or take a half; doubled after each further failure in a row."""
+
+LIMIT: Final = 16.0
+"""The longest wait in seconds, give or take a half. A stream that lasted longer resets the wait to `BASE`."""
+
+PATIENT_LIMIT: Final = 4.0
+"""The same while a kind or a permission is missing: an administrator may be about to install or grant it."""
+
+_MAX_DOUBLINGS: Final = 16
 
 _log = get_logger("kubewright.cache")
 
@@ -108,6 +120,46 @@ class Sink(Protocol[T]):
     def failed(self, error: Exception) -> None:
         """The last attempt did not; there will be another."""
         ...
+
+
+class Step(NamedTuple):
+    """What to do after a stream has ended."""
+
+    delay: float
+    """Seconds to wait first."""
+    relist: bool
+    """List again, because the position of the stream is of no use."""
+
+
+class Recovery:
+    """Remembers how the last attempts ended. An attempt without news does not reset the failures before it."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._expiries = 0
+
+    def step(self, failure: Exception | None, *, progressed: bool, lasted: float) -> Step:
+        """What to do after an attempt of `lasted` seconds that ended by `failure`, or by the server if that is None.
+
+        `progressed`: it brought changes that had not been seen.
+        """
+        if progressed or lasted > LIMIT:
+            self._failures = self._expiries = 0
+        self._failures += 1
+        if failure is None:
+            return Step(0.0 if self._failures == 1 else self._backoff(), relist=False)
+        if isinstance(failure, Gone):
+            self._expiries += 1
+            return Step(0.0 if self._expiries == 1 else self._backoff(), relist=True)
+        delay = self._backoff(PATIENT_LIMIT if isinstance(failure, Forbidden | NotFound) else LIMIT)
+        if isinstance(failure, APIError):
+            delay = max(delay, failure.retry_after or 0.0)
+        # If the kind is gone, its resource versions are of no use either.
+        return Step(delay, relist=isinstance(failure, NotFound))
+
+    def _backoff(self, limit: float = LIMIT) -> float:
+        wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)
+        return min(wait, limit) * (0.5 + random.random())
 
 
 class Reflector(Generic[T]):
