@@ -11,10 +11,9 @@ from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
 from kubewright.client._write import Propagation
 from kubewright.controllers._events import EventRecorder
-from kubewright.controllers._guardedpatch import guarded_patch, test
 from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
+from kubewright.controllers._patches import guarded_patch, status_patch, test
 from kubewright.controllers._reconcile import Request
-from kubewright.controllers._statuspatch import status_patch
 from kubewright.machinery.errors import AlreadyOwnedError, ConfigError, NotFound
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode

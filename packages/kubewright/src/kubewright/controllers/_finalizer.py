@@ -28,7 +28,7 @@ from typing import TypeVar
 
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers._guardedpatch import guarded_patch, test
+from kubewright.controllers._patches import guarded_patch, test
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
 

@@ -136,11 +136,8 @@ async def _create_or_read(client: CachedClient, child: T) -> T:
 
 
 def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
-    uid = owner.uid
-    for each in entry.owners:
-        if each.uid == uid and each.controller:
-            return True
-    return False
+    current = entry.controller
+    return current is not None and current.uid == owner.uid
 
 
 def _is_about_identity(error: Invalid) -> bool:

@@ -12,7 +12,7 @@ they are new each time (a time, a counter).
 Not taken for either: a status that follows other objects (its values differ from one write to the next, and others'
 events ask for the reconciles); work in steps that makes, deletes or first writes an object in each; a value that is
 renewed at intervals. An object that others delete and make again under its name is told of by
-`kubewright.controllers._existence`, where this controller is one of the two.
+`kubewright.controllers._hotloop.existence`, where this controller is one of the two.
 Not found: a loop among more than `_RECENT` objects at a time.
 
 What it costs: a count for each write. Versions are compared only of objects that were written `_SUSPICIOUS` times
@@ -33,8 +33,8 @@ import msgspec
 from kubewright._runtime.clock import Clock
 from kubewright.cache._entry import ObjectKey
 from kubewright.controllers._attempt import MAX_CAUSES, Attempt
-from kubewright.controllers._difference import Path, difference, managers_of, shown
-from kubewright.controllers._existence import Existence
+from kubewright.controllers._hotloop.difference import Path, difference, managers_of, shown
+from kubewright.controllers._hotloop.existence import Existence
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object, codec
 
