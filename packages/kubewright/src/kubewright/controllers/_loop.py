@@ -45,7 +45,7 @@ from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import Request, Result
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers._writers import controller_client
-from kubewright.machinery.errors import Conflict, DecodeError, NotFound, TerminalError
+from kubewright.machinery.errors import AlreadyOwnedError, Conflict, DecodeError, NotFound, TerminalError
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -206,7 +206,12 @@ class ControlLoop(Generic[T]):
                 return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
         if (obj is None or deleting) and not mine.deleted:
             return None
-        return await mine.reconcile(self._context(attempt, obj))
+        try:
+            return await mine.reconcile(self._context(attempt, obj))
+        except AlreadyOwnedError as error:
+            if obj is not None and attempt.number == 1:
+                self._events.warning(obj, "AlreadyOwned", str(error))
+            raise
 
     def _rests(self, attempt: Attempt, obj: T | None) -> bool:
         """Whether the object is paused; the change to that and back is told of."""
