@@ -131,7 +131,7 @@ async def test_a_cache_gives_what_there_is_or_none(server: Server, cache: Cache)
 
 
 async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server, client: Client) -> None:
-    cache = Cache(client, namespace="d")
+    cache = Cache(client, namespaces="d")
     cache.start()
     read = await begun(cache.list(Widget, namespace="d"))
     call = await server.call()

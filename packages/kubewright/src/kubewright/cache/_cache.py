@@ -10,11 +10,12 @@ import asyncio
 import builtins
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import Entry, ObjectKey
-from kubewright.cache._informer import Informer
+from kubewright.cache._informer import Informer, copy_of, wait_readable
 from kubewright.cache._selection import EVERYWHERE, Namespaces, Selection, each_of
 from kubewright.cache._store import IndexFunction
 from kubewright.client._client import Client
@@ -22,6 +23,7 @@ from kubewright.client._dynamic import PartialObjectMetadata, Unstructured
 from kubewright.client._lists import Fields, Labels, ObjectList
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -33,7 +35,7 @@ _Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
 class Scope:
     """What part of a kind is held, and how."""
 
-    namespace: Namespaces = None
+    namespaces: Namespaces = None
     labels: Labels = None
     fields: Fields = None
     only: Collection[str] | None = None
@@ -42,7 +44,7 @@ class Scope:
     """
     indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
     keep_managed_fields: bool = False
-    resync: timedelta | None = None
+    resync: Seconds | None = None
 
 
 class Cache:
@@ -52,9 +54,9 @@ class Cache:
         self,
         client: Client,
         *,
-        namespace: Namespaces = None,
+        namespaces: Namespaces = None,
         scopes: Mapping[type[Object], Scope] | None = None,
-        sync_timeout: float = 120.0,
+        sync_timeout: Seconds = 120.0,
     ) -> None:
         """Of each namespaced kind, the objects in `namespace` (one or several), or in all when it is None, unless
         `scopes` says otherwise.
@@ -63,9 +65,9 @@ class Cache:
         right to follow the kind is missing, or the kind itself.
         """
         self._client = client
-        self._default = Scope(namespace=namespace)
+        self._default = Scope(namespaces=namespaces)
         self._scopes = {_identity(kind): scope for kind, scope in (scopes or {}).items()}
-        self._sync_timeout = sync_timeout
+        self._sync_timeout = seconds(sync_timeout)
         self._informers: dict[_Identity, Informer[Any]] = {}
         self._of_resource: dict[type[Object], builtins.list[Informer[Any]]] = {}
         """What `informers_of` returned, until there is another informer."""
@@ -116,14 +118,16 @@ class Cache:
         self._stopped = True
         await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
-    async def wait_synced(self, timeout: float | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
+    async def wait_synced(self, timeout: Seconds | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
         """Until all kinds asked for so far are complete. Raises DeadlineExceeded, naming each that is not and why."""
         left_out = {_identity(kind) for kind in apart_from}
         informers = [each for identity, each in self._informers.items() if identity not in left_out]
-        synced = await asyncio.gather(*[each.until_synced(timeout) for each in informers])
-        late = [each.hindrance for each, complete in zip(informers, synced, strict=True) if not complete]
+        allowed = seconds(timeout) if timeout is not None else None
+        copies = [copy_of(each) for each in informers]
+        await asyncio.gather(*[copy.until(partial(_is_synced, copy), allowed) for copy in copies])
+        late = [each.reason_not_synced for each in informers if not each.synced]
         if late:
-            raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {'; '.join(late)}")
+            raise DeadlineExceeded(f"the cache was not complete after {allowed:g} s: {'; '.join(late)}")
 
     async def remove(self, kind: type[Object]) -> None:
         """Stop the informer of a kind and forget what it held."""
@@ -137,7 +141,7 @@ class Cache:
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
         informer = self.informer_or_none(kind)
-        held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespace)
+        held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespaces)
         if held != EVERYWHERE and namespace and namespace not in held:
             raise ConfigError(
                 f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds "
@@ -145,7 +149,7 @@ class Cache:
             )
         informer = informer or self.informer(kind)
         if not informer.synced:
-            await informer.wait_readable(self._sync_timeout)
+            await wait_readable(informer, self._sync_timeout)
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
@@ -174,7 +178,7 @@ class Cache:
         `metadata.namespace`; for another field, give the scope an index. Objects that are not of their kind are left
         out, and reported once.
         """
-        store = (await self.ready(kind, namespace)).store
+        store = copy_of(await self.ready(kind, namespace)).store
         if owner is not None:
             entries = store.owned_by(owner)
         elif index is not None:
@@ -188,7 +192,7 @@ class Cache:
         return Informer(
             self._client,
             kind,
-            namespace=scope.namespace if kind.__api__.namespaced else None,
+            namespaces=scope.namespaces if kind.__api__.namespaced else None,
             labels=scope.labels,
             fields=scope.fields,
             only=scope.only,
@@ -196,6 +200,10 @@ class Cache:
             keep_managed_fields=scope.keep_managed_fields,
             resync=scope.resync,
         )
+
+
+def _is_synced(copy: KindCopy[Any]) -> bool:
+    return copy.synced
 
 
 class _Matcher:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
 from kubewright.cache._entry import ObjectKey
-from kubewright.cache._informer import Informer
+from kubewright.cache._informer import Informer, copy_of
 from kubewright.cache._writers import RecordOwnWrites, SkipUnchangedApplies
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, ObjectList, Reader
@@ -101,13 +101,14 @@ class CachedClient(Client):
 
     async def _caught_up(self, informer: Informer[Any], key: ObjectKey | None) -> bool:
         """Wait for the cache to see what this client has written of `key`, or of all keys: whether it did."""
-        writes = informer.own_writes
+        copy = copy_of(informer)
+        writes = copy.own_writes
         if key is not None and writes.seen(key):
             return True
         count = writes.count
         if any(write.overdue for write in writes.unseen(key, count)):
             return False
-        if await informer.wait_until(lambda: not any(writes.unseen(key, count)), _PATIENCE):
+        if await copy.until(lambda: not any(writes.unseen(key, count)), _PATIENCE):
             return True
         for write in writes.unseen(key, count):
             write.overdue = True
