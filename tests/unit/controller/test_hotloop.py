@@ -204,7 +204,7 @@ async def test_an_object_that_another_keeps_deleting_is_named(shop: Workshop, ca
         await shop.admin.delete(Secret, "web-child", namespace=NAMESPACE)
     await shop.settle()
     (line,) = [each for each in caplog.records if each.msg.startswith("Hot loop")]
-    assert line.msg == "Hot loop: another keeps deleting what a reconcile creates"
+    assert line.msg == "Hot loop: objects created by a reconcile deleted by another client"
     assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web-child"
 
 
@@ -218,7 +218,7 @@ async def test_an_object_that_another_keeps_creating_is_named(shop: Workshop, ca
         await shop.create(secret("web"))
         await shop.settle()
     (line,) = [each for each in caplog.records if each.msg.startswith("Hot loop")]
-    assert line.msg == "Hot loop: another keeps creating what a reconcile deletes"
+    assert line.msg == "Hot loop: objects deleted by a reconcile created by another client"
     assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web"
 
 

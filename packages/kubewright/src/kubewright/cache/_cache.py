@@ -1,7 +1,7 @@
 """A cache of many kinds: one informer each, started when it is first asked for.
 
-A Cache reads as a Client does, from memory. It is behind the server by as much as a watch is; `CachedClient` hides that
-for what one wrote oneself.
+A Cache reads as a Client does, from memory. It lags behind the server as a watch does; `CachedClient` hides the lag for
+writes of its own.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What part of a kind is held, and how."""
+    """Which part of a kind is kept, and how."""
 
     namespaces: Namespaces = None
     labels: Labels = None
     fields: Fields = None
     only: Collection[str] | None = None
-    """The fields that are held of each object, beside its metadata: `["spec.nodeName", "status.phase"]`. Reads give
-    objects without the others, so none of them can be written whole.
+    """The fields that are kept of each object, in addition to its metadata: `["spec.nodeName", "status.phase"]`. Reads
+    return objects without the other fields, so these objects cannot be updated as a whole.
     """
     indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
     keep_managed_fields: bool = False
@@ -58,11 +58,11 @@ class Cache:
         scopes: Mapping[type[Object], Scope] | None = None,
         sync_timeout: Seconds = 120.0,
     ) -> None:
-        """Of each namespaced kind, the objects in `namespace` (one or several), or in all when it is None, unless
-        `scopes` says otherwise.
+        """Keep the objects in `namespaces` (one, several, or None for all) of each namespaced kind; `scopes` has
+        exceptions by kind.
 
-        A read of a kind that is not complete waits for up to `sync_timeout` seconds; ConfigError at once where the
-        right to follow the kind is missing, or the kind itself.
+        A read of a kind whose first list is not complete waits for `sync_timeout` at most. It raises ConfigError at
+        once if the kind, or the permission to list and watch it, is missing.
         """
         self._client = client
         self._default = Scope(namespaces=namespaces)
@@ -75,7 +75,7 @@ class Cache:
         self._stopped = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
-        """The one informer of `kind`; started if the cache is."""
+        """The informer of `kind`. It is made if needed, and started if the cache is."""
         informer = self.informer_or_none(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
@@ -85,16 +85,16 @@ class Cache:
         return informer
 
     def scope(self, kind: type[Object]) -> Scope:
-        """What part of `kind` this cache holds."""
+        """Which part of `kind` this cache keeps."""
         return self._scopes.get(_identity(kind), self._default)
 
     def informer_or_none(self, kind: type[T]) -> Informer[T] | None:
         """The informer of `kind`, if it has been asked for."""
-        # By its class it is held, unless that was made at run time.
+        # The class is the key, unless it was made at run time.
         return self._informers.get(kind) or self._informers.get(_identity(kind))
 
     def __iter__(self) -> Iterator[Informer[Any]]:
-        """The informers that there are now."""
+        """The informers that exist now."""
         return iter(list(self._informers.values()))
 
     def informers_of(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
@@ -108,18 +108,18 @@ class Cache:
         return found
 
     def start(self) -> None:
-        """Start what has been asked for; what is asked for later starts at once."""
+        """Start the informers. Those that are made later start at once."""
         self._started = True
         for informer in self._informers.values():
             informer.start()
 
     async def stop(self) -> None:
-        """Stop every informer, and wait for it. What they hold stays readable; nothing is started any more."""
+        """Stop every informer and wait for it. The copies stay readable, and no informer is started any longer."""
         self._stopped = True
         await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
     async def wait_synced(self, timeout: Seconds | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
-        """Until all kinds asked for so far are complete. Raises DeadlineExceeded, naming each that is not and why."""
+        """Wait until all informers are complete. Raises DeadlineExceeded, with each that is not and the reason."""
         left_out = {_identity(kind) for kind in apart_from}
         informers = [each for identity, each in self._informers.items() if identity not in left_out]
         allowed = seconds(timeout) if timeout is not None else None
@@ -130,14 +130,14 @@ class Cache:
             raise DeadlineExceeded(f"the cache was not complete after {allowed:g} s: {'; '.join(late)}")
 
     async def remove(self, kind: type[Object]) -> None:
-        """Stop the informer of a kind and forget what it held."""
+        """Stop the informer of a kind and forget its copy."""
         informer = self._informers.pop(_identity(kind), None)
         self._of_resource.clear()
         if informer is not None:
             await informer.stop()
 
     async def ready(self, kind: type[T], namespace: str | None = None) -> Informer[T]:
-        """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
+        """The informer of `kind`, once it is complete. Raises ConfigError if it does not keep `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
         informer = self.informer_or_none(kind)
@@ -153,12 +153,12 @@ class Cache:
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name. Raises NotFound; DecodeError for one that is there but not of its kind."""
+        """The object of that name. Raises NotFound, and DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises DecodeError for one that is there but not of its kind."""
+        """The object of that name, or None. Raises DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).lister.get(name, namespace or None)
 
@@ -172,11 +172,11 @@ class Cache:
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all that is given; of every namespace that is held when none is.
+        """The objects that match all arguments, in one namespace or, by default, in all that are kept.
 
-        `owner` is a uid; `index` an index's name and a value. `fields` can select `metadata.name` and
-        `metadata.namespace`; for another field, give the scope an index. Objects that are not of their kind are left
-        out, and reported once.
+        `owner` is a uid; `index` is an index's name and a value. `fields` can select `metadata.name` and
+        `metadata.namespace`; for another field, define an index in the scope. Objects that do not match their class are
+        left out, and logged once.
         """
         store = copy_of(await self.ready(kind, namespace)).store
         if owner is not None:
@@ -207,7 +207,7 @@ def _is_synced(copy: KindCopy[Any]) -> bool:
 
 
 class _Matcher:
-    """Whether an entry is among those that a list asks for."""
+    """Whether an entry matches the arguments of a list."""
 
     def __init__(
         self, kind: type[Object], namespace: str | None, labels: Labels, fields: Fields, owner: str | None
@@ -230,7 +230,7 @@ class _Matcher:
 
 
 def _identity(kind: type[Object]) -> _Identity:
-    """What makes two classes the same kind to a cache: those made at run time are many for one."""
+    """What identifies a kind in a cache: several classes made at run time may stand for one kind."""
     for base in (PartialObjectMetadata, Unstructured):
         if issubclass(kind, base):
             return base, kind.__api__.gvk

@@ -34,7 +34,7 @@ class ObjectList(Generic[T]):
     resource_version: str = ""
     """Of the list as a whole; a watch from here misses nothing."""
     continue_token: str = ""
-    """Hand it to `Client.list_page` for what comes next; empty at the end."""
+    """Pass it to `Client.list_page` for the next page; empty at the end."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
@@ -70,7 +70,7 @@ class _ListMeta(msgspec.Struct, gc=False, rename={"resource_version": "resourceV
 
 
 class RawList(msgspec.Struct, gc=False):
-    """A list, or one page of it, whose items are still JSON: views of the answer, to be copied by who keeps them."""
+    """A list, or one page of it, whose items are still JSON: views of the answer; copy what you keep."""
 
     metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
@@ -93,7 +93,7 @@ async def raw_pages(
 ) -> AsyncIterator[RawList]:
     """The pages of one list, in their order; a single one when `limit` is 0.
 
-    Raises Gone when the server no longer knows the snapshot that the first page is of: begin anew, without a limit.
+    Raises Gone when the server no longer knows the snapshot that the first page is of: start again without a limit.
     """
     token = ""
     while True:
@@ -153,7 +153,7 @@ def fields_text(fields: Fields) -> str:
 
 
 def label_selector(labels: Labels) -> Selector | None:
-    """`labels` as a selector to ask; None if everything is selected. Raises ValueError for text that is no selector."""
+    """`labels` as a parsed selector; None if everything is selected. Raises ValueError for text that is invalid."""
     if labels is None or isinstance(labels, Selector):
         return labels
     if isinstance(labels, LabelSelector):

@@ -28,10 +28,10 @@ JSON: Final = "application/json"
 ANY: Final = "*/*"
 
 _SHOWN: Final = 500
-"""Characters of an answer that is no Status which its error shows."""
+"""How many characters of an answer without a Status an error shows."""
 
 Query: TypeAlias = Mapping[str, str | None]
-"""Parameters of a request; one that is None or empty is left out."""
+"""Parameters of a request; None and empty values are left out."""
 
 
 WarningHandler: TypeAlias = Callable[[str], None]
@@ -67,7 +67,7 @@ class RESTClient:
         accept: str = JSON,
         timeout: float | None = None,
     ) -> bytes:
-        """The body of a good answer; the APIError that any other stands for."""
+        """Return the body of a good answer. Raises the APIError of any other."""
         request = self._compose(method, path, query, body, content_type, accept)
         response = await self.transport.send(request, timeout=timeout)
         data = response.body
@@ -171,7 +171,7 @@ def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
 
 
 def error_of(request: Request, response: Response, data: bytes) -> APIError:
-    """The error that an answer stands for: of the Status in it, or of its code and text when there is none."""
+    """The error for an answer: from its Status, or from its code and text if it has none."""
     status = _status(data)
     if status is None:
         status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_shown(data)}")

@@ -143,7 +143,7 @@ class HTTPTransport:
         return send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
 
     async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
-        """Send a request with the present credentials, and once more with new ones if they are refused."""
+        """Send a request with the present credentials, and again with new ones if they are refused."""
         renewed = False
         while True:
             credential = self._credentials.fresh() or await self._credentials.get()

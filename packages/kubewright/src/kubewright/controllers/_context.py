@@ -1,4 +1,4 @@
-"""What a reconciler is handed: the object, and the means to bring the world in line with it."""
+"""What a reconciler receives: the object, and the means to act on it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ U = TypeVar("U", bound=Object)
 class Context(Generic[T]):
     """One reconcile of one object.
 
-    Reads come from the cache and see what this process wrote. A namespace that is not given is the object's own, for
-    kinds that have namespaces.
+    Reads come from the cache and see the writes of this process. The default namespace is that of the object.
     """
 
     __slots__ = (
@@ -52,19 +51,19 @@ class Context(Generic[T]):
         self.attempt = attempt
         """1 for a first try; one more for each failure in a row before it."""
         self.is_last_attempt = is_last_attempt
-        """A failure of this one is not tried again (`Backoff.attempts`): the time to say so in the status."""
+        """If this attempt fails, there is no other (`Backoff.attempts`); report that in the status."""
         self.client = client
-        """For what the methods here do not cover."""
+        """For everything that the methods here do not cover."""
         self.events = events
-        """For what the users of the object should read: `kubectl describe` shows it."""
+        """For messages to the users of the object: `kubectl describe` shows them."""
         self._kind = kind
         self._object = obj
         self._owns = owns
         self._logger = logger
         self._version = obj.metadata.resource_version if obj is not None else ""
-        """Of the object as it was read, or as the last write of its status left it."""
+        """The version of the object as it was read, or after the last write of its status."""
         self._status = b"null"
-        """As the server has it; the object's own may be changed by whoever holds the object."""
+        """The status on the server; the reconciler may change the status of its own copy of the object."""
         if "status" in kind.__api__.subresources and obj is not None:
             self._status = encode(getattr(obj, "status", None))
 
@@ -87,7 +86,7 @@ class Context(Generic[T]):
 
     @property
     def gone(self) -> bool:
-        """The object does not exist any more. Only seen by controllers with `deleted=True`."""
+        """The object no longer exists. Only controllers with `deleted=True` see this."""
         return self._object is None
 
     async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
@@ -143,17 +142,16 @@ class Context(Generic[T]):
         return await apply_child(self.client, obj, adopt=adopt, create_only=create_only)
 
     async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
-        """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
+        """Patch `target`. Returns the updated object. Raises NotFound, Conflict, Invalid."""
         return await self.client.patch(target, patch, subresource=subresource)
 
     async def delete(
         self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
     ) -> None:
-        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
+        """Delete `target`, exactly the object that was read. If it no longer exists, nothing happens.
 
-        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
-        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
-        read, of which only the name is known.
+        With `if_unchanged` it is deleted only if nobody has written it since it was read. Raises Conflict if there is a
+        newer object of that name or such a write, and ConfigError for an object that was not read.
         """
         kind, meta = target.__api__.kind, target.metadata
         if not meta.uid:
@@ -168,13 +166,13 @@ class Context(Generic[T]):
             return
 
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
-        """Make `status` the object's status. Sends what differs, and nothing when nothing does.
+        """Make `status` the object's status. Only differences are sent, and nothing if there are none.
 
-        The status as a whole is this controller's: a field that is left out of it is removed. Written is that object's
-        status and no namesake's made since. With `if_unchanged` it is not written over an object that anybody has
-        written since it was read: for a status that records what is done, which nobody may set back from an old view.
-        Raises NotFound when the object went away, Conflict when there is a namesake now or something that was not seen
-        is in the way, Invalid, ConfigError for a kind that has no status subresource.
+        The whole status belongs to this controller: a field that is left out is removed. The write is for exactly the
+        object that was read. With `if_unchanged` it fails if anyone has written the object since it was read; use this
+        for a status that records completed work, so that stale state never overwrites the record. Raises NotFound if
+        the object was deleted, Conflict if it is another object of that name or has changed in the way, Invalid, and
+        ConfigError for a kind without a status subresource.
         """
         if "status" not in self._kind.__api__.subresources:
             raise ConfigError(
