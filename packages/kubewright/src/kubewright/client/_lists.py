@@ -126,44 +126,48 @@ def labels_text(labels: Labels) -> str:
     """`labels` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
     if labels is None:
         return ""
+    _check_labels(labels)
     if isinstance(labels, str):
         return labels
     if isinstance(labels, LabelSelector):
         return str(_parsed(labels))
     if isinstance(labels, Mapping):
         return _equalities(labels, "labels")
-    if isinstance(labels, Selector):
-        if labels.nothing:
-            raise ConfigError("labels=: this selector matches nothing, which a request cannot say; do not ask")
-        return str(labels)
-    raise _refused("labels", labels, "a LabelSelector")
+    if labels.nothing:
+        raise ConfigError("labels=: this selector matches nothing, which a request cannot express; do not send it")
+    return str(labels)
 
 
 def fields_text(fields: Fields) -> str:
     """`fields` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
     if fields is None:
         return ""
+    _check_type("fields", fields, (str, Mapping, FieldSelector), "a FieldSelector")
     if isinstance(fields, str):
         return fields
-    if isinstance(fields, Mapping):
-        return _equalities(fields, "fields")
-    if isinstance(fields, FieldSelector):
-        return str(fields)
-    raise _refused("fields", fields, "a FieldSelector")
+    return _equalities(fields, "fields") if isinstance(fields, Mapping) else str(fields)
 
 
 def label_selector(labels: Labels) -> Selector | None:
     """`labels` as a parsed selector; None if everything is selected. Raises ValueError for text that is invalid."""
     if labels is None or isinstance(labels, Selector):
         return labels
-    if isinstance(labels, LabelSelector):
-        return _parsed(labels)
-    if isinstance(labels, Mapping):
-        _equalities(labels, "labels")
-        return Selector.from_labels(labels)
+    _check_labels(labels)
     if isinstance(labels, str):
         return Selector.parse(labels)
-    raise _refused("labels", labels, "a LabelSelector")
+    if isinstance(labels, LabelSelector):
+        return _parsed(labels)
+    _equalities(labels, "labels")
+    return Selector.from_labels(labels)
+
+
+def _check_labels(labels: object) -> None:
+    _check_type("labels", labels, (str, Mapping, LabelSelector, Selector), "a LabelSelector")
+
+
+def _check_type(parameter: str, value: object, types: tuple[type, ...], described: str) -> None:
+    if not isinstance(value, types):
+        raise ConfigError(f'{parameter}={value!r}: pass text like "app=web", a mapping, or {described}')
 
 
 def _parsed(selector: LabelSelector) -> Selector:
@@ -178,7 +182,3 @@ def _equalities(wanted: Mapping[str, str], parameter: str) -> str:
                 f'"{key} in (a,b)" as text'
             )
     return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
-
-
-def _refused(parameter: str, value: object, kind: str) -> ConfigError:
-    return ConfigError(f'{parameter}={value!r}: pass text like "app=web", a mapping, or {kind}')

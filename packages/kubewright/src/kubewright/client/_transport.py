@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from random import random
 from ssl import SSLContext
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
 from kubewright._runtime.clock import Clock, SystemClock
@@ -137,10 +137,8 @@ class HTTPTransport:
         self._client = self._connect()
         self._retired: HTTPClient | None = None
 
-    def send(
-        self, request: Request, *, timeout: float | None = None, stream: bool = False
-    ) -> Coroutine[Any, Any, Response]:
-        return send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
+    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
 
     async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
         """Send a request with the present credentials, and again with new ones if they are refused."""
@@ -213,10 +211,8 @@ class HandlerTransport:
         self._peer = peer or Peer()
         self._clock = clock or SystemClock()
 
-    def send(
-        self, request: Request, *, timeout: float | None = None, stream: bool = False
-    ) -> Coroutine[Any, Any, Response]:
-        return send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
+    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
 
     async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
         if request.fence is not None:
