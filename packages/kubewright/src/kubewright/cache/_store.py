@@ -59,8 +59,8 @@ class Store(Generic[T]):
 
     def __init__(self, indexers: Mapping[str, IndexFunction[T]]) -> None:
         self.version = 0
-        """All changes up to this resource version are in. If namespaces have streams of their own: the greatest of their
-        versions.
+        """All changes up to this resource version are in. If namespaces have streams of their own, the greatest of
+        their versions.
         """
         self._versions: dict[str, int] = {}
         """The same for each namespace that has a stream of its own."""
@@ -98,7 +98,7 @@ class Store(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of all documents as they are kept, without about half a kilobyte of metadata each. Counted on each call."""
+        """Bytes of all documents as they are kept, without half a kilobyte of metadata each. Counted on each call."""
         references = {id(entry.reference): entry.reference for entry in self._entries.values() if entry.reference}
         return sum(len(entry.packed) for entry in self._entries.values()) + sum(
             len(reference.document) for reference in references.values()
