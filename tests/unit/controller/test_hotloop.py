@@ -85,7 +85,7 @@ async def test_two_controllers_of_one_program_that_want_different_things_are_bot
     assert told == dict.fromkeys(("big", "small"), ("metadata.labels.size", "operator (this program)"))
 
 
-async def test_a_fight_is_told_although_the_live_object_cannot_be_read(
+async def test_a_fight_is_reported_although_the_live_object_cannot_be_read(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(request: Request) -> Response | None:
@@ -305,7 +305,7 @@ async def test_a_time_that_is_renewed_at_intervals_is_no_hot_loop(
     assert warnings(caplog) == []
 
 
-async def test_a_fight_that_goes_on_is_told_once_and_counted_on(
+async def test_a_fight_that_continues_is_logged_once_and_counted(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
