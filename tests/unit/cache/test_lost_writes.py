@@ -120,9 +120,7 @@ async def test_a_child_deleted_before_any_event_is_reported_as_deleted(
     assert operator.told() == [], "once is enough"
 
 
-async def test_a_child_that_a_watch_should_have_reported_is_reported_as_deleted(
-    server: Server, operator: Operator
-) -> None:
+async def test_a_child_that_a_watch_missed_is_reported_as_deleted(server: Server, operator: Operator) -> None:
     stream = await operator.start()
     await operator.create(widget("a", 11))
     stream.send(bookmark(11))
@@ -164,7 +162,7 @@ async def test_a_list_that_was_asked_for_before_the_write_does_not_say_that_it_i
     assert await operator.sees_what_it_wrote()
 
 
-async def test_a_change_reported_by_a_watch_is_not_reported_again(
+async def test_a_change_seen_by_a_watch_is_reported_once(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start()
@@ -177,7 +175,7 @@ async def test_a_change_reported_by_a_watch_is_not_reported_again(
     assert operator.told() == []
 
 
-async def test_a_change_reported_by_a_list_is_not_reported_again(
+async def test_a_change_seen_by_a_list_is_reported_once(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start(widget("a", 3))

@@ -277,9 +277,7 @@ class TestWhereItComesFrom:
             server="https://[fd00::1]:443", namespace="mine", ca=tmp_path / "ca.crt", token_file=tmp_path / "token"
         )
 
-    def test_a_pod_without_a_service_account_raises_the_reason(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_outside_of_a_pod_the_error_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError, match="not in a cluster: KUBERNETES_SERVICE_HOST"):
             Config.in_cluster(tmp_path)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
