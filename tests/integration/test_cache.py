@@ -37,7 +37,7 @@ def client(cluster: Cluster) -> Client:
 @pytest.fixture
 async def cache(client: Client, namespace: str) -> AsyncIterator[Cache]:
     cache = Cache(
-        client, namespace=namespace, scopes={ConfigMap: Scope(namespace=namespace, indexers={"data": values})}
+        client, namespaces=namespace, scopes={ConfigMap: Scope(namespaces=namespace, indexers={"data": values})}
     )
     cache.start()
     yield cache
@@ -65,7 +65,7 @@ async def test_handlers_receive_existing_objects_and_then_each_change(client: Cl
         if event.key.name != "kube-root-ca.crt":
             told.append((event.type, event.key.name, event.initial))
 
-    informer = Informer(client, ConfigMap, namespace=namespace)
+    informer = Informer(client, ConfigMap, namespaces=namespace)
     informer.add_handler(on_add=tell, on_update=tell, on_delete=tell)
     informer.start()
     await informer.wait_synced(60)
@@ -174,7 +174,7 @@ async def test_a_version_that_is_unserved_and_served_again_is_followed(
     cluster: Cluster, client: Client, namespace: str
 ) -> None:
     await cluster.install(Versioned)
-    informer = Informer(client, Versioned, namespace=namespace)
+    informer = Informer(client, Versioned, namespaces=namespace)
     informer.start()
     await client.create(Versioned(metadata=ObjectMeta(name="first", namespace=namespace)))
 

@@ -121,7 +121,7 @@ async def unreliable(cluster: Cluster) -> AsyncIterator[Callable[[int, bool], tu
 
     def make(seed: int, streams_lists: bool) -> tuple[Unreliable, Client]:
         transport = Unreliable(HTTPTransport(cluster.config), seed, streams_lists=streams_lists)
-        clients.append(Client(transport, clock=Hurried()))
+        clients.append(Client(transport=transport, clock=Hurried()))
         return transport, clients[-1]
 
     yield make
@@ -143,7 +143,7 @@ async def test_the_copy_converges_to_the_server(
     streams_lists: bool,
 ) -> None:
     transport, client = unreliable(seed, streams_lists)
-    informer = Informer(client, ConfigMap, namespace=namespace)
+    informer = Informer(client, ConfigMap, namespaces=namespace)
     mirror = Mirror(informer)
     informer.start()
     chance = random.Random(seed)
@@ -176,7 +176,7 @@ async def test_reads_see_own_writes_although_the_watch_keeps_breaking(
     namespace: str, unreliable: Callable[[int, bool], tuple[Unreliable, Client]]
 ) -> None:
     transport, client = unreliable(7, True)
-    cache = Cache(client, scopes={ConfigMap: Scope(namespace=namespace)})
+    cache = Cache(client, scopes={ConfigMap: Scope(namespaces=namespace)})
     cache.start()
     await cache.informer(ConfigMap).wait_synced(30)
     cached = CachedClient(client, cache)

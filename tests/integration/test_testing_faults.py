@@ -77,7 +77,7 @@ async def test_no_request_of_a_killed_operator_reaches_the_server(copies: Copies
     async with copies.operator(faults):
         faults.die()
         await copies.original("unseen")
-        client = Client(faults)
+        client = Client(transport=faults)
         with pytest.raises(ConnectionFailed, match="the process is dead"):
             await client.get(ConfigMap, "unseen", namespace=copies.namespace)
     assert await copies.of("unseen") == []
@@ -96,7 +96,7 @@ async def test_a_failed_last_write_still_ends_the_run(copies: Copies) -> None:
 
     faults.loses = note
     made = ConfigMap(metadata=ObjectMeta(name="a", namespace=copies.namespace))
-    writing = asyncio.create_task(Client(faults).create(made))
+    writing = asyncio.create_task(Client(transport=faults).create(made))
     await sent.wait()
     writing.cancel()
     await asyncio.wait([writing])
@@ -115,7 +115,7 @@ async def test_an_operator_is_idle_when_everything_is_written(copies: Copies) ->
 
 async def test_an_operator_that_keeps_writing_is_never_idle(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
-    client = Client(faults)
+    client = Client(transport=faults)
 
     async def write() -> None:
         number = 0
@@ -142,7 +142,7 @@ async def test_delayed_watch_events_arrive_in_order(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3
     loop = asyncio.get_running_loop()
-    client = Client(faults)
+    client = Client(transport=faults)
     page = await client.list(ConfigMap, namespace=copies.namespace)
     began = loop.time()
     for number in range(3):
@@ -161,7 +161,7 @@ async def test_delayed_watch_events_arrive_in_order(copies: Copies) -> None:
 async def test_the_operator_gets_the_answer_of_the_test(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.answer = lambda request: failure(409, "Conflict", "not now") if request.method == "PUT" else None
-    client = Client(faults)
+    client = Client(transport=faults)
     await copies.original("original")
     present = await client.get(ConfigMap, "original", namespace=copies.namespace)
     with pytest.raises(Conflict, match="not now"):
@@ -174,7 +174,7 @@ async def test_the_operator_gets_the_answer_of_the_test(copies: Copies) -> None:
 async def test_the_request_of_a_lost_answer_was_carried_out(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.loses = lambda request: request.method == "POST"
-    client = Client(faults)
+    client = Client(transport=faults)
     lost = ConfigMap(metadata=ObjectMeta(name="lost", namespace=copies.namespace))
     with pytest.raises(ConnectionFailed, match="the answer is lost"):
         await client.create(lost)

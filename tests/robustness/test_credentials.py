@@ -44,7 +44,7 @@ async def test_revoked_permissions_are_reported_and_used_again_once_granted(
         await gizmos.shake()
 
         async def both_watches_are_told_of() -> None:
-            told = [line for line in complaints(caplog) if line.startswith("Cannot follow a kind")]
+            told = [line for line in complaints(caplog) if line.startswith("Watch failed")]
             for resource in ("configmaps", "gizmos.kubewright.test"):
                 assert any(f"resource={resource} " in line and "forbidden" in line for line in told), told
 

@@ -14,4 +14,4 @@ def server() -> Server:
 
 @pytest.fixture
 def client(server: Server, clock: VirtualClock) -> Client:
-    return Client(server, clock=clock)
+    return Client(transport=server, clock=clock)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.unit.scripted import Server, Stream, Widget, WidgetSpec, added, bookmark, deleted, modified, settle, widget
 
+from kubewright.apis.autoscaling.v1 import Scale, ScaleSpec
 from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.apis.policy.v1 import Eviction
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
@@ -60,7 +62,7 @@ async def test_a_read_of_a_new_kind_waits_for_its_first_list(server: Server, cac
     assert server.idle
 
 
-async def test_what_is_not_there_is_not_found_without_a_request(
+async def test_a_missing_object_is_not_found_without_a_request(
     server: Server, cache: Cache, cached: CachedClient
 ) -> None:
     await filled(cache, server)
@@ -120,16 +122,16 @@ async def test_indexes_and_owners_follow_updates_and_deletes(
     assert not await cached.list(Widget, owner="u2")
 
 
-async def test_a_cache_gives_what_there_is_or_none(server: Server, cache: Cache) -> None:
+async def test_a_cache_returns_an_object_or_none(server: Server, cache: Cache) -> None:
     await filled(cache, server, widget("a", 3))
-    found = await cache.find(Widget, "a", namespace="d")
+    found = await cache.get_or_none(Widget, "a", namespace="d")
     assert found is not None
     assert found.metadata.name == "a"
-    assert await cache.find(Widget, "b", namespace="d") is None
+    assert await cache.get_or_none(Widget, "b", namespace="d") is None
 
 
 async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server, client: Client) -> None:
-    cache = Cache(client, namespace="d")
+    cache = Cache(client, namespaces="d")
     cache.start()
     read = await begun(cache.list(Widget, namespace="d"))
     call = await server.call()
@@ -194,6 +196,66 @@ async def test_a_get_after_a_write_waits_until_the_cache_has_seen_it(
     stream.send(modified(widget("a", 11, size=2)))
     assert (await read).spec.size == 2
     assert server.idle
+
+
+async def test_a_get_after_a_status_update_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    write = await begun(cached.update_status(await cached.get(Widget, "a", namespace="d")))
+    call = await server.call()
+    assert call.path.endswith("/widgets/a/status")
+    call.answer(widget("a", 11))
+    await write
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 11)))
+    assert (await read).metadata.resource_version == "11"
+
+
+async def test_a_get_after_a_scale_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3, size=1))
+    scale = Scale(metadata=ObjectMeta(name="a", namespace="d"), spec=ScaleSpec(replicas=2))
+    write = await begun(cached.subresource(Widget, "a", "scale", namespace="d").update(scale))
+    answer = {"metadata": {"name": "a", "namespace": "d", "resourceVersion": "11"}, "spec": {"replicas": 2}}
+    (await server.call()).answer({"apiVersion": "autoscaling/v1", "kind": "Scale", **answer})
+    await write
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 11, size=2)))
+    assert (await read).spec.size == 2
+
+
+async def test_a_get_after_an_eviction_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    eviction = Eviction(metadata=ObjectMeta(name="a", namespace="d"))
+    write = await begun(cached.subresource(Widget, "a", "eviction", namespace="d").create(eviction))
+    (await server.call()).answer({"kind": "Status", "status": "Success"}, status=201)
+    await write
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 12, deletionTimestamp="2026-01-01T00:00:00Z")))
+    assert (await read).metadata.deletion_timestamp is not None
+
+
+async def test_a_lost_scale_is_reported_as_an_update(server: Server, cache: Cache, cached: CachedClient) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    updates: list[int] = []
+    cache.informer(Widget).add_handler(
+        on_update=lambda event: updates.append(event.new.resource_version if event.new else 0)
+    )
+    scale = Scale(metadata=ObjectMeta(name="a", namespace="d"), spec=ScaleSpec(replicas=2))
+    write = await begun(cached.subresource(Widget, "a", "scale", namespace="d").update(scale))
+    answer = {"metadata": {"name": "a", "namespace": "d", "resourceVersion": "11"}, "spec": {"replicas": 2}}
+    (await server.call()).answer({"apiVersion": "autoscaling/v1", "kind": "Scale", **answer})
+    await write
+    stream.send(bookmark(12))
+    await settle()
+    assert updates == [3]
 
 
 async def test_a_read_of_another_key_does_not_wait(server: Server, cache: Cache, cached: CachedClient) -> None:

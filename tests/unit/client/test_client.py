@@ -10,6 +10,7 @@ import pytest
 from tests.unit.scripted import (
     Call,
     Server,
+    Stream,
     Widget,
     WidgetSpec,
     added,
@@ -21,17 +22,21 @@ from tests.unit.scripted import (
     widget,
 )
 
-from kubewright.apis.meta.v1 import ManagedFieldsEntry, ObjectMeta
+from kubewright._runtime.clock import VirtualClock
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.meta.v1 import LabelSelector, LabelSelectorRequirement, ManagedFieldsEntry, ObjectMeta
 from kubewright.client import (
     Bookmark,
     Client,
     JSONPatch,
+    Labels,
     MergePatch,
     PartialObjectMetadata,
     StrategicPatch,
     Unstructured,
     WatchEvent,
 )
+from kubewright.http.message import Response
 from kubewright.machinery.errors import (
     APIError,
     ConfigError,
@@ -42,6 +47,7 @@ from kubewright.machinery.errors import (
     TooManyRequests,
 )
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.selectors import Selector
 from kubewright.models import APIResource, Object
 
 
@@ -70,7 +76,7 @@ def body(call: Call) -> Any:
 # ---- reading
 
 
-async def test_get_gives_an_object_of_the_kind_asked_for(server: Server, client: Client) -> None:
+async def test_get_returns_an_object_of_the_requested_kind(server: Server, client: Client) -> None:
     call, found = await exchange(server, client.get(Widget, "a", namespace="d"), widget("a", 3, size=2))
     assert (call.method, call.path) == ("GET", "/apis/example.com/v1/namespaces/d/widgets/a")
     assert isinstance(found, Widget)
@@ -118,7 +124,7 @@ async def test_a_list_is_fetched_in_pages(server: Server, client: Client) -> Non
     assert found.resource_version == "9"
 
 
-async def test_a_list_whose_token_expires_begins_anew_in_one_piece(server: Server, client: Client) -> None:
+async def test_a_list_whose_token_expires_is_repeated_in_one_piece(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.list(Widget, page_size=1))
     (await server.call()).answer({"metadata": {"resourceVersion": "9", "continue": "t"}, "items": [widget("a", 3)]})
     (await server.call()).fail(410, "Expired")
@@ -143,7 +149,7 @@ async def test_an_empty_list_of_go_is_an_empty_list(server: Server, client: Clie
 # ---- watching
 
 
-async def test_a_watch_gives_typed_events(server: Server, client: Client) -> None:
+async def test_a_watch_yields_typed_events(server: Server, client: Client) -> None:
     watch = client.watch(Widget, namespace="d", resource_version="5", timeout=30)
     pending = asyncio.ensure_future(anext(watch))
     call = await server.call()
@@ -159,7 +165,7 @@ async def test_a_watch_gives_typed_events(server: Server, client: Client) -> Non
     assert stream.closed
 
 
-async def test_a_watch_gives_bookmarks_when_asked(server: Server, client: Client) -> None:
+async def test_a_watch_yields_bookmarks_if_requested(server: Server, client: Client) -> None:
     watch = client.watch(Widget, bookmarks=True, send_initial_events=True)
     pending = asyncio.ensure_future(anext(watch))
     call = await server.call()
@@ -256,7 +262,7 @@ async def test_patches_say_what_they_are(
         assert body(call) == sent
 
 
-async def test_apply_is_forced_and_owned_unless_told_otherwise(server: Server, client: Client) -> None:
+async def test_apply_is_forced_and_owned_by_default(server: Server, client: Client) -> None:
     call, _ = await exchange(server, client.apply(a_widget()), widget("a", 4))
     assert call.query == {"fieldManager": "kubewright", "force": "true"}
     assert call.request.headers["content-type"] == "application/apply-patch+yaml"
@@ -271,11 +277,13 @@ async def test_apply_is_forced_and_owned_unless_told_otherwise(server: Server, c
 
 async def test_apply_refuses_an_object_that_was_read(server: Server, client: Client) -> None:
     read = a_widget(managed_fields=[ManagedFieldsEntry(manager="kubectl", operation="Update")])
-    with pytest.raises(ConfigError, match='Widget "a": apply takes an object with only what you want to own'):
+    with pytest.raises(
+        ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'
+    ):
         await client.apply(read)
 
 
-async def test_delete_of_an_object_spares_a_namesake(server: Server, client: Client) -> None:
+async def test_delete_of_an_object_keeps_a_newer_one_of_its_name(server: Server, client: Client) -> None:
     call, _ = await exchange(server, client.delete(a_widget(uid="u1")), {"kind": "Status", "status": "Success"})
     assert call.method == "DELETE"
     assert body(call) == {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u1"}}
@@ -367,7 +375,7 @@ async def test_warnings_are_logged_once_each(server: Server, client: Client, cap
 
 async def test_warnings_go_to_a_handler_each_time(server: Server) -> None:
     heard: list[str] = []
-    client = Client(server, on_warning=heard.append)
+    client = Client(transport=server, on_warning=heard.append)
     for _ in range(2):
         await exchange(server, client.create(a_widget()), widget("a", 3), headers={"warning": '299 - "careful"'})
     assert heard == ["careful", "careful"]
@@ -432,3 +440,56 @@ async def test_a_subresource_is_read_and_changed_as_its_own_kind(server: Server,
     _, done = await exchange(server, scale.create(found), {"kind": "Status", "status": "Success"}, status=201)
     assert done is None
     await settle()
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ("app=web,tier!=cache", "app=web,tier!=cache"),
+        ({"tier": "cache", "app": "web"}, "app=web,tier=cache"),
+        (Selector.parse("app in (a,b)"), "app in (a,b)"),
+        (LabelSelector(match_labels={"app": "web"}), "app=web"),
+        (
+            LabelSelector(
+                match_labels={"app": "web"},
+                match_expressions=[LabelSelectorRequirement(key="tier", operator="NotIn", values=["a", "b"])],
+            ),
+            "app=web,tier notin (a,b)",
+        ),
+    ],
+)
+async def test_labels_are_text_a_mapping_or_a_selector(
+    server: Server, client: Client, labels: Labels, text: str
+) -> None:
+    task = asyncio.ensure_future(client.list(Widget, labels=labels))
+    call = await server.call()
+    assert call.query["labelSelector"] == text
+    call.answer({"kind": "WidgetList", "metadata": {"resourceVersion": "3"}, "items": []})
+    await task
+
+
+@pytest.mark.parametrize("labels", [["app=web"], 5, {"app": ["a", "b"]}, Deployment])
+async def test_other_labels_are_refused(server: Server, client: Client, labels: Any) -> None:
+    with pytest.raises(ConfigError, match="labels="):
+        await client.list(Widget, labels=labels)
+    assert server.idle
+
+
+@pytest.mark.parametrize("config", [None, 5])
+def test_a_client_needs_a_config_or_a_transport(config: Any) -> None:
+    with pytest.raises(ConfigError, match="either a Config or transport="):
+        Client(config)
+
+
+@pytest.mark.parametrize("status", [403, 410])
+async def test_a_refused_watch_that_is_given_up_closes_its_stream(server: Server, client: Client, status: int) -> None:
+    watching = asyncio.ensure_future(anext(client.watch(Widget)))
+    call = await server.call()
+    body = Stream(VirtualClock(), None)
+    body.send_bytes(b'{"kind": "Status", ')
+    call.answered.set_result(Response(status, {}, body))
+    await settle()
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert body.closed

@@ -136,7 +136,7 @@ class TestKubeconfig:
         path = kubeconfig(tmp_path / "config", context={"user": ""})
         assert Config.from_kubeconfig(path).token is None
 
-    def test_an_exec_plugin_is_read_and_told_of_the_cluster(self, tmp_path: Path) -> None:
+    def test_an_exec_plugin_is_read_with_the_cluster_it_asks_for(self, tmp_path: Path) -> None:
         extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
         path = kubeconfig(
             tmp_path / "config",
@@ -175,7 +175,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "bad base64": ({"user": {"client-key-data": "%%%"}}, r'users\["a"\].user.client-key-data is not base64 .*; encode'),
     "a file that is gone": (
         {"cluster": {"server": "https://a", "certificate-authority": "gone.crt"}},
-        r'clusters\["a"\].cluster.certificate-authority names /.*/gone.crt, which is not there; correct the path',
+        r'clusters\["a"\].cluster.certificate-authority names /.*/gone.crt, which does not exist; correct the path',
     ),
     "a certificate without a key": (
         {"user": {"client-certificate-data": encoded("x")}},
@@ -183,7 +183,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "trust and no trust": (
         {"cluster": {"server": "https://a", "insecure-skip-tls-verify": True, "certificate-authority-data": "eA=="}},
-        r"insecure-skip-tls-verify is true beside a certificate-authority; choose one",
+        r"insecure-skip-tls-verify is true together with a certificate-authority; choose one",
     ),
     "a word for a flag": (
         {"cluster": {"server": "https://a", "insecure-skip-tls-verify": "yes please"}},
@@ -194,7 +194,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"user": {"auth-provider": {"name": "gcp"}}},
         r"auth-provider was removed .*; use an exec plugin",
     ),
-    "groups without a user": ({"user": {"as-groups": ["x"]}}, r"user.as is missing beside as-groups"),
+    "groups without a user": ({"user": {"as-groups": ["x"]}}, r"user.as is missing, but as-groups"),
     "a plugin without a command": (
         {"user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}},
         r'users\["a"\].user.exec.command is missing',
@@ -277,7 +277,7 @@ class TestWhereItComesFrom:
             server="https://[fd00::1]:443", namespace="mine", ca=tmp_path / "ca.crt", token_file=tmp_path / "token"
         )
 
-    def test_a_pod_without_one_is_told_why(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_outside_of_a_pod_the_error_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError, match="not in a cluster: KUBERNETES_SERVICE_HOST"):
             Config.in_cluster(tmp_path)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

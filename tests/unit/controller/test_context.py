@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
+from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import (
     ConfigMap,
     Container,
@@ -168,13 +169,13 @@ async def test_a_read_sees_what_this_process_just_wrote(shop: Workshop) -> None:
 
 async def test_what_may_not_be_there_is_looked_for(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
-        assert await ctx.find(Secret, "one") is None
+        assert await ctx.get_or_none(Secret, "one") is None
         made = await ctx.create(secret("one"))
-        assert await ctx.find(Secret, "one") == made
-        assert await ctx.find(Secret, "one", namespace="elsewhere") is None
+        assert await ctx.get_or_none(Secret, "one") == made
+        assert await ctx.get_or_none(Secret, "one", namespace="elsewhere") is None
         await ctx.delete(made)
-        assert await ctx.find(Secret, "one") is None
-        assert await ctx.client.uncached.find(Secret, "one", namespace=NAMESPACE) is None
+        assert await ctx.get_or_none(Secret, "one") is None
+        assert await ctx.client.uncached.get_or_none(Secret, "one", namespace=NAMESPACE) is None
 
     await within(shop, work)
 
@@ -199,7 +200,7 @@ async def test_deleting_what_is_gone_is_fine(shop: Workshop) -> None:
     await within(shop, work)
 
 
-async def test_a_namesake_of_what_is_to_be_deleted_is_spared(shop: Workshop) -> None:
+async def test_a_newer_object_of_the_same_name_is_not_deleted(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> str:
         child = await ctx.create(secret("one"))
         await shop.admin.delete(child)
@@ -237,9 +238,7 @@ async def test_what_has_changed_since_it_was_looked_at_is_not_deleted_if_that_ma
     await within(shop, work)
 
 
-async def test_a_write_of_a_kind_that_was_not_declared_is_told_of_once(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_write_of_an_undeclared_kind_is_reported_once(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("declared"))
         for name in ("one", "two"):
@@ -250,7 +249,7 @@ async def test_a_write_of_a_kind_that_was_not_declared_is_told_of_once(
     assert told == ["services"]
 
 
-async def test_a_write_of_a_subresource_that_was_not_declared_is_told_of(
+async def test_a_write_of_an_undeclared_subresource_is_reported(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     scale = PolicyRule(api_groups=["apps"], resources=["deployments/scale"], verbs=["update"])
@@ -266,7 +265,23 @@ async def test_a_write_of_a_subresource_that_was_not_declared_is_told_of(
     assert told == ["deployments.apps/status", "deployments.apps"]
 
 
-async def test_a_kind_without_a_status_is_told_so(shop: Workshop) -> None:
+async def test_an_undeclared_write_through_a_subresource_is_reported(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    await shop.create(deployment())
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        subresource = ctx.client.subresource(Deployment, "web", "scale", namespace=NAMESPACE)
+        scale = await subresource.get(Scale)
+        await subresource.update(scale)
+        await subresource.patch(Scale, MergePatch({"spec": {"replicas": 2}}))
+
+    await within(shop, work)
+    reported = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    assert reported == ["deployments.apps/scale"]
+
+
+async def test_a_status_of_a_kind_without_one_is_a_config_error(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         with pytest.raises(ConfigError, match="ConfigMap has no status subresource"):
             await ctx.update_status(DeploymentStatus(replicas=2))

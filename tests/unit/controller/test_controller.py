@@ -142,7 +142,7 @@ def test_what_cannot_be_meant_is_refused_with_what_to_write_instead() -> None:
 
 
 async def test_a_controller_can_be_made_by_hand_of_client_informer_lister_and_queue(shop: Workshop) -> None:
-    informer = Informer(shop.admin, ConfigMap, namespace="default")
+    informer = Informer(shop.admin, ConfigMap, namespaces="default")
     queue = WorkQueue()
     informer.add_handler(
         on_add=lambda event: queue.add(Request(*event.key)), on_update=lambda event: queue.add(Request(*event.key))

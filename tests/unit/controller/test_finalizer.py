@@ -152,7 +152,7 @@ async def test_an_object_that_is_being_deleted_already_gets_no_finalizer_and_no_
     assert (await live(shop)).metadata.finalizers == [OTHER]
 
 
-async def test_a_finalizer_that_somebody_put_on_meanwhile_is_not_lost(
+async def test_a_finalizer_added_by_another_client_meanwhile_is_kept(
     shop: Workshop, keeper: Controller[ConfigMap], clock: VirtualClock
 ) -> None:
     first = True

@@ -30,7 +30,7 @@ class Candidate:
     def __init__(self, name: str, server: SmallServer, clock: Clock) -> None:
         self.server = SmallServer()  # its own connection to the server, which can be broken
         self.server.share(server)
-        client = Client(HandlerTransport(self.server.handle), clock=clock)
+        client = Client(transport=HandlerTransport(self.server.handle, clock=clock), clock=clock)
         settings = LeaderElection(name="web", namespace="system")
         self.elector = LeaderElector(client, settings, name, clock=clock)
         self.working = False

@@ -25,7 +25,7 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed, Leadershi
 from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model, PolicyRule
-from kubewright.testing import VirtualTimeLoop
+from kubewright.testing import VirtualClock, VirtualTimeLoop
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -50,13 +50,13 @@ class API:
 
     def __init__(self) -> None:
         self.server = APIServer()
-        self.admin = Client(self.as_user(ADMIN))
+        self.admin = Client(transport=self.as_user(ADMIN))
         self.down: set[str] = set()
 
     def as_user(self, peer: Peer) -> HandlerTransport:
         return HandlerTransport(self.server.handle, peer=peer)
 
-    def cuttable(self, name: str) -> HandlerTransport:
+    def cuttable(self, name: str, clock: VirtualClock | None = None) -> HandlerTransport:
         """An administrator's transport that fails while `name` is in `down`."""
 
         async def handle(request: Request) -> Response:
@@ -64,7 +64,7 @@ class API:
                 raise ConnectionFailed("connection refused")
             return await self.server.handle(request)
 
-        return HandlerTransport(handle, peer=ADMIN)
+        return HandlerTransport(handle, peer=ADMIN, clock=clock)
 
     async def grant(self, user: str, rules: list[PolicyRule]) -> None:
         given = [

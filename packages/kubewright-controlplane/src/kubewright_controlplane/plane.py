@@ -97,7 +97,9 @@ class ControlPlane:
                 raise ConfigError(f'there is no controller "{name}" to switch off; choose from: {", ".join(NAMES)}')
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
-        self._client = Client(transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
+        self._client = Client(
+            transport=transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager"
+        )
         network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
         self._processes = self._process_runtime(network)
         self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None

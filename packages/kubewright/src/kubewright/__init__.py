@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kubewright.controllers import Watch as Watch
     from kubewright.controllers import controller as controller
     from kubewright.machinery.errors import AlreadyExists as AlreadyExists
+    from kubewright.machinery.errors import AlreadyOwnedError as AlreadyOwnedError
     from kubewright.machinery.errors import APIError as APIError
     from kubewright.machinery.errors import ConfigError as ConfigError
     from kubewright.machinery.errors import Conflict as Conflict
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 _HOMES: Final[dict[str, str]] = {
     "APIError": "kubewright.machinery.errors",
     "AlreadyExists": "kubewright.machinery.errors",
+    "AlreadyOwnedError": "kubewright.machinery.errors",
     "Backoff": "kubewright.controllers",
     "Client": "kubewright.client",
     "Condition": "kubewright.apis.meta.v1",

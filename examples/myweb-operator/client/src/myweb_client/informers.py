@@ -25,7 +25,7 @@ class Informers:
         scopes: Mapping[type[Object], Scope] | None = None,
     ) -> None:
         """Follow the objects in `namespace`, one or several, or in all. `scopes` restricts some kinds further."""
-        self.cache = Cache(clients.client, namespace=namespace, scopes=scopes)
+        self.cache = Cache(clients.client, namespaces=namespace, scopes=scopes)
         self.operator_v1 = OperatorV1Informers(self.cache)
         """operator.k8s-summit.org/v1"""
 

@@ -14,7 +14,6 @@ from kubewright.client._client import Client
 from kubewright.client._crds import is_established as is_established
 from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._wait import wait_until_gone
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
@@ -57,7 +56,7 @@ async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: floa
             names.append(crd["metadata"]["name"])
     for name in names:
         try:
-            await wait_until_gone(client, CustomResourceDefinition, name, timeout=timeout)
+            await client.wait_until_gone(CustomResourceDefinition, name, timeout=timeout)
         except DeadlineExceeded:
             crd = next(each for each in crds if each["metadata"]["name"] == name)
             raise held_up(await customs(client, [crd]), timeout) from None
@@ -85,7 +84,7 @@ async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
 
 async def installed_crd(client: Client, crd: JSONObject) -> CustomResourceDefinition | None:
     """The CRD of that name in the cluster; None if it is not installed."""
-    return await client.find(CustomResourceDefinition, crd["metadata"]["name"])
+    return await client.get_or_none(CustomResourceDefinition, crd["metadata"]["name"])
 
 
 def served_versions(installed: CustomResourceDefinition) -> list[str]:
@@ -126,7 +125,7 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
     try:
         for each in doomed:
             kind = PartialObjectMetadata.of(each.api)
-            await wait_until_gone(client, kind, each.name, namespace=each.namespace, timeout=timeout)
+            await client.wait_until_gone(kind, each.name, namespace=each.namespace, timeout=timeout)
     except DeadlineExceeded:
         raise held_up(await customs(client, crds), timeout) from None
 

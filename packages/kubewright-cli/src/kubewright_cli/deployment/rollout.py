@@ -12,7 +12,6 @@ from typing import Final
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
-from kubewright.client._wait import wait_until_gone
 from kubewright.machinery.errors import Forbidden, KubewrightError, NotFound
 from kubewright_cli.deployment.pods import deployment_of, is_ready, last_lines, pods_of, trouble_with
 from kubewright_cli.manifests import Manifests
@@ -51,7 +50,7 @@ async def replace_pods(client: Client, manifests: Manifests, *, failing: bool, t
             continue
         deleted.append(each)
     for each in deleted:
-        await wait_until_gone(client, Pod, each.metadata.name, namespace=each.metadata.namespace, timeout=timeout)
+        await client.wait_until_gone(Pod, each.metadata.name, namespace=each.metadata.namespace, timeout=timeout)
 
 
 async def wait_for_rollout(

@@ -53,7 +53,7 @@ class Claims:
 
     async def _release_others(self, ctx: Context[T], kind: type[U], kept: set[str]) -> None:
         uid = ctx.object.metadata.uid
-        for entry in lister_of(ctx, kind).entries_owned_by(uid):
+        for entry in lister_of(ctx, kind).entries(owner=uid):
             owner = entry.controller
             if entry.key.name not in kept and not entry.deleting and owner is not None and owner.uid == uid:
                 await self._release(ctx, entry.decode())
@@ -61,7 +61,7 @@ class Claims:
     async def _may_adopt(self, ctx: Context[T]) -> bool:
         """Return whether the owner still exists and is not being deleted."""
         mine = ctx.object.metadata
-        live = await self._live.find(type(ctx.object), mine.name, namespace=mine.namespace)
+        live = await self._live.get_or_none(type(ctx.object), mine.name, namespace=mine.namespace)
         return live is not None and live.metadata.uid == mine.uid and live.metadata.deletion_timestamp is None
 
     async def _adopt(self, ctx: Context[T], child: U) -> U | None:

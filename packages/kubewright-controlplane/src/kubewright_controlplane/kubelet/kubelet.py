@@ -42,7 +42,7 @@ async def _ready_node(ctx: Context[Pod]) -> Node | None:
     """Return the Pod's node if it exists and is ready."""
     if not ctx.object.spec.node_name:
         return None
-    node = await ctx.find(Node, ctx.object.spec.node_name)
+    node = await ctx.get_or_none(Node, ctx.object.spec.node_name)
     return node if node is not None and address_of(node) is not None else None
 
 

@@ -30,6 +30,7 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
+from kubewright.models import PolicyRule
 from kubewright_controlplane.common import affinity, taints
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.pods import condition, is_finished
@@ -164,7 +165,8 @@ def scheduler(clock: Clock) -> Controller[Pod]:
         name=NAME,
         watches=[Watch(Node, map=_on_node_change), Watch(PersistentVolumeClaim, map=_on_claim_change)],
         reads=[PersistentVolume, StorageClass],
-        writes=[Binding, PersistentVolumeClaim],
+        writes=[PersistentVolumeClaim],
+        rules=[PolicyRule(api_groups=[""], resources=["pods/binding"], verbs=["create"])],
         indexers={_WAITING: _by_waiting},
         deleted=True,
         workers=1,

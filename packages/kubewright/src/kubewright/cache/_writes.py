@@ -1,7 +1,8 @@
 """What this process has written of a kind, until its copy of the kind shows it, or shows that it is lost.
 
-An event that is at least as late shows a write. A write is lost when the copy has got past it without: the server was
-put back to an older state, or somebody undid the write where no watch looked. No event would tell of that.
+An event of the same or a later version shows a write. A write is lost if the copy reaches a later version without it:
+the server was restored from an older state, or another client undid the write while the watch was disconnected. No
+event reports that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Write(msgspec.Struct, eq=False):
     document: bytes = b""
     deleted_uid: str = ""
     overdue: bool = False
-    """A read has waited for it in vain."""
+    """A read timed out waiting for this write."""
 
     def is_shown_by(self, held: Entry[Any] | None) -> bool:
         """Whether a copy that is at `version` or later, and holds this, shows the write."""
@@ -43,11 +44,13 @@ class OwnWrites:
     """The last write of each key, as long as the store does not show it."""
 
     def __init__(self, store: Store[Any], namespaces: Sequence[str | None], lost: Callable[[Write], None]) -> None:
-        """Of a store whose `namespaces` are followed each by itself. `lost` is called with each write that is."""
+        """Track the writes to a store whose `namespaces` have a stream each. `lost` is called with each lost write."""
         self._store = store
         self._lost = lost
         self._pending: dict[ObjectKey, Write] = {}
         """In the order of their numbers."""
+        self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
+        """The last write of a key, if the store does not show it yet."""
         self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
         """Heaps in the order of versions; what has been shown in the meantime is passed over."""
         self._count = 0
@@ -57,8 +60,11 @@ class OwnWrites:
         """How many there were: a list that is asked for now has them in it, if they are not lost."""
         return self._count
 
-    def wrote(self, key: ObjectKey, version: int, document: bytes) -> None:
-        """The object under `key` was written: it was `document` then, at this resource version."""
+    def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
+        """Note that the object under `key` was written, and is `document` at this resource version.
+
+        Without a `document`, as for a write of `scale`, only the version is known.
+        """
         self._note(Write(key, self._count, version, document))
 
     def deleted(self, key: ObjectKey, uid: str, version: int) -> None:
@@ -79,7 +85,7 @@ class OwnWrites:
         return iter(() if write is None or write.number >= count else (write,))
 
     def happened(self, key: ObjectKey, version: int) -> None:
-        """The store has taken in what a watch told of `key`, of this version."""
+        """The store has taken in an event of `key`, of this version."""
         write = self._pending.get(key)
         if write is None or version < write.version:
             return
@@ -87,7 +93,7 @@ class OwnWrites:
             del self._pending[key]
 
     def reached(self, namespace: str | None, version: int) -> None:
-        """The store has everything up to `version` of a namespace that is followed by itself, or of all."""
+        """The store has everything up to `version` of a namespace with a stream of its own, or of all."""
         due = self._due[namespace]
         while due and due[0][0] <= version:
             write = heappop(due)[2]
@@ -124,7 +130,7 @@ class OwnWrites:
         self._pending[write.key] = write
 
     def _is_decided(self, write: Write) -> bool:
-        """Whether the store, which has everything up to the write's version, says what became of it.
+        """Whether the store, which has everything up to the write's version, says what happened to it.
 
         A deletion may come after its version: that one is lost, only a list can tell.
         """

@@ -1,6 +1,6 @@
-"""The reconcile that runs: what its writes, its log lines and its spans are told apart by.
+"""The running reconcile: it identifies writes, log lines and spans.
 
-It is found through a context variable, so that it is known to whatever a reconcile calls, in tasks of its own too.
+It is a context variable, so functions and tasks that a reconcile starts can see it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from kubewright.cache._entry import ObjectKey
 from kubewright.controllers._reconcile import Request
 
 Cause: TypeAlias = tuple[str, str, ObjectKey, int]
-"""Kind of the object that changed, what became of it, which it was, and its version then; 0 for one that is gone."""
+"""The kind of the object that changed, the event, its key, and its version then; 0 for a deleted object."""
 
 MAX_CAUSES: Final = 16
-"""Causes that are kept for one reconcile. There can be thousands."""
+"""How many causes are kept for one reconcile. There can be thousands."""
 
 _SHOWN: Final = 4
 
@@ -31,11 +31,11 @@ class Attempt:
         self.number = number
         """1 for a first try; one more for each failure in a row before it."""
         self.causes = causes
-        """Events that asked for it. None for a retry, a time that was over, or a source of the program's own."""
+        """The events that triggered it; empty for a retry, a requeue, or a source of the program."""
         self.progressed = False
-        """It made or removed an object, or wrote one that was not written lately."""
+        """It created or deleted an object, or wrote an object that was not written recently."""
         self.allows_deletes = False
-        """Its object says that many deletes are meant."""
+        """Its object has the annotation that allows many deletes."""
 
     @property
     def shown_causes(self) -> str | None:

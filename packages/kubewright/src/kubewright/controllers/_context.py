@@ -1,4 +1,4 @@
-"""What a reconciler is handed: the object, and the means to bring the world in line with it."""
+"""What a reconciler receives: the object, and the means to act on it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Generic, TypeVar
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
-from kubewright.client._client import Propagation
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
+from kubewright.client._write import Propagation
 from kubewright.controllers._events import EventRecorder
-from kubewright.controllers._guardedpatch import guarded_patch, test
-from kubewright.controllers._ownership import is_controlled_by, set_controller_reference
+from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
+from kubewright.controllers._patches import guarded_patch, status_patch, test
 from kubewright.controllers._reconcile import Request
-from kubewright.controllers._statuspatch import status_patch
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode
@@ -27,8 +26,7 @@ R = TypeVar("R")
 class Context(Generic[T]):
     """One reconcile of one object.
 
-    Reads come from the cache and see what this process wrote. A namespace that is not given is the object's own, for
-    kinds that have namespaces.
+    Reads come from the cache and see the writes of this process. The default namespace is that of the object.
     """
 
     __slots__ = (
@@ -55,20 +53,20 @@ class Context(Generic[T]):
         self.attempt = attempt
         """1 for a first try; one more for each failure in a row before it."""
         self.is_last_attempt = is_last_attempt
-        """A failure of this one is not tried again (`Backoff.attempts`): the time to say so in the status."""
+        """If this attempt fails, there is no other (`Backoff.attempts`); report that in the status."""
         self.client = client
-        """For what the methods here do not cover."""
+        """For everything that the methods here do not cover."""
         self.events = events
-        """For what the users of the object should read: `kubectl describe` shows it."""
+        """For messages to the users of the object: `kubectl describe` shows them."""
         self._kind = kind
         self._object = obj
         self._owns = owns
         self._logger = logger
         self._resource = resource
         self._version = obj.metadata.resource_version if obj is not None else ""
-        """Of the object as it was read, or as the last write of its status left it."""
+        """The version of the object as it was read, or after the last write of its status."""
         self._status = b"null"
-        """As the server has it; the object's own may be changed by whoever holds the object."""
+        """The status on the server; the reconciler may change the status of its own copy of the object."""
         if "status" in kind.__api__.subresources and obj is not None:
             self._status = encode(getattr(obj, "status", None))
 
@@ -100,16 +98,16 @@ class Context(Generic[T]):
 
     @property
     def gone(self) -> bool:
-        """The object does not exist any more. Only seen by controllers with `deleted=True`."""
+        """The object no longer exists. Only controllers with `deleted=True` see this."""
         return self._object is None
 
     async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
         """The object of that name. Raises NotFound."""
         return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
 
-    async def find(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
+    async def get_or_none(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
         """The object of that name, or None."""
-        return await self.client.find(kind, name, namespace=self._namespace(kind, namespace))
+        return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
 
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
@@ -129,29 +127,43 @@ class Context(Generic[T]):
         self._adopt(obj)
         return await self.client.create(obj)
 
-    async def apply(self, obj: U) -> U:
-        """Bring `obj` about: create it if need be, set its fields, remove those that are no longer stated.
+    async def apply(self, obj: U, *, adopt: bool = False, create_only: bool = False) -> U:
+        """Make the cluster contain `obj`: create it if needed, set its fields, remove those it states no longer.
 
-        Server-side apply with force; gives the object as it then is. Of a kind in `owns`, it gets this object as its
-        controlling owner.
+        This is server-side apply with force; it returns the object as it is afterwards. An apply that would change
+        nothing is not sent; see `CachedClient`.
 
-        What would change nothing is not sent; see `CachedClient` for what that can tell.
+        For a kind in `owns`, this object becomes the controlling owner of `obj`, and the live object is respected:
+
+        - if this object controls it, it is changed;
+        - if another object controls it, AlreadyOwnedError is raised;
+        - if nothing controls it, AlreadyOwnedError is raised, unless `adopt` is true: then this object takes it over.
+          An adopted object is deleted with its new owner.
+
+        With `create_only`, a live object that may be applied is left and returned as it is. Use it for a child whose
+        content must not be generated twice, such as a Secret with a password.
+
+        A reconcile that ends with AlreadyOwnedError is retried with backoff, and a warning Event of this object shows
+        the error. Catch it to report it in the status.
+
+        The owner of an object in a namespace lives in the same namespace: a child of a kind in `owns` elsewhere, or a
+        cluster-scoped child of a namespaced object, is a ConfigError. For a kind not in `owns` no owner is set and none
+        is checked, unless `obj` already names a controlling owner: then the rules above hold for that owner.
         """
         self._adopt(obj)
-        return await self.client.apply(obj)
+        return await apply_child(self.client, obj, adopt=adopt, create_only=create_only)
 
     async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
-        """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
+        """Patch `target`. Returns the updated object. Raises NotFound, Conflict, Invalid."""
         return await self.client.patch(target, patch, subresource=subresource)
 
     async def delete(
         self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
     ) -> None:
-        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
+        """Delete `target`, exactly the object that was read. If it no longer exists, nothing happens.
 
-        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
-        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
-        read, of which only the name is known.
+        With `if_unchanged` it is deleted only if nobody has written it since it was read. Raises Conflict if there is a
+        newer object of that name or such a write, and ConfigError for an object that was not read.
         """
         kind, meta = target.__api__.kind, target.metadata
         if not meta.uid:
@@ -166,13 +178,13 @@ class Context(Generic[T]):
             return
 
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
-        """Make `status` the object's status. Sends what differs, and nothing when nothing does.
+        """Make `status` the object's status. Only differences are sent, and nothing if there are none.
 
-        The status as a whole is this controller's: a field that is left out of it is removed. Written is that object's
-        status and no namesake's made since. With `if_unchanged` it is not written over an object that anybody has
-        written since it was read: for a status that records what is done, which nobody may set back from an old view.
-        Raises NotFound when the object went away, Conflict when there is a namesake now or something that was not seen
-        is in the way, Invalid, ConfigError for a kind that has no status subresource.
+        The whole status belongs to this controller: a field that is left out is removed. The write is for exactly the
+        object that was read. With `if_unchanged` it fails if anyone has written the object since it was read; use this
+        for a status that records completed work, so that stale state never overwrites the record. Raises NotFound if
+        the object was deleted, Conflict if it is another object of that name or has changed in the way, Invalid, and
+        ConfigError for a kind without a status subresource.
         """
         if "status" not in self._kind.__api__.subresources:
             raise ConfigError(

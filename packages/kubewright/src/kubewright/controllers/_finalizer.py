@@ -28,7 +28,7 @@ from typing import TypeVar
 
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers._guardedpatch import guarded_patch, test
+from kubewright.controllers._patches import guarded_patch, test
 from kubewright.machinery.errors import NotFound
 from kubewright.models import Object
 
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Object)
 
 
 async def add_finalizer(client: Client, obj: T, finalizer: str) -> T:
-    """Put the finalizer on. Gives the object as it then is. Raises Conflict when it changed since it was read."""
+    """Add the finalizer. Returns the updated object. Raises Conflict if it changed since it was read."""
     if finalizer in obj.metadata.finalizers:
         return obj
     metadata = {

@@ -1,14 +1,14 @@
-"""A fuse on mass deletion: it lets so many deletes pass in a time, then none until somebody says that they are meant.
+"""A fuse against mass deletion: it allows a number of deletes in a time, then none until a user confirms them.
 
 A selector that matches too much, an empty answer taken for an empty world: what a reconciler then deletes in a second
 takes a day to bring back. A controller with `delete_fuse=DeleteFuse(limit=20)` stops at the twenty-first.
 
 Expected flow
-    Deletes through the context's client are counted, each when it is asked for, also one of an object that is gone.
-    The one above `limit` within `window` is not sent, and blows the fuse: it and all further ones of that controller
-    raise DeletesStopped, which ends their reconcile for good (as a TerminalError does) and is logged once in full.
-    Other work goes on.
-To acknowledge
+    Deletes and evictions through the context's client are counted before they are sent, also those of objects that no
+    longer exist. The one above `limit` within `window` is not sent and blows the fuse: it and all further ones of that
+    controller raise DeletesStopped, which ends their reconcile as a TerminalError does and is logged once in full.
+    Other work continues.
+To confirm
     For one object: `kubewright.dev/allow-deletes: "true"` among its annotations; its reconcile comes at once, and its
     deletes pass uncounted for as long as the annotation is there.
     For all: start the program with `--allow-mass-deletion`; fuses are off for that run.
@@ -26,13 +26,14 @@ from typing import Final
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConfigError, TerminalError
+from kubewright.machinery.time import Seconds, seconds
 
 ALLOW_DELETES: Final = "kubewright.dev/allow-deletes"
 """The annotation of an object whose reconcile may delete as much as it wants, when it is `"true"`."""
 
 
 class DeletesStopped(TerminalError):
-    """A delete was not sent, since the controller's fuse has blown. The message says how to acknowledge."""
+    """A delete was not sent, because the controller's fuse has blown. The message says how to confirm deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,10 @@ class DeleteFuse:
     """How many deletes one controller may send in a time. Raises ConfigError for a limit below one."""
 
     limit: int
-    window: timedelta = timedelta(minutes=1)
+    window: Seconds = timedelta(minutes=1)
 
     def __post_init__(self) -> None:
-        if self.limit < 1 or self.window <= timedelta(0):
+        if self.limit < 1 or seconds(self.window) <= 0:
             raise ConfigError(f"DeleteFuse(limit={self.limit}, window={self.window}): both must be above zero")
 
 
@@ -60,7 +61,7 @@ class Fuse:
 
     def pass_through(self, what: str, count: int = 1) -> None:
         """Let `count` deletes of `what` pass. Raises DeletesStopped when that is too many, or the fuse has blown."""
-        limit, window = self._settings.limit, self._settings.window.total_seconds()
+        limit, window = self._settings.limit, seconds(self._settings.window)
         now = self._clock.monotonic()
         while self._passed and now - self._passed[0] >= window:
             self._passed.popleft()

@@ -37,7 +37,7 @@ def rules_for(kind: type[Object], *, has_finalizer: bool, is_owner: bool) -> lis
 
 
 class Undeclared:
-    """Tells of each resource that a controller writes without having declared it, once."""
+    """Reports each resource that a controller writes without having declared it, once."""
 
     def __init__(self, rules: Sequence[PolicyRule], tell: Callable[[str], None]) -> None:
         """`rules` follow from what is declared; `tell` is called with the resource, like `deployments.apps/status`."""

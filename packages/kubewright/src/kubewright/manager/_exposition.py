@@ -184,8 +184,8 @@ def _distributions(
 
 def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
     gauges: dict[str, tuple[str, Callable[[Informer[Any]], int]]] = {
-        "objects": ("Number of objects in the cache.", lambda each: len(each.store)),
-        "bytes": ("Bytes of the objects in the cache, as stored.", lambda each: each.store.size),
+        "objects": ("Number of objects in the cache.", lambda each: len(each)),
+        "bytes": ("Bytes of the objects in the cache, as stored.", lambda each: each.size),
         "synced": ("1 after the first list is complete.", lambda each: int(each.synced)),
         "watching": ("1 while the list or watch succeeds.", lambda each: int(each.last_error is None)),
     }

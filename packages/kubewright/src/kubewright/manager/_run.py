@@ -103,7 +103,7 @@ class Run:
         if self.client is None:
             return []
         informers = [self.client.cache.informer(kind) for kind in self._missing]
-        return [each.hindrance for each in informers if not each.synced]
+        return [each.reason_not_synced for each in informers if not each.synced]
 
     @asynccontextmanager
     async def _health(self) -> AsyncGenerator[None]:
@@ -151,14 +151,14 @@ class Run:
             config = self._options.config or Config.load()
             transport, namespace = HTTPTransport(config, observer=self._metrics.request), config.namespace
         if self._options.tracer_provider is not None:
-            from kubewright.client._tracing import Propagating
+            from kubewright.client._transport import Propagating
 
             transport = Propagating(transport)
         return transport, namespace
 
     def _client_of(self, transport: Transport) -> Client:
         name = self._options.name
-        return Client(transport, user_agent=name, field_manager=name, clock=self._options.clock)
+        return Client(transport=transport, user_agent=name, field_manager=name, clock=self._options.clock)
 
     def _events(self, client: Client) -> EventWriter:
         from kubewright.manager._events import EventWriter  # imports all of core/v1
@@ -187,7 +187,7 @@ class Run:
     @asynccontextmanager
     async def _caching(self, writer: Client, events: EventWriter) -> AsyncGenerator[list[ControlLoop[Any]]]:
         """Yield the loops of all controllers, which listen to complete caches."""
-        cache = Cache(writer, namespace=self._options.namespaces, scopes=self._scopes())
+        cache = Cache(writer, namespaces=self._options.namespaces, scopes=self._scopes())
         self.client = CachedClient(writer, cache)
         self._metrics.cache = cache
         loops = [self._loop(each, self.client, cache, events) for each in self._options.controllers]
@@ -222,7 +222,7 @@ class Run:
 
     def _scopes(self) -> dict[type[Object], Scope]:
         """Return the part of each kind that is cached: as configured, and what controllers need in addition."""
-        default = Scope(namespace=self._options.namespaces)
+        default = Scope(namespaces=self._options.namespaces)
         scopes = dict(self._options.scopes)
         for controller in self._options.controllers:
             own = scopes.get(controller.kind, default)

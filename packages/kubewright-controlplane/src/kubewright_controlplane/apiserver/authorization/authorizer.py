@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
@@ -44,7 +44,7 @@ class Aggregation:
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
-        self._selectors: dict[str, list[LabelSelector]] = {}
+        self._selectors: dict[str, list[Selector]] = {}
         resources.observe(_CLUSTER_ROLES, self._on_commit)
 
     def _on_commit(self, event: Event) -> None:
@@ -54,7 +54,7 @@ class Aggregation:
             role = self._resources.decode(event.entry.data)
             given = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
             if given:
-                self._selectors[name] = [LabelSelector.from_dict(each) for each in given]
+                self._selectors[name] = [Selector.from_dict(each) for each in given]
                 self._aggregate(name)
         was = event.previous.labels if event.previous else {}
         for other, selectors in list(self._selectors.items()):

@@ -226,8 +226,12 @@ class Registry:
         exists = self.has(name, namespace)
         if exists:
             meta.metadata_of(config).setdefault("name", name)
-        self.check_address(config, name, namespace)
+        metadata = self.check_address(config, name, namespace)
         if not subresource and not exists:
+            if metadata.get("uid"):
+                why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
+                raise conflict(self.resource, name, f"uid mismatch: {why}")
+            metadata.pop("resourceVersion", None)  # a version matters only if there is an object to compare it with
             obj = self._merge_applied(None, config, fields, subresource, call)
             conform(self.resource, obj, call)
             return self._create(obj, call, applied=True)

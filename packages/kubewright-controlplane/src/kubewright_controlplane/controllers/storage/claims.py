@@ -14,8 +14,8 @@ import msgspec
 from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
+from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
-from kubewright.client._references import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import NotFound
 from kubewright_controlplane.common.volumes import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER
@@ -124,7 +124,7 @@ async def _class_of(ctx: Context[PersistentVolumeClaim]) -> StorageClass | None:
     name = ctx.object.spec.storage_class_name
     if not name:
         return None
-    return await ctx.find(StorageClass, name)
+    return await ctx.get_or_none(StorageClass, name)
 
 
 async def _kept_for(ctx: Context[PersistentVolumeClaim]) -> bool:

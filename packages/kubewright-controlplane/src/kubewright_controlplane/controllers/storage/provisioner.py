@@ -23,8 +23,8 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client._client import Client
+from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
-from kubewright.client._references import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
@@ -38,7 +38,7 @@ DEFAULT_CLASS: Final = "standard"
 @ignore_ending_namespace
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
-    storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name or "none")
+    storage_class = await ctx.get_or_none(StorageClass, claim.spec.storage_class_name or "none")
     if storage_class is None or storage_class.provisioner != NAME:
         return
     if claim.metadata.annotations.get(binding.PROVISIONER) == NAME and not claim.spec.volume_name:
