@@ -14,12 +14,11 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import LabelSelector
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
-from kubewright_controlplane.apiserver.registry.model import Action
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes
 from kubewright_controlplane.apiserver.registry.objects import set_condition
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"

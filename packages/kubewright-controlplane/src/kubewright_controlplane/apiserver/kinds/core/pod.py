@@ -24,10 +24,9 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     UnsupportedConnection,
 )
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy, Subresource
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _MAY_CHANGE: Final = (

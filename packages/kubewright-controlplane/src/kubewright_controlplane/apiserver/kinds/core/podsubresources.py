@@ -20,11 +20,10 @@ from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Action, Connection, Strategy, View
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Strategy, View
 from kubewright_controlplane.apiserver.registry.objects import set_condition
 
 if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
