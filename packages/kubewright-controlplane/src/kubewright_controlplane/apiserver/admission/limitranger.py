@@ -6,15 +6,13 @@ Follows k8s.io/kubernetes plugin/pkg/admission/limitranger.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 Amounts: TypeAlias = Mapping[str, Any]
 

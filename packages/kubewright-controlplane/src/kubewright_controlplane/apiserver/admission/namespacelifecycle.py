@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 

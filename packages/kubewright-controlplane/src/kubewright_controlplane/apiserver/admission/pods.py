@@ -5,14 +5,12 @@ Follows k8s.io/kubernetes plugin/pkg/admission/{priority,defaulttolerationsecond
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 _RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"

@@ -7,15 +7,13 @@ k8s.io/kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin
 from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"

@@ -9,7 +9,7 @@ plugin/resourcequota.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
@@ -17,10 +17,8 @@ from kubewright_controlplane.apiserver.admission.limitranger import pod_total
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
 from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
 from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 Usage = dict[str, Quantity]
 

@@ -7,15 +7,13 @@ plugin/pkg/admission/serviceaccount.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _DEFAULT: Final = "default"
 _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

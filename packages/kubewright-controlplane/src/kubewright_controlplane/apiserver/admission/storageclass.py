@@ -5,15 +5,13 @@ Follows k8s.io/kubernetes plugin/pkg/admission/storage.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _IS_DEFAULT: Final = (

@@ -8,7 +8,7 @@ k8s.io/apiextensions-apiserver pkg/controller/{status,establish,finalizer}.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
@@ -21,10 +21,8 @@ from kubewright_controlplane.apiserver.apiextensions.naming import (
 )
 from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, stored_resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
 

@@ -6,15 +6,12 @@ Follows k8s.io/apiextensions-apiserver pkg/registry/customresource.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _MAX_INT32 = 2**31 - 1
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})

@@ -14,11 +14,11 @@ from kubewright_controlplane.apiserver.authentication.impersonation import imper
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey
 from kubewright_controlplane.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.user import ANONYMOUS_USER, AUTHENTICATED_GROUP, UserInfo
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.options import ServerOptions
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _KEY_FILE: Final = "service-account.key"
 

@@ -6,7 +6,6 @@ Follows k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
@@ -16,10 +15,7 @@ from kubewright_controlplane.apiserver.apiextensions.definitions import CLEANUP_
 from kubewright_controlplane.apiserver.apiextensions.naming import is_established, set_terminating
 from kubewright_controlplane.apiserver.apiextensions.validation import validate, validate_update
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

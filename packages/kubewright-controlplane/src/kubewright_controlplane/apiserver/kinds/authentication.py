@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
@@ -17,10 +16,7 @@ from kubewright_controlplane.apiserver.authentication.authentication import Auth
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken
 from kubewright_controlplane.apiserver.kinds.authorization import ReviewStrategy, answer
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.registry.model import Action, Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:

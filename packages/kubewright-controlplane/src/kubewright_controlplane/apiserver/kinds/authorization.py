@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid
@@ -15,11 +15,8 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.registry.model import Action, Strategy
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Strategy
 from kubewright_controlplane.apiserver.user import UserInfo
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _GROUP: Final = "authorization.k8s.io"
 

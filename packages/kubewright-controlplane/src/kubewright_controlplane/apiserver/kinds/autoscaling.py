@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
@@ -16,10 +16,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Conversion, Strategy, VersionedPlural
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Conversion, Strategy, VersionedPlural
 
 _PLURAL: Final = "horizontalpodautoscalers"
 _DEFAULT_UTILIZATION: Final = 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
@@ -12,10 +12,7 @@ from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _FIXED: Final = (
     "completionMode",

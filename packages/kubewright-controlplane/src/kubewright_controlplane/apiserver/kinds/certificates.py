@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cryptography.x509 import load_pem_x509_csr
 
@@ -19,10 +19,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy, Subresource, View
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource, View
 
 _DECISIONS: Final = ("Approved", "Denied")
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Never
+from typing import Never
 
 from kubewright.http.message import Request
 from kubewright.machinery.errors import Forbidden, MethodNotAllowed, Status, StatusDetails
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Attributes, Connection, Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 
 class PlainStrategy(Strategy):

@@ -5,7 +5,7 @@ pkg/apis/networking.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
@@ -15,10 +15,7 @@ from kubewright_controlplane.apiserver.kinds.core import addresses
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.kinds.networkpolicy import NetworkPolicyStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _NOT_IN_A_PATH: Final = ("//", "/./", "/../", "%2f", "%2F")

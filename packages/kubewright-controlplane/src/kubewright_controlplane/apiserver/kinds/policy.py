@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from kubewright.machinery.fields import FieldError, invalid, not_supported
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps.workload import at_most_all, int_or_percent
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _FIELDS = ("MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

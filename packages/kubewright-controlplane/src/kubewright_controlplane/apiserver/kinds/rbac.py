@@ -6,7 +6,7 @@ Follows k8s.io/kubernetes pkg/registry/rbac, pkg/apis/rbac/validation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.errors import NotFound, StatusDetails
@@ -18,11 +18,8 @@ from kubewright_controlplane.apiserver.authorization.rules import Rule, compile_
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 from kubewright_controlplane.apiserver.user import UserInfo
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _EVERYTHING: Final = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), urls=("*",)))

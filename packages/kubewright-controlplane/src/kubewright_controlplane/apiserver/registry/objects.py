@@ -6,15 +6,13 @@ an answer, an item of a list, and the object of a watch event.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.storage.events import Entry
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Resource
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])

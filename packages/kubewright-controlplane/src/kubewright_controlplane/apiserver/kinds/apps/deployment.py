@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 
 class DeploymentStrategy(Strategy):

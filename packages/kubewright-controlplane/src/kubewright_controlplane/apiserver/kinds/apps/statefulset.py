@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
@@ -10,10 +10,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.core.claims import claim_spec
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _COUNTS: Final = ("replicas", "availableReplicas")
 _MAY_CHANGE: Final = (

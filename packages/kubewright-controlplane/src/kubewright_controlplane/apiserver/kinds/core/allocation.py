@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery.errors import InternalError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _MIN_STATIC_IPS: Final = 16
 _MAX_STATIC_IPS: Final = 256

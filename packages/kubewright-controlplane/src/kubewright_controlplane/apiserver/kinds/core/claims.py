@@ -5,7 +5,7 @@ Follows k8s.io/kubernetes pkg/registry/core/{persistentvolume,persistentvolumecl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import names, time
@@ -14,9 +14,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")

@@ -6,7 +6,7 @@ Follows k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests
@@ -14,13 +14,10 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
-from kubewright_controlplane.apiserver.registry.model import Action
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes
 from kubewright_controlplane.apiserver.registry.objects import set_condition
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _RETRY_SECONDS: Final = 10

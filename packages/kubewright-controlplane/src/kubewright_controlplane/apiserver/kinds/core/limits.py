@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
@@ -11,10 +11,7 @@ from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import resources
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
-
+from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
 _ORDER: Final = (

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
-from kubewright_controlplane.apiserver.registry.model import Subresource, View
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Subresource, View
 
 _FINALIZER: Final = "kubernetes"
 _LABEL: Final = "kubernetes.io/metadata.name"

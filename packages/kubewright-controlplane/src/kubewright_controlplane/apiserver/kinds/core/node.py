@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
@@ -11,10 +11,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import UnsupportedConnection
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Subresource
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Subresource
 
 _NODE_INFO: Final = (
     "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",

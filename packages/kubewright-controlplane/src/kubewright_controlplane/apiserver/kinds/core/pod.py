@@ -6,7 +6,7 @@ Follows k8s.io/kubernetes pkg/registry/core/pod/strategy.go and pkg/apis/core/va
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.http.message import Handler
 from kubewright.machinery import names
@@ -24,11 +24,8 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     UnsupportedConnection,
 )
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy, Subresource
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _MAY_CHANGE: Final = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

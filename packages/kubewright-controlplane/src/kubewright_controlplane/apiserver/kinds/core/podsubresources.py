@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qs, quote, urlencode
 
 from kubewright.http.message import Handler, Request, Response
@@ -20,12 +20,9 @@ from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Action, Connection, Strategy, View
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Strategy, View
 from kubewright_controlplane.apiserver.registry.objects import set_condition
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
-    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
 """The log of a simulated Pod; `simulation.kubewright.dev/log.<container>` for one of several containers."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.errors import Invalid
@@ -17,10 +17,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_faults, is_headless, validate
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _CLIENT_IP_SECONDS: Final = 10800

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
@@ -18,11 +18,8 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.serviceaccount import BoundObject, ServiceAccountTokens
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, existing
-from kubewright_controlplane.apiserver.registry.model import Action, Subresource
+from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-
-if TYPE_CHECKING:
-    from kubewright_controlplane.apiserver.registry.model import Attributes
 
 _KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _MIN_SECONDS: Final = 600
