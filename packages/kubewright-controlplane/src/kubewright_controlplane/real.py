@@ -85,7 +85,7 @@ def find_binaries(*names: str) -> Path:
         origin = "KUBEBUILDER_ASSETS" if assets else "the cache"
         raise ConfigError(
             f"no real control plane: {origin} ({folder}) lacks {', '.join(missing)}. "
-            "`make controlplane` builds all that is needed and prints the folder it is in; it needs Go"
+            "`make controlplane` builds what is needed and prints its folder; it requires Go"
         )
     return folder.resolve()
 
