@@ -1,4 +1,4 @@
-"""Sessions in a Pod that runs as processes: `kubectl exec`, `attach` and `debug`."""
+"""Entering a Pod that runs as processes: `kubectl exec`, `attach`, and containers added to debug it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def kubectl(cluster: Cluster, namespace: str) -> Kubectl:
     return Kubectl(cluster.kubeconfig(), namespace)
 
 
-async def test_a_command_runs_in_the_environment_of_the_container(programs: Programs, kubectl: Kubectl) -> None:
-    await programs.run(SLEEP, env=[{"name": "COLOR", "value": "green"}])
-    said = await kubectl("exec", "p", "--", *PYTHON, "import os; print(os.environ['COLOR'], os.environ['HOSTNAME'])")
+async def test_a_command_runs_beside_the_program_in_its_environment(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP, env=[{"name": "COLOUR", "value": "green"}])
+    said = await kubectl("exec", "p", "--", *PYTHON, "import os; print(os.environ['COLOUR'], os.environ['HOSTNAME'])")
     assert said == "green p\n"
 
 
-async def test_kubectl_exits_with_the_status_of_the_command(programs: Programs, kubectl: Kubectl) -> None:
+async def test_its_exit_status_is_that_of_kubectl(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
     process = await kubectl.start("exec", "p", "--", *PYTHON, "import sys; print('no', file=sys.stderr); sys.exit(3)")
     out, err = await process.communicate()
@@ -39,20 +39,20 @@ async def test_kubectl_exits_with_the_status_of_the_command(programs: Programs, 
     assert err == b"no\ncommand terminated with exit code 3\n"
 
 
-async def test_standard_input_arrives_with_its_end(programs: Programs, kubectl: Kubectl) -> None:
+async def test_what_is_given_arrives_with_its_end(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
     given = "line\n" * 200_000
     count = "import sys; print(len(sys.stdin.read()))"
     assert await kubectl("exec", "-i", "p", "--", *PYTHON, count, given=given) == f"{len(given)}\n"
 
 
-async def test_large_output_is_complete(programs: Programs, kubectl: Kubectl) -> None:
+async def test_much_that_is_written_arrives_whole(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
     said = await kubectl("exec", "p", "--", *PYTHON, "import sys; [sys.stdout.write('x' * 1000) for _ in range(8000)]")
     assert said == "x" * 8_000_000
 
 
-async def test_a_session_with_a_terminal_has_its_size(programs: Programs, kubectl: Kubectl) -> None:
+async def test_a_terminal_is_a_terminal(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
     show = "import os; print(os.isatty(0), os.isatty(1)); print('heard', input()); raise SystemExit(4)"
     async with at_terminal(kubectl, "exec", "-it", "p", "--", *PYTHON, show) as terminal:
@@ -62,7 +62,7 @@ async def test_a_session_with_a_terminal_has_its_size(programs: Programs, kubect
         assert await terminal.ended() == 4
 
 
-async def test_a_command_is_killed_when_its_client_disconnects(programs: Programs, kubectl: Kubectl) -> None:
+async def test_a_client_that_leaves_takes_its_command_with_it(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
     process = await kubectl.start("exec", "p", "--", *PYTHON, f"import os; print(os.getpid()); {SLEEP}")
     assert process.stdout is not None
@@ -80,20 +80,20 @@ async def test_a_command_is_killed_when_its_client_disconnects(programs: Program
         (("exec", "q", "--", "true"), 'pods "q" not found'),
     ],
 )
-async def test_a_command_that_cannot_run_is_reported(
+async def test_what_cannot_be_run_is_said(
     programs: Programs, kubectl: Kubectl, arguments: tuple[str, ...], why: str
 ) -> None:
     await programs.run(SLEEP)
     assert why in await kubectl(*arguments, fails=True)
 
 
-async def test_exec_in_a_simulated_container_is_rejected(programs: Programs, kubectl: Kubectl) -> None:
+async def test_a_simulated_container_has_nothing_to_enter(programs: Programs, kubectl: Kubectl) -> None:
     await programs.pod([{"image": "nginx"}])
     await programs.until(is_running)
     assert "is simulated, no process runs in it" in await kubectl("exec", "p", "--", "true", fails=True)
 
 
-async def test_exec_requires_permission_to_create_and_to_get(
+async def test_it_takes_the_right_to_create_as_well_as_the_right_to_get(
     programs: Programs, cluster: Cluster, namespace: str
 ) -> None:
     await programs.run(SLEEP)
@@ -106,7 +106,7 @@ async def test_exec_requires_permission_to_create_and_to_get(
         await Kubectl(cluster.kubeconfig(account), namespace)("exec", "p", "--", *PYTHON, "pass")
 
 
-async def test_attach_connects_input_and_output_of_the_program(programs: Programs, kubectl: Kubectl) -> None:
+async def test_attach_hears_what_the_program_says_and_types_to_it(programs: Programs, kubectl: Kubectl) -> None:
     echo = "import sys\nfor line in sys.stdin: print('heard', line.strip())"
     await programs.pod([{"image": programs.image(echo), "stdin": True, "stdinOnce": True}], restartPolicy="Never")
     await programs.until(is_running)
@@ -118,7 +118,7 @@ async def test_attach_connects_input_and_output_of_the_program(programs: Program
 SHELL = "import os, sys\nfor line in sys.stdin: exec(line)"
 
 
-async def test_an_ephemeral_debug_container_can_be_entered(programs: Programs, kubectl: Kubectl) -> None:
+async def test_a_container_that_is_added_to_debug_can_be_entered(programs: Programs, kubectl: Kubectl) -> None:
     await programs.run(SLEEP)
     programs.table.put("busybox", Image((sys.executable, "-S", "-u", "-c", SHELL)))
     added = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": True}
@@ -135,6 +135,6 @@ async def test_an_ephemeral_debug_container_can_be_entered(programs: Programs, k
 
         await eventually(runs)
         assert await kubectl("exec", "p", "-c", "ephemeral-busybox", "--", *PYTHON, "print('inside')") == "inside\n"
-        await runs()  # a terminal has no end
+        await runs()  # its terminal has no end
     finally:
         programs.table.remove("busybox")

@@ -1,4 +1,4 @@
-"""Node ports of Services whose Pods run as processes, as a user of `kubewright up` opens them in a browser."""
+"""Node ports that lead to Pods which run: what a user of `kubewright up` opens in a browser."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.xdist_group("node port 31311")
 @pytest_asyncio.fixture
 async def web(cluster: Cluster, namespace: str, target: str) -> AsyncIterator[Web]:
     if target == "kubeconfig":
-        pytest.skip("another cluster runs images with a container runtime")
+        pytest.skip("somebody's cluster runs images")
     async with cluster.images(STAND_INS):
         web = Web(cluster, namespace)
-        await eventually(closed, web.port)  # the Service of the previous test may still be terminating
+        await eventually(closed, web.port)  # the Service of the test before may still be going
         yield web
 
 
-async def test_every_ready_replica_serves_in_turn(web: Web) -> None:
+async def test_a_browser_is_served_by_every_ready_replica_in_turn(web: Web) -> None:
     await web.deploy(replicas=2)
     await web.expose()
 
@@ -41,7 +41,7 @@ async def test_every_ready_replica_serves_in_turn(web: Web) -> None:
     await eventually(both)
 
 
-async def test_a_mounted_config_map_and_its_changes_are_served(web: Web) -> None:
+async def test_a_mounted_config_map_is_what_is_served_and_its_changes_are(web: Web) -> None:
     content = ConfigMap(metadata=ObjectMeta(name="page", namespace=web.namespace), data={"index.html": "<h1>One</h1>"})
     await web.client.create(content)
     mounts = [{"name": "page", "mountPath": "/usr/share/nginx/html"}]
@@ -54,7 +54,7 @@ async def test_a_mounted_config_map_and_its_changes_are_served(web: Web) -> None
     await eventually(shows, "<h1>Two</h1>", web.port)
 
 
-async def test_a_changed_port_moves_and_closes_with_its_service(web: Web) -> None:
+async def test_a_port_that_changes_moves_and_one_whose_service_goes_closes(web: Web) -> None:
     await web.deploy()
     service = await web.expose()
     await eventually(page, web.port)
@@ -70,13 +70,13 @@ async def test_a_changed_port_moves_and_closes_with_its_service(web: Web) -> Non
     await eventually(closed, web.other)
 
 
-async def test_a_target_port_can_be_a_name(web: Web) -> None:
+async def test_a_target_port_may_be_meant_by_its_name(web: Web) -> None:
     await web.deploy(ports=[{"name": "http", "containerPort": 80}])
     await web.expose({"name": "x", "port": 8080, "targetPort": "http", "nodePort": web.port}, type="LoadBalancer")
     await eventually(page, web.port)
 
 
-async def test_a_port_can_move_from_one_service_to_another(web: Web) -> None:
+async def test_a_port_can_be_handed_from_one_service_to_another(web: Web) -> None:
     await web.deploy()
     await web.deploy(name="other", image="nginx:1.23.2")
     first = await web.expose()
@@ -96,7 +96,7 @@ async def test_nothing_listens_for_simulated_pods(web: Web) -> None:
     await closed(web.port)
 
 
-async def test_connections_wait_for_a_program_that_is_starting(web: Web) -> None:
+async def test_a_program_that_is_still_starting_is_waited_for(web: Web) -> None:
     late = Image(("sh", "-c", f"sleep 0.5; exec {' '.join(STAND_INS['nginx:*'].command)}"), ports=(80,))
     async with web.cluster.images({"registry.test/late": late}):
         await web.deploy(image="registry.test/late", readinessProbe=None)
@@ -106,7 +106,7 @@ async def test_connections_wait_for_a_program_that_is_starting(web: Web) -> None
         await shows("registry.test/late", web.port)
 
 
-async def test_a_port_in_use_is_reported_and_opened_when_it_is_free(web: Web) -> None:
+async def test_a_port_that_another_program_has_is_told_of_and_taken_when_it_is_free(web: Web) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", web.port))
@@ -117,13 +117,13 @@ async def test_a_port_in_use_is_reported_and_opened_when_it_is_free(web: Web) ->
     await eventually(page, web.port)
 
 
-async def test_protocols_other_than_tcp_are_reported(web: Web) -> None:
+async def test_other_protocols_than_tcp_are_told_of(web: Web) -> None:
     await web.deploy()
     await web.expose({"port": 80, "nodePort": web.port, "protocol": "UDP"})
     await web.event(f"Node port {web.port}/UDP is not opened")
 
 
-async def test_a_terminating_pod_is_skipped_while_its_replacement_starts(web: Web) -> None:
+async def test_a_pod_that_goes_is_passed_over_while_its_replacement_starts(web: Web) -> None:
     await web.deploy(replicas=2)
     await web.expose()
     await eventually(page, web.port)

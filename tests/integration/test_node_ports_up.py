@@ -1,4 +1,4 @@
-"""Node ports of `kubewright up`: two control planes on one machine, and users without root permissions."""
+"""Node ports of control planes that `kubewright up` started: beside each other, and without the rights of root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubewright.testing import eventually
 pytestmark = pytest.mark.xdist_group("node port 31311")
 
 
-async def test_a_second_control_plane_reports_a_port_in_use(tmp_path: Path) -> None:
+async def test_the_second_control_plane_of_a_machine_is_told_which_port_it_does_not_get(tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -37,23 +37,23 @@ async def test_a_second_control_plane_reports_a_port_in_use(tmp_path: Path) -> N
             await eventually(shows, "nginx:2", one.port)
 
 
-def without_privileged_ports() -> list[str]:
-    """Return a command prefix that takes away the permission to open port 80. Skips where there is none."""
+def bereft() -> list[str]:
+    """What runs a program that may not open port 80. Skips where there is nothing that does."""
     if os.geteuid() != 0:
-        prefix: list[str] = []
+        by: list[str] = []
     elif shutil.which("setpriv"):
-        prefix = ["setpriv", "--bounding-set=-net_bind_service", "--inh-caps=-net_bind_service"]
+        by = ["setpriv", "--bounding-set=-net_bind_service", "--inh-caps=-net_bind_service"]
     else:
-        pytest.skip("setpriv is required to take away the permission of root")
+        pytest.skip("root, and no setpriv to give up the right")
     trial = "import socket; socket.socket().bind(('127.0.0.1', 80))"
-    tried = subprocess.run([*prefix, sys.executable, "-c", trial], capture_output=True, text=True, check=False)
+    tried = subprocess.run([*by, sys.executable, "-c", trial], capture_output=True, text=True, check=False)
     if "PermissionError" not in tried.stderr:
-        pytest.skip("every user may open port 80 on this machine")
-    return prefix
+        pytest.skip("everybody may open port 80 here")
+    return by
 
 
-async def test_a_port_that_requires_root_is_replaced_by_another(tmp_path: Path) -> None:
-    with up(tmp_path, "--stand-ins", command=(*without_privileged_ports(), COMMAND, "up")) as started:
+async def test_another_port_stands_for_one_that_is_roots_alone(tmp_path: Path) -> None:
+    with up(tmp_path, "--stand-ins", command=(*bereft(), COMMAND, "up")) as started:
         async with cluster_of(started) as cluster:
             web = Web(cluster, "default")
             await web.deploy(replicas=2)
@@ -73,7 +73,7 @@ images:
 """
 
 
-async def test_images_in_a_file_run_by_their_commands(tmp_path: Path) -> None:
+async def test_images_of_a_file_run_by_its_commands(tmp_path: Path) -> None:
     file = tmp_path / "images.yaml"
     file.write_text(SITE.replace("PYTHON", sys.executable))
     with up(tmp_path, "--images", file) as started:
@@ -88,7 +88,7 @@ async def test_images_in_a_file_run_by_their_commands(tmp_path: Path) -> None:
     ("text", "why"),
     [("images: {a: {comand: [true]}}", "comand"), ("- a", "object"), (": :", ""), (None, "No such file")],
 )
-def test_an_invalid_file_of_images_is_named(tmp_path: Path, text: str | None, why: str) -> None:
+def test_a_file_of_images_that_cannot_be_read_is_named(tmp_path: Path, text: str | None, why: str) -> None:
     file = tmp_path / "images.yaml"
     if text is not None:
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""`kubectl port-forward` to Pods that run as processes, on any control plane."""
+"""`kubectl port-forward` into Pods that run as processes, on whichever control plane."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def run(cluster: Cluster, namespace: str, image: str, port: int) -> None:
 
 @asynccontextmanager
 async def forwarded(kubectl: Kubectl, port: int) -> AsyncIterator[int]:
-    """Forward a local port to the Pod while the block lasts. Yields the local port."""
+    """The port of this machine that kubectl leads to the Pod's, for as long as the block lasts."""
     process = await kubectl.start("port-forward", "pod/p", f":{port}")
     assert process.stdout is not None
     said = (await process.stdout.readline()).decode()  # Forwarding from 127.0.0.1:40000 -> 80
@@ -64,7 +64,7 @@ async def forwarded(kubectl: Kubectl, port: int) -> AsyncIterator[int]:
 
 
 async def exchange(port: int, given: bytes) -> bytes:
-    """Return the response to a request that has ended."""
+    """What comes back for what is given, once that has ended."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(given)
     writer.write_eof()
@@ -74,14 +74,14 @@ async def exchange(port: int, given: bytes) -> bytes:
         writer.close()
 
 
-async def test_a_page_is_served_through_a_forwarded_port(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_a_page_is_got_through_it(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await run(cluster, namespace, "nginx:1.23.1", 80)
     async with forwarded(kubectl, 80) as port:
         for _ in range(3):
             assert b"<h1>nginx:1.23.1</h1>" in await exchange(port, b"GET / HTTP/1.0\r\n\r\n")
 
 
-async def test_many_connections_carry_large_data_in_both_directions(
+async def test_much_goes_both_ways_on_many_connections_at_once(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await run(cluster, namespace, "registry.test/echo", 7000)
@@ -91,7 +91,7 @@ async def test_many_connections_carry_large_data_in_both_directions(
     assert said == [each + b"end" for each in given]
 
 
-async def test_a_closed_port_is_reported(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_a_port_that_nobody_opened_is_said_to_be_so(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await run(cluster, namespace, "registry.test/echo", 7000)
     process = await kubectl.start("port-forward", "pod/p", ":7001")
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Pods that run as processes, on any control plane: logs, sessions and permissions."""
+"""Pods that run as processes, on whichever control plane: their logs, and people in them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def debug(kubectl: Kubectl) -> None:
     await eventually(check)
 
 
-async def test_kubectl_logs_prints_and_follows_a_log(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_its_log_is_shown_and_followed(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await pod_of(cluster, namespace, command=["sh", "-c", "echo one; sleep 1; echo two; sleep 1000"])
     await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=120s")
     process = await kubectl.start("logs", "-f", "p")
@@ -57,7 +57,7 @@ async def test_kubectl_logs_prints_and_follows_a_log(cluster: Cluster, namespace
     await process.wait()
 
 
-async def test_kubectl_exec_returns_the_exit_status_of_its_command(
+async def test_a_command_runs_in_it_and_its_exit_status_is_that_of_kubectl(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await pod_of(cluster, namespace, command=["sleep", "1000"])
@@ -68,7 +68,7 @@ async def test_kubectl_exec_returns_the_exit_status_of_its_command(
     assert "exit code 3" in await kubectl("exec", "p", "--", "sh", "-c", "exit 3", fails=True)
 
 
-async def test_kubectl_exec_opens_a_terminal_in_an_ephemeral_container(
+async def test_an_ephemeral_container_is_entered_at_a_terminal(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
     await pod_of(cluster, namespace, image="nginx")
@@ -79,9 +79,7 @@ async def test_kubectl_exec_opens_a_terminal_in_an_ephemeral_container(
         assert await terminal.ended() == 4
 
 
-async def test_kubectl_attach_connects_to_an_ephemeral_container(
-    cluster: Cluster, namespace: str, kubectl: Kubectl
-) -> None:
+async def test_an_ephemeral_container_is_attached_to(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await pod_of(cluster, namespace, image="nginx")
     await debug(kubectl)
     async with at_terminal(kubectl, "attach", "-it", "p", "-c", "ephemeral-busybox") as terminal:
@@ -89,7 +87,9 @@ async def test_kubectl_attach_connects_to_an_ephemeral_container(
         await terminal.shows("42")
 
 
-async def test_a_pod_uses_the_api_as_its_service_account(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+async def test_what_a_pod_of_it_asks_the_api_is_asked_as_its_service_account(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
     await pod_of(cluster, namespace, command=["sleep", "1000"])
     await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=120s")
     folder = "$CONTAINER_SANDBOX_MOUNT_POINT/var/run/secrets/kubernetes.io/serviceaccount"
@@ -99,7 +99,7 @@ async def test_a_pod_uses_the_api_as_its_service_account(cluster: Cluster, names
     assert f"system:serviceaccount:{namespace}:default" in said
 
 
-async def test_only_pods_with_a_toleration_are_bound_and_nothing_is_left(
+async def test_only_pods_that_tolerate_it_come_to_such_a_node_and_nothing_is_left(
     cluster: Cluster, namespace: str, target: str
 ) -> None:
     if target != "real":
@@ -115,7 +115,7 @@ async def test_only_pods_with_a_toleration_are_bound_and_nothing_is_left(
     assert name not in {node.metadata.name for node in await cluster.client.list(Node)}
 
 
-async def test_the_kubelet_only_answers_the_api_server(cluster: Cluster, target: str) -> None:
+async def test_its_kubelet_answers_the_api_server_alone(cluster: Cluster, target: str) -> None:
     if target != "real":
         pytest.skip("such a node joins the real control plane")
     async with ProcessNode(cluster.config, STAND_INS) as name:

@@ -1,4 +1,4 @@
-"""Pods that run as processes of this machine."""
+"""Pods that run as processes of this machine, as their users see them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from kubewright_controlplane.kubelet.images import Image
 # ---- what a container is given
 
 
-async def test_an_image_without_a_command_is_simulated(programs: Programs) -> None:
+async def test_an_image_that_is_not_in_the_table_is_simulated(programs: Programs) -> None:
     await programs.pod([{"image": "nginx"}])
     pod = await programs.until(is_ready)
     assert (status(pod).container_id or "").startswith("simulated://")
     assert "is simulated" in await programs.log()
 
 
-async def test_command_arguments_and_environment_come_from_the_pod(programs: Programs) -> None:
+async def test_command_arguments_and_environment_are_as_the_pod_says(programs: Programs) -> None:
     await programs.client.create(
         ConfigMap(metadata=ObjectMeta(name="cm", namespace=programs.namespace), data={"one": "1", "two": "2"})
     )
@@ -78,9 +78,7 @@ async def test_command_arguments_and_environment_come_from_the_pod(programs: Pro
     )
 
 
-async def test_the_environment_of_the_control_plane_is_not_inherited(
-    programs: Programs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_of_our_environment_comes_through(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/an/administrators")
     monkeypatch.setenv("CLOUD_TOKEN", "secret")
     await programs.run("import json, os; print(json.dumps(dict(os.environ))); " + SLEEP)
@@ -132,7 +130,7 @@ async def test_volumes_are_mounted_and_kept_up_to_date(programs: Programs) -> No
     await programs.says("second second p second\n")
 
 
-async def test_a_pod_waits_for_a_missing_config_map_and_reports_it(programs: Programs) -> None:
+async def test_a_pod_waits_for_a_config_map_and_says_so(programs: Programs) -> None:
     await programs.pod([{"image": programs.image(SLEEP), "envFrom": [{"configMapRef": {"name": "late"}}]}])
     pod = await programs.until(lambda pod: status(pod).state.waiting.message)  # type: ignore[union-attr]
     state = status(pod).state
@@ -168,7 +166,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_program_in_a_pod_has_only_the_permissions_of_its_service_account(programs: Programs) -> None:
+async def test_a_program_in_a_pod_has_the_rights_of_its_service_account_and_no_more(programs: Programs) -> None:
     meta = ObjectMeta(name="reader", namespace=programs.namespace)
     rules = [PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list"])]
     await programs.client.create(codec.from_dict(Role, role("reader", programs.namespace, rules)))
@@ -191,7 +189,7 @@ async def test_a_program_in_a_pod_has_only_the_permissions_of_its_service_accoun
 # ---- how it ends, and begins again
 
 
-async def test_a_killed_process_is_restarted(programs: Programs) -> None:
+async def test_a_killed_process_is_started_again(programs: Programs) -> None:
     program = "import os; print(os.getpid(), flush=True); " + SLEEP
     await programs.run(program)
     pid = process_id(await programs.says("\n"))
@@ -205,7 +203,7 @@ async def test_a_killed_process_is_restarted(programs: Programs) -> None:
     assert process_id(await programs.log("previous=true")) == pid
 
 
-async def test_the_pause_grows_with_each_failure(programs: Programs) -> None:
+async def test_a_program_that_fails_again_and_again_waits_longer_and_longer(programs: Programs) -> None:
     await programs.pod([{"image": programs.image("print('no luck'); raise SystemExit(3)")}])
 
     def waits(pod: Pod) -> bool:
@@ -231,7 +229,7 @@ async def test_the_pause_grows_with_each_failure(programs: Programs) -> None:
     ("program", "policy", "phase", "code"),
     [("", "Never", "Succeeded", 0), ("raise SystemExit(4)", "Never", "Failed", 4), ("", "OnFailure", "Succeeded", 0)],
 )
-async def test_the_restart_policy_decides_after_an_exit(
+async def test_the_restart_policy_says_what_becomes_of_an_end(
     programs: Programs, program: str, policy: str, phase: str, code: int
 ) -> None:
     await programs.pod([{"image": programs.image(program)}], restartPolicy=policy)
@@ -245,7 +243,7 @@ async def test_the_restart_policy_decides_after_an_exit(
     await gone(programs.get)
 
 
-async def test_a_missing_program_is_named_in_the_status(programs: Programs) -> None:
+async def test_a_program_that_is_not_there_is_named(programs: Programs) -> None:
     await programs.pod([{"image": programs.image(""), "command": ["/nowhere/manager"]}], restartPolicy="Never")
     pod = await programs.until(lambda pod: pod.status.phase == "Failed")
     state = status(pod).state
@@ -273,7 +271,7 @@ time.sleep(1000)
 """
 
 
-async def test_a_deleted_pod_gets_sigterm_and_disappears_after_its_exit(programs: Programs) -> None:
+async def test_a_deleted_pod_is_asked_to_end_and_goes_when_it_has(programs: Programs) -> None:
     pod = await programs.run(GRACEFUL)
     async with aclosing(programs.follow()) as lines:
         pid = int(await anext(lines))
@@ -283,7 +281,7 @@ async def test_a_deleted_pod_gets_sigterm_and_disappears_after_its_exit(programs
         assert [line async for line in lines] == ["ending"]
 
 
-async def test_a_pod_that_ignores_sigterm_is_killed_with_its_children(programs: Programs) -> None:
+async def test_a_pod_that_does_not_end_is_killed_after_its_grace_with_its_children(programs: Programs) -> None:
     pod = await programs.run(STUBBORN)
     parent, child = map(int, (await programs.says("\n")).split())
     await programs.client.delete(pod, grace_period=1)
@@ -292,7 +290,7 @@ async def test_a_pod_that_ignores_sigterm_is_killed_with_its_children(programs: 
     await ended(child)
 
 
-async def test_a_pod_deleted_without_grace_leaves_nothing_behind(programs: Programs) -> None:
+async def test_a_pod_deleted_by_force_leaves_nothing_behind(programs: Programs) -> None:
     pod = await programs.run(STUBBORN)
     parent, child = map(int, (await programs.says("\n")).split())
     await programs.client.delete(pod, grace_period=0)
@@ -300,7 +298,7 @@ async def test_a_pod_deleted_without_grace_leaves_nothing_behind(programs: Progr
     await ended(child)
 
 
-async def test_a_pre_stop_hook_runs_before_sigterm(programs: Programs) -> None:
+async def test_a_pre_stop_hook_runs_before_the_end(programs: Programs) -> None:
     hook = ["/bin/sh", "-c", 'echo stopped > "$CONTAINER_SANDBOX_MOUNT_POINT/tmp/note"']
     tell = GRACEFUL.replace('"ending"', 'open(os.environ["TMPDIR"] + "/note").read()')
     pod = await programs.run(tell, lifecycle={"preStop": {"exec": {"command": hook}}})
@@ -319,7 +317,7 @@ async def test_a_pod_over_its_deadline_fails(programs: Programs) -> None:
 # ---- several containers
 
 
-async def test_init_containers_run_in_order_before_the_others(programs: Programs) -> None:
+async def test_init_containers_run_one_after_the_other_before_the_rest(programs: Programs) -> None:
     say = "import os; open(os.environ['CONTAINER_SANDBOX_MOUNT_POINT'] + '/all/said', 'a').write(os.environ['SAY'])"
     mount = [{"name": "all", "mountPath": "/all"}]
     image = programs.image(say)
@@ -339,14 +337,14 @@ async def test_init_containers_run_in_order_before_the_others(programs: Programs
     ] * 2
 
 
-async def test_a_failed_init_container_fails_a_pod_that_never_restarts(programs: Programs) -> None:
+async def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(programs: Programs) -> None:
     failing = {"name": "first", "image": programs.image("raise SystemExit(1)")}
     await programs.pod([{"image": programs.image(SLEEP)}], initContainers=[failing], restartPolicy="Never")
     pod = await programs.until(lambda pod: pod.status.phase == "Failed")
     assert not is_running(pod)
 
 
-async def test_a_sidecar_runs_along_with_the_others_and_ends_after_them(programs: Programs) -> None:
+async def test_a_sidecar_runs_beside_the_rest_and_ends_after_them(programs: Programs) -> None:
     sidecar = {"name": "side", "image": programs.image(GRACEFUL), "restartPolicy": "Always"}
     await programs.pod([{"image": programs.image("")}], initContainers=[sidecar], restartPolicy="Never")
     pod = await programs.until(lambda pod: pod.status.phase == "Succeeded")
@@ -355,7 +353,7 @@ async def test_a_sidecar_runs_along_with_the_others_and_ends_after_them(programs
     assert state.terminated is not None
 
 
-async def test_a_pod_can_have_both_simulated_and_running_containers(programs: Programs) -> None:
+async def test_a_pod_may_have_simulated_containers_beside_those_that_run(programs: Programs) -> None:
     await programs.pod([{"image": programs.image("print('real', flush=True); " + SLEEP)}, {"image": "nginx"}])
     pod = await programs.until(is_ready)
     schemes = [(each.container_id or "").partition(":")[0] for each in pod.status.container_statuses]
@@ -386,7 +384,7 @@ async def test_readiness_follows_its_probe(programs: Programs) -> None:
     await programs.until(is_ready)
 
 
-async def test_a_container_that_fails_its_liveness_probe_is_restarted(programs: Programs) -> None:
+async def test_a_container_that_is_not_alive_is_started_again(programs: Programs) -> None:
     probe = {**LOOK, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
     await programs.run(SWITCHED, startupProbe={**LOOK, "failureThreshold": 60}, livenessProbe=probe)
     await programs.until(is_ready)
@@ -406,7 +404,7 @@ http.server.ThreadingHTTPServer((os.environ["KUBEWRIGHT_BIND_HOST"], 8081), Hand
 """
 
 
-async def test_two_pods_listen_on_the_same_port_at_different_addresses(programs: Programs) -> None:
+async def test_two_pods_listen_on_the_same_port_each_at_its_address(programs: Programs) -> None:
     get = {"path": "/healthz", "port": "health", "httpHeaders": [{"name": "X-Who", "value": "probe"}]}
     container = {
         "image": programs.image(SERVE),
@@ -424,7 +422,7 @@ async def test_two_pods_listen_on_the_same_port_at_different_addresses(programs:
 # ---- logs
 
 
-async def test_a_part_of_a_log_can_be_requested(programs: Programs) -> None:
+async def test_logs_can_be_asked_for_in_part(programs: Programs) -> None:
     await programs.run("for n in range(5): print(f'line {n}', flush=True)\n" + SLEEP)
     await programs.says("line 4")
     assert await programs.log("tailLines=2") == "line 3\nline 4\n"
@@ -447,7 +445,7 @@ async def test_logs_are_followed_to_the_end(programs: Programs) -> None:
     assert [line async for line in programs.follow()] == ["0", "1", "2"]
 
 
-async def test_permission_to_get_pods_does_not_include_their_logs(programs: Programs) -> None:
+async def test_who_may_get_pods_may_not_read_their_logs(programs: Programs) -> None:
     await programs.run(SLEEP)
     rules = [PolicyRule(api_groups=[""], resources=["pods"], verbs=["get"])]
     more = [PolicyRule(api_groups=[""], resources=["pods/log"], verbs=["get"])]
@@ -463,7 +461,7 @@ async def test_permission_to_get_pods_does_not_include_their_logs(programs: Prog
 # ---- who may start processes
 
 
-async def test_an_image_table_that_other_users_can_write_is_ignored(programs: Programs) -> None:
+async def test_a_table_that_others_may_write_is_not_used(programs: Programs) -> None:
     image = programs.image(SLEEP)
     mode = programs.table.path.stat().st_mode & 0o777
     programs.table.path.chmod(0o666)

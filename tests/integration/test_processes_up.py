@@ -30,7 +30,7 @@ async def test_no_process_outlives_its_control_plane(tmp_path: Path, number: int
     await ended(child)
 
 
-async def test_pods_restart_with_the_data_of_an_earlier_run(tmp_path: Path) -> None:
+async def test_pods_of_an_earlier_life_are_started_again(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(tmp_path, "--data", data) as first:
         async with cluster_of(first) as cluster:

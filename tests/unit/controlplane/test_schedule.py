@@ -34,18 +34,18 @@ def at(text: str) -> datetime:
         ("@yearly", "2027-01-01T00:00"),
     ],
 )
-def test_the_next_time(schedule: str, following: str) -> None:
+def test_the_time_that_follows(schedule: str, following: str) -> None:
     assert parse(schedule).after(FRIDAY) == at(following)
 
 
-def test_a_delay_starts_at_the_previous_time() -> None:
+def test_a_delay_runs_from_the_time_before() -> None:
     every = parse("@every 1h30m")
     assert every.after(FRIDAY) == at("2026-01-02T12:00:15")
     assert every.latest(FRIDAY, at("2026-01-02T14:00")) == at("2026-01-02T13:30:15")
     assert every.latest(FRIDAY, at("2026-01-02T11:00")) is None
 
 
-def test_a_day_that_does_not_exist_has_no_time() -> None:
+def test_a_day_that_never_comes_has_no_time() -> None:
     assert parse("0 0 30 2 *").after(FRIDAY) is None
 
 
@@ -53,7 +53,7 @@ def test_a_day_that_does_not_exist_has_no_time() -> None:
     ("schedule", "latest"),
     [("*/10 * * * *", "2026-01-02T10:30"), ("0 3 * * *", "2026-01-02T03:00"), ("0 0 1 1 *", "2026-01-01T00:00")],
 )
-def test_the_latest_missed_time_counts(schedule: str, latest: str) -> None:
+def test_of_many_times_that_were_missed_the_latest_counts(schedule: str, latest: str) -> None:
     assert parse(schedule).latest(at("2020-01-01T00:00"), FRIDAY) == at(latest)
 
 
@@ -61,7 +61,7 @@ def test_nothing_was_missed_since_the_last_time() -> None:
     assert parse("0 3 * * *").latest(at("2026-01-02T03:00"), FRIDAY) is None
 
 
-def test_times_are_in_the_time_zone() -> None:
+def test_times_are_those_of_the_zone() -> None:
     assert parse("0 9 * * *", ZoneInfo("America/New_York")).after(FRIDAY) == at("2026-01-02T14:00")
 
 
@@ -71,7 +71,7 @@ def test_an_hour_that_the_clock_skips_has_no_times() -> None:
     assert found == datetime(2026, 3, 30, 2, 30, tzinfo=zone)
 
 
-def test_an_hour_that_occurs_twice_has_its_times_once() -> None:
+def test_an_hour_that_comes_twice_has_its_times_once() -> None:
     schedule = parse("30 2 * * *", ZoneInfo("Europe/Berlin"))
     first = schedule.after(datetime(2026, 10, 24, 12, tzinfo=UTC))
     assert first == at("2026-10-25T00:30")
@@ -87,6 +87,6 @@ def test_an_hour_that_occurs_twice_has_its_times_once() -> None:
         ("5-1 * * * *", '"5-1" is not within 0 to 59'),
     ],
 )
-def test_an_invalid_schedule_is_rejected(text: str, fault: str) -> None:
+def test_a_schedule_that_cannot_be_read_says_so(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         parse(text)

@@ -1,7 +1,7 @@
 """A project's image on an embedded control plane of this machine: the command that it stands for.
 
 The kubeconfig that `kubewright up` writes says where the table of such images is; see
-`kubewright_controlplane.kubelet.images`.
+`kubewright_controlplane.kubelet.processes`.
 """
 
 from __future__ import annotations

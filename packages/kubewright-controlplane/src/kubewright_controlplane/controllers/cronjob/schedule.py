@@ -1,8 +1,8 @@
 """The times of a CronJob's schedule.
 
-The format has five fields (minute, hour, day of the month, month, day of the week) with lists, ranges, steps and names.
-It also knows `@daily` and similar words, and `@every 1h30m`. If both day fields are restricted, one of them has to
-match. Times are in a time zone: an hour that is skipped there has no times, an hour that occurs twice has them once.
+Five fields (minute, hour, day of the month, month, day of the week) with lists, ranges, steps and names; `@daily` and
+its like; `@every 1h30m`. Where both day fields are restricted, either is enough. Times are those of a time zone: an
+hour that is skipped there has no times, one that comes twice has them once.
 
 Follows the standard parser of github.com/robfig/cron and
 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax.
@@ -31,21 +31,21 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LOOK_BACK: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366 * 5))
 _YEARS: Final = 5
-"""How far ahead a time is searched: `0 0 30 2 *` has none."""
+"""How far ahead is looked for a time: `0 0 30 2 *` has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A fixed delay between two times."""
+    """A fixed delay from one time to the next."""
 
     delay: timedelta
 
     def after(self, moment: datetime) -> datetime | None:
-        """Return the first time after `moment`."""
+        """The first time after `moment`."""
         return moment.replace(microsecond=0) + self.delay
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """Return the last time after `after` and not later than `until`."""
+        """The last time after `after` that is not later than `until`."""
         start = after.replace(microsecond=0)
         times = (until - start) // self.delay
         return start + times * self.delay if times > 0 else None
@@ -53,7 +53,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Five sets of numbers, and the time zone."""
+    """Five sets of numbers, and the zone whose clock they are of."""
 
     minutes: Sequence[int]
     hours: Sequence[int]
@@ -61,11 +61,11 @@ class Schedule:
     months: Sequence[int]
     weekdays: Sequence[int]
     either_day: bool
-    """Whether both day fields are restricted."""
+    """Both fields for days are restricted."""
     zone: tzinfo = UTC
 
     def after(self, moment: datetime) -> datetime | None:
-        """Return the first time after `moment`; None if there is none for years."""
+        """The first time after `moment`; None when there is none in years."""
         local = moment.astimezone(self.zone)
         start = (local + timedelta(minutes=1)).replace(second=0, microsecond=0, tzinfo=None)
         for year in range(start.year, start.year + _YEARS + 1):
@@ -77,7 +77,7 @@ class Schedule:
         return None
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """Return the last time after `after` and not later than `until`. Searches no further back than necessary."""
+        """The last time after `after` that is not later than `until`. Looks back further only where it has to."""
         for span in _LOOK_BACK:
             start = max(after, until - span)
             found, moment = None, self.after(start)
@@ -104,13 +104,13 @@ class Schedule:
         return by_month or by_week if self.either_day else by_month and by_week
 
     def _at(self, local: datetime) -> datetime | None:
-        """Return a local time in the zone; None if the zone skips it."""
+        """That time of the zone's clock; None where the clock skips it."""
         found = local.replace(tzinfo=self.zone).astimezone(UTC)
         return found if found.astimezone(self.zone).replace(tzinfo=None) == local else None
 
 
 def parse(text: str, zone: tzinfo = UTC) -> Schedule | Every:
-    """Return the schedule of a text. Raises ValueError if the text is invalid."""
+    """The schedule that `text` says. Raises ValueError for one that cannot be read."""
     if text.startswith("@every "):
         return Every(max(parse_duration(text.removeprefix("@every ")), timedelta(seconds=1)))
     fields = _DESCRIPTORS.get(text, text).split()
