@@ -59,7 +59,7 @@ async def test_a_privileged_port_is_replaced_by_another_one(tmp_path: Path) -> N
             await web.deploy(replicas=2)
             await web.expose()
             await eventually(page, web.port)
-            await web.event("This user may not open port 80: container web has to open 10080 in its place")
+            await web.event("This user may not open port 80: container web has to open port 10080 instead")
             pod = (await web.pods())[0]
             with socket.create_connection((pod.status.pod_ip or "", 10080)):
                 pass

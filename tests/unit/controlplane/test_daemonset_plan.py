@@ -1,4 +1,4 @@
-"""Which pods of a DaemonSet are made and deleted next."""
+"""Which Pods of a DaemonSet are created and deleted next."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def test_every_node_gets_a_pod() -> None:
     assert step(daemon_set(), {"b": [daemon("p")]}).create == ["a", "c"]
 
 
-def test_a_pod_on_a_node_that_is_gone_is_deleted() -> None:
+def test_a_pod_on_a_deleted_node_is_deleted() -> None:
     by_node = {each: [daemon(each)] for each in ("a", "b", "c", "gone")}
     assert names(step(daemon_set(), by_node).delete) == ["gone"]
 
 
-def test_a_pod_that_failed_is_deleted_to_be_made_anew() -> None:
+def test_a_failed_pod_is_deleted_and_replaced() -> None:
     by_node = {"a": [daemon("p", ready=None, status={"phase": "Failed"})]}
     assert names(step(daemon_set(), by_node, [node("a")]).delete) == ["p"]
 
 
-def test_a_taint_keeps_new_pods_off_and_one_that_evicts_ends_old_ones() -> None:
+def test_no_schedule_keeps_new_pods_off_and_no_execute_ends_old_ones() -> None:
     closed = node("a", taints=[{"key": "k", "effect": "NoSchedule"}])
     assert not step(daemon_set(), {}, [closed]).create
     assert not step(daemon_set(), {"a": [daemon("p")]}, [closed]).delete
@@ -51,7 +51,7 @@ def test_a_taint_keeps_new_pods_off_and_one_that_evicts_ends_old_ones() -> None:
     assert names(step(daemon_set(), {"a": [daemon("p")]}, [evicting]).delete) == ["p"]
 
 
-def test_daemons_run_on_nodes_that_are_not_ready_or_closed() -> None:
+def test_daemons_run_on_nodes_that_are_not_ready_or_cordoned() -> None:
     taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
     taints += [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]
     assert step(daemon_set(), {}, [node("a", taints=taints)]).create == ["a"]
@@ -69,7 +69,7 @@ def test_an_old_pod_that_is_not_available_is_replaced_at_once() -> None:
     assert names(step(daemon_set(), by_node).delete) == ["a"]
 
 
-def test_with_surge_a_second_pod_comes_before_the_first_goes() -> None:
+def test_with_surge_a_second_pod_starts_before_the_first_is_deleted() -> None:
     surging = daemon_set(
         updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     )
@@ -87,7 +87,7 @@ def test_on_delete_leaves_old_pods_alone() -> None:
     assert step(daemon_set(updateStrategy={"type": "OnDelete"}), by_node, [node("a")]) == Step()
 
 
-def test_a_pod_is_tied_to_its_node() -> None:
+def test_a_pod_is_restricted_to_its_node() -> None:
     made = placing.build_pod(daemon_set(), "hash", "a")
     assert placing.node_of(made) == "a"
     assert made.metadata.labels[REVISION_HASH] == "hash"

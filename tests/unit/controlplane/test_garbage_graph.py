@@ -1,4 +1,4 @@
-"""Who owns whom."""
+"""The graph of owners and dependents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def uids(nodes: list[Node]) -> set[str]:
     return {node.uid for node in nodes}
 
 
-def test_an_owner_that_was_never_seen_stands_there_unknown() -> None:
+def test_an_owner_that_was_never_observed_is_an_unknown_node() -> None:
     graph = Graph()
     graph.put(KIND, entry("child", "owner"))
     owner = graph.get("owner")
@@ -38,14 +38,14 @@ def test_an_owner_that_was_never_seen_stands_there_unknown() -> None:
     assert uids(graph.dependents(owner)) == {"child"}
 
 
-def test_it_is_forgotten_with_the_last_that_named_it() -> None:
+def test_an_unknown_owner_is_removed_with_its_last_dependent() -> None:
     graph = Graph()
     graph.put(KIND, entry("child", "owner"))
     graph.put(KIND, entry("child"))
     assert graph.get("owner") is None
 
 
-def test_an_owner_that_goes_leaves_what_it_owned() -> None:
+def test_dependents_stay_when_their_owner_is_deleted() -> None:
     graph = Graph()
     graph.put(KIND, entry("owner"))
     graph.put(KIND, entry("child", "owner"))
@@ -57,7 +57,7 @@ def test_an_owner_that_goes_leaves_what_it_owned() -> None:
     assert len(graph) == 0
 
 
-def test_a_change_of_owners_moves_an_object() -> None:
+def test_an_object_moves_with_a_change_of_its_owners() -> None:
     graph = Graph()
     graph.put(KIND, entry("a"))
     graph.put(KIND, entry("b"))
@@ -69,7 +69,7 @@ def test_a_change_of_owners_moves_an_object() -> None:
     assert (uids(graph.dependents(a)), uids(graph.dependents(b))) == (set(), {"child"})
 
 
-def test_only_those_that_block_hold_up_a_deletion_in_the_foreground() -> None:
+def test_only_blocking_dependents_delay_a_foreground_deletion() -> None:
     graph = Graph()
     owner = graph.put(KIND, entry("owner", deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[FOREGROUND]))
     graph.put(KIND, entry("blocking", "owner"))
@@ -78,7 +78,7 @@ def test_only_those_that_block_hold_up_a_deletion_in_the_foreground() -> None:
     assert uids(graph.blocking(owner)) == {"blocking"}
 
 
-def test_a_kind_that_is_no_longer_served_can_be_found() -> None:
+def test_objects_of_a_kind_are_found() -> None:
     graph = Graph()
     graph.put(KIND, entry("a", "ghost"))
     assert uids(graph.of_kind(KIND.__api__)) == {"a"}

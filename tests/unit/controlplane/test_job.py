@@ -1,4 +1,4 @@
-"""What a Job's pods amount to."""
+"""The counts, policies and progress of a Job."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def ended(name: str, code: int, seconds_ago: float) -> Pod:
 @pytest.mark.parametrize(
     ("numbers", "text"), [(set(), ""), ({0}, "0"), ({0, 1}, "0,1"), ({0, 1, 2, 5}, "0-2,5"), ({3, 4, 5, 6}, "3-6")]
 )
-def test_indexes_are_written_as_runs_and_read_again(numbers: set[int], text: str) -> None:
+def test_indexes_are_written_as_ranges_and_parsed(numbers: set[int], text: str) -> None:
     assert indexes.text_of(numbers) == text
     assert indexes.parse(text) == numbers
 
 
-def test_no_more_pods_work_than_there_is_work_left() -> None:
+def test_active_pods_never_exceed_the_remaining_completions() -> None:
     asked = job(completions=5, parallelism=3, status={"succeeded": 4})
     assert tally.Tally.of(asked, []).wanted(asked) == 1
 
 
-def test_a_queue_of_work_gets_no_new_pods_after_the_first_success() -> None:
+def test_a_work_queue_gets_no_new_pods_after_the_first_success() -> None:
     queue = job(completions=None, parallelism=3)
     found = tally.Tally.of(queue, [worker("a", "Succeeded"), worker("b")])
     assert found.wanted(queue) == 1
@@ -49,7 +49,7 @@ def test_a_queue_of_work_gets_no_new_pods_after_the_first_success() -> None:
     assert tally.Tally.of(queue, [worker("a", "Succeeded")]).is_complete(queue)
 
 
-def test_a_pod_is_counted_once_whatever_step_its_counting_has_reached() -> None:
+def test_a_pod_is_counted_once_at_every_step() -> None:
     done = worker("a", "Succeeded")
     noted = job(status={"uncountedTerminatedPods": {"succeeded": ["a"]}})
     counted = job(status={"succeeded": 1})
@@ -58,8 +58,8 @@ def test_a_pod_is_counted_once_whatever_step_its_counting_has_reached() -> None:
         assert tally.Tally.of(asked, [present]).succeeded == 1
 
 
-def test_what_was_noted_and_let_go_is_counted_by_the_next_reconcile() -> None:
-    """The process died between letting the pods go and writing the counts."""
+def test_recorded_pods_without_a_finalizer_are_counted_next() -> None:
+    """The process died after it removed finalizers and before it wrote the counts."""
     asked = job(completions=3, status={"succeeded": 1, "uncountedTerminatedPods": {"succeeded": ["a", "b"]}})
     status = progress.counted(asked.status, still_held={"b"})
     assert status.succeeded == 2
@@ -81,13 +81,13 @@ def test_a_second_pod_of_an_index_is_surplus() -> None:
     assert [each.metadata.name for each in spare] == ["b", "c"]
 
 
-def test_a_suspended_job_gives_up_its_pods() -> None:
+def test_a_suspended_job_deletes_its_pods() -> None:
     asked = job(suspend=True, parallelism=2, completions=2)
     present = [worker("a"), worker("b")]
     assert len(tally.surplus(asked, tally.Tally.of(asked, present), NOW)) == 2
 
 
-def test_each_failure_in_a_row_doubles_the_wait() -> None:
+def test_each_consecutive_failure_doubles_the_pause() -> None:
     failures = [ended("a", 1, 30), ended("b", 1, 5)]
     assert tally.wait_after_failures(job(), failures[1:], NOW) == timedelta(seconds=5)
     assert tally.wait_after_failures(job(), failures, NOW) == timedelta(seconds=15)
@@ -104,14 +104,14 @@ def test_a_job_fails_when_more_pods_failed_than_its_limit() -> None:
     assert two.reason == "BackoffLimitExceeded"
 
 
-def test_a_job_fails_when_its_time_is_over() -> None:
+def test_a_job_fails_after_its_deadline() -> None:
     asked = job(activeDeadlineSeconds=10, status={"startTime": ago(10)})
     found = progress.verdict(asked, [], tally.Tally.of(asked, []), NOW)
     assert found is not None
     assert found.reason == "DeadlineExceeded"
 
 
-def test_a_decision_once_made_is_kept() -> None:
+def test_a_decision_is_kept() -> None:
     condition = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded", "message": "m"}
     asked = job(status={"conditions": [condition]})
     found = progress.verdict(asked, [], tally.Tally.of(asked, []), NOW)
@@ -130,7 +130,7 @@ def test_a_failure_policy_ignores_or_fails_by_exit_code() -> None:
     assert fault == "Container c for pod d/a failed with exit code 42 matching FailJob rule at index 1"
 
 
-def test_a_success_policy_is_content_with_less() -> None:
+def test_a_success_policy_ends_a_job_early() -> None:
     rules = [{"succeededIndexes": "0,1"}, {"succeededCount": 3}]
     asked = job(completionMode="Indexed", completions=5, successPolicy={"rules": rules})
     assert policy.success(asked, {0}) == ""
@@ -138,7 +138,7 @@ def test_a_success_policy_is_content_with_less() -> None:
     assert policy.success(asked, {2, 3, 4}) == "Matched rules at index 1"
 
 
-def test_the_pod_of_an_index_leaves_the_template_as_it_is() -> None:
+def test_the_pod_of_an_index_does_not_change_the_template() -> None:
     asked = job(completionMode="Indexed")
     made = build_pod(asked, 3)
     assert made.metadata.generate_name == "work-3-"

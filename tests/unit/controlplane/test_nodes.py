@@ -1,4 +1,4 @@
-"""Where the scheduler puts pods, and what the simulated kubelet says of them."""
+"""The nodes that the scheduler accepts for a Pod, and the status of simulated Pods."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_node_selector_has_to_match_as_a_whole() -> None:
         ("Gt", ["many"], False),
     ],
 )
-def test_required_affinity_is_kept(operator: str, values: list[str], matches: bool) -> None:
+def test_required_affinity_is_respected(operator: str, values: list[str], matches: bool) -> None:
     asking = wants(matchExpressions=[{"key": "cores", "operator": operator, "values": values}])
     assert (refusal(asking, node(labels={"cores": "4"})) is None) is matches
 
@@ -53,7 +53,7 @@ def test_affinity_can_name_the_node() -> None:
     assert refusal(asking, node("m")) is not None
 
 
-def test_a_taint_refuses_pods_that_do_not_tolerate_it() -> None:
+def test_a_taint_excludes_pods_without_a_toleration() -> None:
     tainted = node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
     assert refusal(pod(), tainted) == "node(s) had untolerated taint(s)"
     assert refusal(pod(tolerations=[{"key": "k", "operator": "Equal", "value": "v"}]), tainted) is None
@@ -63,11 +63,11 @@ def test_a_taint_refuses_pods_that_do_not_tolerate_it() -> None:
     assert refusal(pod(), soft) is None
 
 
-def test_a_node_that_is_cordoned_takes_no_pods() -> None:
+def test_a_cordoned_node_accepts_no_pods() -> None:
     assert refusal(pod(), node(unschedulable=True)) == "node(s) were unschedulable"
 
 
-def test_pods_are_counted_where_they_are() -> None:
+def test_pods_are_counted_on_their_nodes() -> None:
     placement = Placement()
     placement.seed([pod("a", nodeName="n"), pod("b", nodeName="n"), pod("c")])
     assert placement.on("n") == 2
@@ -77,7 +77,7 @@ def test_pods_are_counted_where_they_are() -> None:
     assert (placement.on("n"), placement.on("m")) == (0, 1)
 
 
-def test_a_pod_keeps_its_address_while_it_lives_and_no_other_gets_it() -> None:
+def test_a_pod_keeps_its_address_until_it_is_deleted() -> None:
     addresses = PodAddresses()
     addresses.seed([pod("a", status={"phase": "Running", "podIP": "10.244.0.1"})])
     kept, fresh = Request("d", "a"), Request("d", "b")
@@ -89,7 +89,7 @@ def test_a_pod_keeps_its_address_while_it_lives_and_no_other_gets_it() -> None:
     assert addresses.of(Request("d", "c"), None) not in ("10.244.0.1", first)
 
 
-def test_pods_on_the_hosts_network_take_no_address() -> None:
+def test_pods_on_the_host_network_use_no_pod_address() -> None:
     addresses = PodAddresses()
     addresses.seed([pod("host", hostNetwork=True, status={"phase": "Running", "podIP": "10.0.0.1"})])
     assert addresses.of(Request("d", "host"), None).startswith("10.244.")
@@ -101,12 +101,12 @@ def test_pods_of_a_job_succeed_and_others_run() -> None:
     assert outcome_of(pod()) is Outcome.RUNNING
 
 
-@pytest.mark.parametrize("asked", list(Outcome))
-def test_the_annotation_decides_what_a_pod_comes_to(asked: Outcome) -> None:
-    assert outcome_of(pod(meta={"annotations": {ANNOTATION: asked.value}})) is asked
+@pytest.mark.parametrize("requested", list(Outcome))
+def test_the_annotation_decides_the_outcome_of_a_pod(requested: Outcome) -> None:
+    assert outcome_of(pod(meta={"annotations": {ANNOTATION: requested.value}})) is requested
 
 
-def test_what_has_ended_stays_so() -> None:
+def test_a_finished_pod_stays_finished() -> None:
     over = pod(meta={"annotations": {ANNOTATION: "Running"}}, status={"phase": "Failed"})
     assert outcome_of(over) is Outcome.FAILED
 
@@ -129,7 +129,7 @@ def ready(status: PodStatus) -> tuple[str, str | None]:
         (Outcome.FAILED, "Failed", ("False", "PodFailed"), "10.244.0.1"),
     ],
 )
-def test_the_status_says_what_a_pod_came_to(
+def test_the_status_reports_the_outcome(
     outcome: Outcome, phase: str, readiness: tuple[str, str | None], address: str | None
 ) -> None:
     status = report(pod(), outcome)
@@ -143,7 +143,7 @@ def test_a_failed_container_has_an_exit_code() -> None:
     assert container.state.terminated.exit_code == 1
 
 
-def test_a_readiness_gate_holds_a_pod_back() -> None:
+def test_a_readiness_gate_keeps_a_pod_unready() -> None:
     gated = pod(readinessGates=[{"conditionType": "example.com/gate"}])
     assert ready(report(gated)) == ("False", "ReadinessGatesNotReady")
     gated.status.conditions = pod(
@@ -161,7 +161,7 @@ def test_init_containers_have_ended_but_sidecars_run() -> None:
     assert beside.state.running is not None
 
 
-def test_a_second_report_of_the_same_changes_nothing() -> None:
+def test_a_second_report_of_the_same_status_changes_nothing() -> None:
     found = pod()
     found.status = report(found)
     assert status_of(found, Outcome.RUNNING, "10.0.0.1", "10.244.0.1", NOW + timedelta(hours=1)) == found.status

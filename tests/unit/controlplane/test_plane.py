@@ -87,7 +87,7 @@ async def _has(client: Client, kind: type[Object], count: int) -> None:
     assert len(await client.list(kind, namespace="default")) == count
 
 
-async def test_what_was_there_before_the_start_is_taken_up() -> None:
+async def test_objects_from_before_the_start_are_reconciled() -> None:
     async with server() as (transport, client):
         await client.create(workload(Deployment))
         async with running(transport):
@@ -109,7 +109,7 @@ async def _available(client: Client, count: int) -> bool:
     return found.status.available_replicas == count and found.status.replicas == count
 
 
-async def test_a_name_that_somebody_else_has_leads_to_another_one() -> None:
+async def test_a_name_that_is_taken_leads_to_another_name() -> None:
     async with server() as (transport, client):
         async with running(transport):
             await client.create(workload(Deployment))
@@ -128,7 +128,7 @@ async def test_a_name_that_somebody_else_has_leads_to_another_one() -> None:
 
 
 @pytest.mark.parametrize(("asked", "phase"), [("Failed", "Failed"), ("Pending", "Pending"), ("NotReady", "Running")])
-async def test_a_pod_comes_to_what_its_annotation_says(asked: str, phase: str) -> None:
+async def test_the_annotation_of_a_pod_decides_its_phase(asked: str, phase: str) -> None:
     async with server() as (transport, client), running(transport):
         metadata = {"name": "p", "namespace": "default", "annotations": {ANNOTATION: asked}}
         await client.create(codec.from_dict(Pod, {"metadata": metadata, "spec": {"containers": CONTAINERS}}))
@@ -141,7 +141,7 @@ async def test_a_pod_comes_to_what_its_annotation_says(asked: str, phase: str) -
         await until(reported)
 
 
-async def test_a_pod_whose_annotation_makes_no_sense_waits_and_an_event_says_why() -> None:
+async def test_a_pod_with_an_invalid_annotation_waits_and_an_event_says_why() -> None:
     async with server() as (transport, client), running(transport):
         metadata = {"name": "p", "namespace": "default", "annotations": {ANNOTATION: "Broken"}}
         await client.create(codec.from_dict(Pod, {"metadata": metadata, "spec": {"containers": CONTAINERS}}))
@@ -160,7 +160,7 @@ async def test_a_pod_whose_annotation_makes_no_sense_waits_and_an_event_says_why
         await until(runs)
 
 
-async def test_claims_of_a_stateful_set_go_with_its_pods_when_it_says_so() -> None:
+async def test_claims_of_a_stateful_set_are_deleted_if_its_policy_says_so() -> None:
     claim = {
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
@@ -208,7 +208,7 @@ async def test_a_job_whose_pods_fail_fails() -> None:
         await until(failed)
 
 
-async def test_what_a_job_does_not_know_here_is_said() -> None:
+async def test_an_unsupported_field_of_a_job_is_reported() -> None:
     async with server() as (transport, client), running(transport):
         spec = {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1}
         template = {"spec": {"containers": CONTAINERS, "restartPolicy": "Never"}}
@@ -241,7 +241,7 @@ def _named(kind: type[Unstructured], name: str) -> Unstructured:
     return made
 
 
-async def test_an_owner_that_goes_before_its_kind_is_watched_is_missed_by_nobody() -> None:
+async def test_dependents_of_an_owner_that_was_never_watched_are_deleted() -> None:
     gizmo = Unstructured.of(APIResource("example.com", "v1", "Gizmo", "gizmos", "gizmo"))
     async with server() as (transport, client), running(transport):
         await client.create(_definition())
@@ -253,14 +253,14 @@ async def test_an_owner_that_goes_before_its_kind_is_watched_is_missed_by_nobody
         await gone(client.get, ConfigMap, "owned", namespace="default")
 
 
-async def test_objects_of_kinds_that_come_and_go_own_what_they_own() -> None:
+async def test_ownership_survives_the_removal_of_a_kind() -> None:
     gizmo = Unstructured.of(APIResource("example.com", "v1", "Gizmo", "gizmos", "gizmo"))
     async with server() as (transport, client), running(transport):
         for _ in range(2):
             await client.create(_definition())
             await eventually(client.list, gizmo)
             probe = await client.create(_named(gizmo, "probe"))
-            await client.delete(probe, propagation="Foreground")  # goes when the collector has seen it
+            await client.delete(probe, propagation="Foreground")  # deleted after the collector has observed it
             await gone(client.get, gizmo, "probe", namespace="default")
             made = await client.create(_named(gizmo, "owner"))
             reference = owner_reference(made)

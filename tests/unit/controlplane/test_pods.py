@@ -1,4 +1,4 @@
-"""What controllers ask of a pod, and which of many goes first."""
+"""The state of a Pod, and the order in which Pods are deleted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def order(*found: object) -> list[str]:
     return [each.metadata.name for each in pods.in_order_of_deletion(found, NOW)]  # type: ignore[arg-type]
 
 
-def test_a_pod_without_a_node_goes_before_one_that_waits_on_its_node() -> None:
+def test_a_pod_without_a_node_is_deleted_before_a_pending_one() -> None:
     assert order(pod("placed", nodeName="n"), pod("unplaced")) == ["unplaced", "placed"]
 
 
-def test_a_pod_that_is_not_ready_goes_before_one_that_is() -> None:
+def test_an_unready_pod_is_deleted_before_a_ready_one() -> None:
     running = pod("running", nodeName="n", status={"phase": "Running"})
     assert order(pod("ready", ready=9, nodeName="n"), running) == ["running", "ready"]
 
@@ -29,16 +29,16 @@ def test_the_cost_of_deletion_decides_between_ready_pods() -> None:
     assert order(dear, odd, cheap) == ["cheap", "odd", "dear"]
 
 
-def test_pods_go_from_crowded_nodes_first() -> None:
+def test_pods_on_crowded_nodes_are_deleted_first() -> None:
     crowd = [pod(f"crowd-{number}", ready=50, nodeName="full") for number in range(2)]
     assert order(pod("alone", ready=1, nodeName="empty"), *crowd)[-1] == "alone"
 
 
-def test_the_pod_that_became_ready_last_goes_first() -> None:
+def test_the_pod_that_became_ready_last_is_deleted_first() -> None:
     assert order(pod("old", ready=90, nodeName="a"), pod("new", ready=9, nodeName="b")) == ["new", "old"]
 
 
-def test_the_pod_that_was_restarted_more_often_goes_first() -> None:
+def test_the_pod_with_more_restarts_is_deleted_first() -> None:
     steady, shaky = pod("steady", nodeName="a"), pod("shaky", nodeName="b")
     for each, count in ((steady, 0), (shaky, 3)):
         status = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": count}
@@ -46,7 +46,7 @@ def test_the_pod_that_was_restarted_more_often_goes_first() -> None:
     assert order(steady, shaky) == ["shaky", "steady"]
 
 
-def test_a_pod_is_available_when_it_has_been_ready_for_long_enough() -> None:
+def test_a_pod_is_available_after_it_was_ready_long_enough() -> None:
     found = pod(ready=5)
     assert pods.is_available(found, 5, NOW)
     assert not pods.is_available(found, 6, NOW)
@@ -62,7 +62,7 @@ def test_finished_and_deleted_pods_are_not_active() -> None:
     assert not pods.is_terminating(pod(deleting=True, status={"phase": "Succeeded"}))
 
 
-def test_creation_decides_when_all_else_is_equal() -> None:
+def test_the_newest_pod_is_deleted_first_if_all_else_is_equal() -> None:
     old = pod("old", meta={"creationTimestamp": ago(9)})
     new = pod("new", meta={"creationTimestamp": ago(1)})
     assert order(old, new) == ["new", "old"]

@@ -1,4 +1,4 @@
-"""How many replicas each replica set of a Deployment gets next."""
+"""How many replicas each ReplicaSet of a Deployment gets next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_bounds_round_surge_up_and_unavailable_down_and_leave_room(
     assert (bounds.most, bounds.least_available) == (most, least)
 
 
-def test_a_new_set_is_born_as_large_as_the_surge_allows() -> None:
+def test_a_new_set_starts_as_large_as_the_surge_allows() -> None:
     assert rollout.size_at_birth(deployment(10), [replica_set("old", 10)]) == 3
     assert rollout.size_at_birth(deployment(10), []) == 10
 
@@ -50,7 +50,7 @@ def test_old_sets_shrink_by_what_the_new_one_has_available() -> None:
     assert sizes(step) == {"old": 5, "new": 5}
 
 
-def test_pods_that_are_not_available_go_first_from_the_oldest_set() -> None:
+def test_unavailable_pods_are_removed_first_from_the_oldest_set() -> None:
     olds = [replica_set("sick", 4, available=0, age=9), replica_set("well", 6, age=5)]
     step = rollout.roll(deployment(10), replica_set("new", 3, available=3), olds)
     assert sizes(step) == {"sick": 0, "well": 5, "new": 3}
@@ -77,22 +77,22 @@ def test_a_recreate_waits_until_the_last_old_pod_has_stopped() -> None:
     assert sizes(rollout.roll(recreating, new, [replica_set("old", 0)])) == {"old": 0, "new": 2}
 
 
-def test_scaling_in_the_middle_of_a_rollout_keeps_the_shares() -> None:
+def test_scaling_during_a_rollout_keeps_the_proportions() -> None:
     new, old = replica_set("new", 5, age=1), replica_set("old", 8, age=9)
     assert rollout.is_scaling(deployment(20), [new, old])
     assert sizes(rollout.scale(deployment(20), new, [old])) == {"old": 15, "new": 10}
     assert sizes(rollout.scale(deployment(5), new, [old])) == {"old": 4, "new": 3}
 
 
-def test_scaling_is_over_when_every_set_knows_of_it() -> None:
-    """A set whose share does not change has to be told as well, or scaling would go on for ever."""
+def test_scaling_ends_when_every_set_has_recorded_it() -> None:
+    """A set whose size does not change is written too, or scaling would never end."""
     new, old = replica_set("new", 1, age=1), replica_set("old", 10, age=9)
     larger = deployment(11, strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}})
     changes = rollout.scale(larger, new, [old]).changes
     assert {each.metadata.name for each, _ in changes} == {"new", "old"}
 
 
-def test_the_one_set_that_is_active_gets_the_whole_size() -> None:
+def test_the_only_active_set_gets_all_replicas() -> None:
     assert sizes(rollout.scale(deployment(4), replica_set("new", 10), [replica_set("old", 0)])) == {"old": 0, "new": 4}
 
 
@@ -113,14 +113,14 @@ def test_the_replica_set_of_a_template_is_found_again() -> None:
     assert made.metadata.labels["pod-template-hash"] == made.metadata.name.removeprefix("web-")
 
 
-def test_a_revision_that_comes_back_keeps_its_history() -> None:
+def test_a_restored_revision_keeps_its_history() -> None:
     back = replicasets.annotations_for(deployment(3), {replicasets.REVISION: "1"}, 3)
     assert (back[replicasets.REVISION], back[replicasets.REVISION_HISTORY]) == ("3", "1")
     again = replicasets.annotations_for(deployment(3), back, 5)
     assert again[replicasets.REVISION_HISTORY] == "1,3"
 
 
-def test_what_kubectl_applied_is_not_copied_to_replica_sets() -> None:
+def test_the_last_applied_annotation_is_not_copied_to_replica_sets() -> None:
     marked = deployment(3, annotations={"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "a"})
     copied = replicasets.annotations_for(marked, {}, 1)
     assert copied["team"] == "a"

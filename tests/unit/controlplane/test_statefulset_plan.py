@@ -30,34 +30,34 @@ def names(found: Step) -> list[str]:
     return [each.metadata.name for each in found.delete]
 
 
-def test_pods_are_made_one_after_the_other() -> None:
+def test_pods_are_created_one_after_the_other() -> None:
     assert step(stateful_set()).create == [0]
     assert step(stateful_set(), member(0)).create == [1]
 
 
-def test_a_pod_that_is_not_ready_holds_up_those_after_it() -> None:
+def test_an_unready_pod_delays_the_pods_after_it() -> None:
     assert step(stateful_set(), member(0, ready=None)) == Step()
 
 
-def test_min_ready_seconds_hold_up_the_next_pod() -> None:
+def test_min_ready_seconds_delay_the_next_pod() -> None:
     slow = stateful_set(minReadySeconds=30)
     assert step(slow, member(0, ready=10)) == Step()
     assert step(slow, member(0, ready=30)).create == [1]
 
 
-def test_a_parallel_set_makes_all_pods_at_once() -> None:
+def test_a_parallel_set_creates_all_pods_at_once() -> None:
     assert step(stateful_set(podManagementPolicy="Parallel")).create == [0, 1, 2]
 
 
-def test_a_pod_that_has_ended_is_deleted_to_be_made_anew() -> None:
+def test_a_finished_pod_is_deleted_and_replaced() -> None:
     assert names(step(stateful_set(1), member(0, ready=None, status={"phase": "Failed"}))) == ["web-0"]
 
 
-def test_a_hole_is_filled_before_anything_else() -> None:
+def test_a_missing_pod_is_created_first() -> None:
     assert step(stateful_set(2), member(0), member(2)).create == [1]
 
 
-def test_too_many_pods_go_from_the_highest_number_down() -> None:
+def test_surplus_pods_are_deleted_from_the_highest_ordinal_down() -> None:
     assert names(step(stateful_set(1), member(0), member(1), member(2))) == ["web-2"]
     assert step(stateful_set(1), member(0), member(1), member(2, deleting=True)) == Step()
 
@@ -67,7 +67,7 @@ def test_a_parallel_set_shrinks_at_once() -> None:
     assert sorted(names(step(parallel, member(0), member(1), member(2)))) == ["web-1", "web-2"]
 
 
-def test_nothing_shrinks_while_a_pod_that_stays_is_not_available() -> None:
+def test_scaling_down_waits_until_the_remaining_pods_are_available() -> None:
     assert step(stateful_set(1), member(0, ready=None), member(1)) == Step()
 
 
@@ -84,7 +84,7 @@ def test_pods_below_the_partition_stay_old() -> None:
     assert step(held, member(0, OLD), member(1, OLD), member(2)) == Step()
 
 
-def test_as_many_are_replaced_at_a_time_as_may_be_unavailable() -> None:
+def test_at_most_max_unavailable_pods_are_replaced_at_a_time() -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     found = step(stateful_set(updateStrategy=strategy), *(member(each, OLD) for each in range(3)))
     assert names(found) == ["web-2", "web-1"]
@@ -94,18 +94,18 @@ def test_on_delete_leaves_old_pods_alone() -> None:
     assert step(stateful_set(1, updateStrategy={"type": "OnDelete"}), member(0, OLD)) == Step()
 
 
-def test_numbers_begin_where_the_set_says() -> None:
+def test_ordinals_start_at_the_configured_number() -> None:
     shifted = stateful_set(2, ordinals={"start": 5})
     assert step(shifted).create == [5]
     assert names(step(shifted, member(5), member(6), member(0))) == ["web-0"]
 
 
 @pytest.mark.parametrize(("name", "ordinal"), [("web-0", 0), ("web-12", 12), ("web-x", None), ("other-1", None)])
-def test_the_number_of_a_pod_is_in_its_name(name: str, ordinal: int | None) -> None:
+def test_the_ordinal_of_a_pod_is_in_its_name(name: str, ordinal: int | None) -> None:
     assert identity.ordinal_of(stateful_set(), pod(name)) == ordinal
 
 
-def test_a_claim_takes_the_place_of_the_templates_volume() -> None:
+def test_a_claim_replaces_the_volume_of_the_template() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     owner = stateful_set(1, volumeClaimTemplates=[claim])
     template = owner.spec.template

@@ -30,7 +30,7 @@ async def test_without_binaries_the_error_names_them_and_says_how_to_get_them(
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     binary(tmp_path / "etcd")
-    with pytest.raises(ConfigError, match=r"has no kube-apiserver.*make controlplane"):
+    with pytest.raises(ConfigError, match=r"lacks kube-apiserver.*make controlplane"):
         async with RealControlPlane(controllers=False):
             pass
 

@@ -1,7 +1,6 @@
-"""Nodes that get no more Pods, from a moment on that one can tell.
+"""Cordoned nodes, from the moment at which the scheduler knows of it.
 
-A scheduler goes on for a while with what it knew of a node. A Pod that it then puts on a cordoned node runs there, and
-one on a node that is gone by then runs nowhere.
+A scheduler uses its own copy of a node for a while. It may still bind a Pod to a node that was just cordoned.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _NAMESPACE: Final = "default"
 
 @asynccontextmanager
 async def cordoned(client: Client, nodes: Sequence[str]) -> AsyncGenerator[None]:
-    """For as long as the block lasts, no new Pods come to these nodes."""
+    """Cordon these nodes while the block lasts."""
     try:
         await cordon(client, nodes)
         yield
@@ -31,7 +30,7 @@ async def cordoned(client: Client, nodes: Sequence[str]) -> AsyncGenerator[None]
 
 
 async def cordon(client: Client, nodes: Sequence[str]) -> None:
-    """Have no more Pods come to these nodes. Returns when the scheduler knows. Raises AssertionError."""
+    """Cordon these nodes. Returns when the scheduler knows. Raises AssertionError."""
     await _mark(client, nodes, unschedulable=True)
     for node in nodes:
         await eventually(_is_passed_by, client, node)
@@ -43,7 +42,7 @@ async def _mark(client: Client, nodes: Sequence[str], *, unschedulable: bool) ->
 
 
 async def _is_passed_by(client: Client, node: str) -> None:
-    """Fails while a Pod that can go to `node` alone is put there."""
+    """Raise AssertionError if a Pod that requires `node` is bound to it."""
     spec = PodSpec(node_selector={"kubernetes.io/hostname": node}, containers=[Container(name="probe", image="probe")])
     probe = await client.create(Pod(metadata=ObjectMeta(generate_name="probe-", namespace=_NAMESPACE), spec=spec))
     try:

@@ -1,8 +1,8 @@
-"""An operator's demo: what `make demo` runs for an example.
+"""The demo of an operator, as `make demo` runs it for an example.
 
-A control plane starts (embedded, or a real one), the CRDs are installed, the operator runs as a process of its own, as
-a ServiceAccount with exactly the rights that its controllers declare; then the steps are gone through, and told as they
-happen.
+It starts a control plane (embedded or real), installs the CRDs, and runs the operator as a process, with a
+ServiceAccount that has exactly the permissions that its controllers declare. Then it runs the steps, and prints what
+happens.
 """
 
 from __future__ import annotations
@@ -28,46 +28,48 @@ from kubewright_controlplane.real import RealControlPlane
 from kubewright_controlplane.walkthrough import Summary, Walkthrough
 
 Steps: TypeAlias = Callable[[Cluster, Walkthrough], Awaitable[None]]
-"""What happens in a demo: uses the cluster, and tells of it."""
+"""The steps of a demo. They use the cluster, and print to the walk-through."""
 
 _MANAGER_FLAGS: Final = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console")
 
 
 class Operator(Protocol):
-    """What a demo has to know of the program: a Manager, or what speaks for a program without one."""
+    """What a demo needs to know about the program: a Manager, or a replacement for a program without one."""
 
     @property
     def name(self) -> str:
-        """What the demo calls it."""
+        """The name of the program."""
         ...
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """What it may do: the demo runs it with these rights and no others."""
+        """The permissions of the program. It runs with these and no others."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """A demo. `main` runs it as a program: status 0 when every state was reached, 1 and one line when not."""
+    """A demo. `main` runs it as a program: status 0 if every state was reached, else 1 and one line."""
 
     manager: Operator
     module: str
-    """The operator's program, as `python -m` takes it."""
+    """The module of the operator's program, for `python -m`."""
     flags: Sequence[str] = _MANAGER_FLAGS
-    """Of the program."""
+    """The arguments of the program."""
     kinds: Sequence[type[CustomResource]]
-    """Whose CRDs are installed."""
+    """The kinds whose CRDs are installed."""
     shown: Mapping[type[Any], Summary]
-    """The kinds whose changes are told, and what of them."""
+    """The kinds whose changes are printed, and how."""
     steps: Steps
     sample: Path
-    """What to apply where one goes on by hand."""
+    """The file to apply for a user who continues by hand."""
     namespace: str = "default"
     images: Mapping[str, Image] | None = None
-    """Whose Pods run as processes of this machine: `STAND_INS`, or commands of your own. None: all are simulated."""
+    """Images that run as processes of this machine: `STAND_INS`, or images with commands of your own. None: all are
+    simulated.
+    """
 
     def main(self) -> None:
-        """Run the demo, as the command line says: with `--keep` the control plane and the operator stay up."""
+        """Run the demo from the command line. With `--keep`, the control plane and the operator stay up."""
         parser = argparse.ArgumentParser(description=f"The walk-through of {self.manager.name}.")
         parser.add_argument("--keep", action="store_true", help="leave control plane and operator up afterwards")
         parser.add_argument(
@@ -77,7 +79,7 @@ class Demo:
             help="the control plane: embedded, or kube-apiserver, etcd and their controllers (`make controlplane`)",
         )
         given = parser.parse_args()
-        logging.getLogger("kubewright").setLevel(logging.ERROR)  # of the control plane; the operator logs for itself
+        logging.getLogger("kubewright").setLevel(logging.ERROR)  # the control plane's log; the operator has its own
         try:
             asyncio.run(self._run(real=given.target == "real", keep=given.keep))
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -102,7 +104,7 @@ class Demo:
             Walkthrough(cluster, self.namespace, shown=self.shown) as walk,
             walk.operator(self._command(), {"KUBECONFIG": str(cluster.kubeconfig(account))}) as pid,
         ):
-            walk.say(f"The operator runs as process {pid}, with the rights of its own ServiceAccount")
+            walk.say(f"The operator runs as process {pid}, with the permissions of its own ServiceAccount")
             await self.steps(cluster, walk)
             walk.say(f"\nAll states were reached, in {time.monotonic() - began:.1f} s.")
             if keep:
@@ -120,7 +122,7 @@ class Demo:
 
 @asynccontextmanager
 async def _real() -> AsyncGenerator[Cluster]:
-    """A real control plane. Raises ConfigError when it is not on this machine."""
+    """Return a real control plane. Raises ConfigError if it is not installed on this machine."""
     async with RealControlPlane() as real, connected(real.config) as cluster:
         yield cluster
 
@@ -131,7 +133,7 @@ def _say(text: str) -> None:
 
 
 def _cancel_on_signals() -> None:
-    """End as Ctrl-C does, with everything cleaned up."""
+    """Exit as after Ctrl-C, with cleanup."""
     task = asyncio.current_task()
     if task is not None:
         on_stop_signal(task.cancel)

@@ -25,7 +25,7 @@ from kubewright_controlplane.kubelet.server import KubeletAPI
 from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
-"""The user of the controllers, who may do anything."""
+"""The user of the controllers, which may do anything."""
 
 
 class Environment:

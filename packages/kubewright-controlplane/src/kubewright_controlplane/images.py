@@ -1,4 +1,4 @@
-"""Installing images on a control plane: their Pods run as processes of this machine."""
+"""Images that run as processes of this machine, on a control plane that is already up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def installed(images: Mapping[str, Image], config: Config, client: Client)
         try:
             yield
         finally:
-            await cordon(client, [own])  # a Pod may be on its way there when the node leaves
+            await cordon(client, [own])  # a Pod may be bound to the node while it leaves
 
 
 def _is_ours(node: Node) -> bool:

@@ -87,7 +87,7 @@ class ControlPlaneOptions:
 
 
 class ControlPlane:
-    """The controllers beside an API server."""
+    """The controllers of a cluster, in one manager."""
 
     def __init__(self, transport: Transport, options: ControlPlaneOptions | None = None) -> None:
         """The user of `transport` may do anything. Raises ConfigError for an unknown name in `disabled`."""

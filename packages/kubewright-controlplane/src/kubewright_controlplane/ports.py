@@ -1,4 +1,4 @@
-"""Ports of this machine, which all that runs on it shares."""
+"""Free ports of this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 def free_port() -> int:
-    """One that nobody listens on, and none of those that connections get: it is free until it is listened on."""
+    """Return a port on which no program listens, outside the range of outgoing connections. It is not reserved."""
     while True:
         port = random.randrange(20_000, 30_000)
         if is_free(port):
@@ -15,6 +15,6 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on it."""
+    """Return whether no program listens on a port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0

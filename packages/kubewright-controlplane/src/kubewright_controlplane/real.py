@@ -1,10 +1,10 @@
-"""The real control plane: etcd, kube-apiserver and, where asked for, controllers, scheduler and simulated nodes.
+"""The real control plane: etcd, kube-apiserver and optionally the controllers, the scheduler and simulated nodes.
 
-Everything binds to loopback ports that were free, lives in one temporary folder, and is gone when the block is left.
-It is gone too when this process dies: a watchdog process then cleans up in its place.
+It uses free loopback ports and one temporary folder, and is removed at the end of the block. If this process dies, a
+watchdog process removes it.
 
-The binaries come from the folder in `KUBEBUILDER_ASSETS` (envtest's convention), else from the cache that
-`make controlplane` fills.
+The binaries come from the folder in `KUBEBUILDER_ASSETS`, as in envtest, or else from the cache that `make
+controlplane` fills.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kubewright_controlplane.ports import free_port
 from kubewright_controlplane.processnode import LABEL as PROCESSES
 
 SIMULATED: Final = {"type": "kwok"}
-"""The label of the nodes that there are from the start."""
+"""The label of the initial nodes."""
 _BARE: Final = ("etcd", "kube-apiserver")
 _CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler", "kwok")
 
@@ -52,8 +52,8 @@ _POD_DELETE: Final[JSONObject] = {
         "next": {"delete": True},
     },
 }
-"""In place of kwok's stage of that name. The API server itself removes a Pod that has no grace; kwok, which deletes by
-name, would come too late at times, and remove the Pod that has the name by then.
+"""Replaces kwok's stage of that name. The API server deletes a Pod without a grace period. kwok deletes by name,
+sometimes too late, and would delete a new Pod of the same name.
 """
 
 _READY_WITHIN: Final = 60.0
@@ -67,39 +67,41 @@ sleep 1
 rm -rf -- "$0"
 kill -KILL 0
 """
-"""Waits for a line. Where its input ends without one, the test process died: ends the group, removes the folder."""
+"""Waits for a line. If the input ends without one, this process died: the watchdog kills the group and removes the
+folder.
+"""
 
 
 def find_binaries(*names: str) -> Path:
-    """The folder that has the binaries `names`: `KUBEBUILDER_ASSETS` where that is set, else what was built.
+    """Return the folder with the binaries `names`: `KUBEBUILDER_ASSETS` if it is set, or else the cache.
 
-    Raises ConfigError when one is missing.
+    Raises ConfigError if one is missing.
     """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubewright", "controlplane", "current")
     folder = Path(assets) if assets else cache / "bin"
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
-        named = "KUBEBUILDER_ASSETS names" if assets else "the cache is"
+        origin = "KUBEBUILDER_ASSETS" if assets else "the cache"
         raise ConfigError(
-            f"no real control plane: {named} {folder}, which has no {', no '.join(missing)}. "
-            "`make controlplane` builds all that is needed and prints the folder it is in; it needs Go"
+            f"no real control plane: {origin} ({folder}) lacks {', '.join(missing)}. "
+            "`make controlplane` builds what is needed and prints its folder; it requires Go"
         )
     return folder.resolve()
 
 
 class RealControlPlane:
-    """A real control plane for as long as the block lasts.
+    """A real control plane while the block lasts.
 
         async with RealControlPlane() as control_plane:
             subprocess.run(["kubectl", "--kubeconfig", control_plane.kubeconfig, "get", "nodes"])
 
-    Without `controllers` there are etcd and the API server alone, as under envtest: nothing creates service accounts,
-    so Pods are admitted without one. With them come the controller manager, the scheduler and `nodes` nodes whose Pods
-    become ready (by kwok). `api_server_arguments` are added to the API server's command line.
+    Without `controllers`, only etcd and the API server run, as under envtest: no ServiceAccounts are created, and Pods
+    are admitted without one. Otherwise the controller manager and the scheduler run too, and `nodes` nodes whose Pods
+    become ready (by kwok). `api_server_arguments` are appended to the command line of the API server.
 
-    Raises ConfigError when the binaries are missing, DeadlineExceeded when a part is not ready in a minute; the
-    message then ends with the last lines of its log.
+    Raises ConfigError if the binaries are missing, and DeadlineExceeded if a part is not ready within a minute, with
+    the last lines of its log.
     """
 
     def __init__(self, *, controllers: bool = True, nodes: int = 2, api_server_arguments: Sequence[str] = ()) -> None:
@@ -110,33 +112,33 @@ class RealControlPlane:
 
     @property
     def config(self) -> Config:
-        """How a member of system:masters reaches the API server: by a token."""
+        """How to reach the API server as a member of system:masters, by a token."""
         return self._config
 
     @property
     def kubeconfig(self) -> Path:
-        """The same as a kubeconfig."""
+        """The same as a kubeconfig file."""
         return self._folder / "admin.kubeconfig"
 
     @property
     def etcd(self) -> str:
-        """Where etcd listens: for what reads or writes behind the API server's back."""
+        """The URL of etcd, for tests that bypass the API server."""
         return self._etcd
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process of each part, by the name of its program: for what measures or disturbs them."""
+        """The process ID of each part by the name of its program, for tests that measure or disturb it."""
         return {name: process.pid for name, process in self._processes.items()}
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """Write a kubeconfig for `user`, who comes with a client certificate and is a member of `groups`."""
+        """Write a kubeconfig for `user`, a member of `groups`, with a client certificate."""
         pair = self._authority.issue_client(user, groups)
         path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
         kubeconfig.write(replace(self._config, token=None, client_cert=pair.certificate, client_key=pair.key), path)
         return path
 
     async def restart_api_server(self) -> None:
-        """Kill the API server, as a crash would, and start it again at its address. Returns when it is ready."""
+        """Kill the API server and start it again at its address. Returns when it is ready."""
         crashed = self._processes["kube-apiserver"]
         crashed.kill()
         crashed.wait()
@@ -263,7 +265,7 @@ class RealControlPlane:
         await client.close()
 
     async def _wait_ready(self, name: str, client: HTTPClient, target: str) -> None:
-        """Wait until `target`, which `name` brings about, answers with success."""
+        """Wait until a request for `target` to the part `name` succeeds."""
         deadline = asyncio.get_running_loop().time() + _READY_WITHIN
         while asyncio.get_running_loop().time() < deadline and self._processes[name].poll() is None:
             with suppress(ConnectionFailed, DeadlineExceeded):
@@ -278,7 +280,7 @@ class RealControlPlane:
         raise DeadlineExceeded("\n".join((f"{name} {state}; the end of its log:", *log)))
 
     async def _stop(self) -> None:
-        """End everything, the latest first, and remove the folder."""
+        """Stop all processes, the latest first, and remove the folder."""
         try:
             for process in reversed(self._processes.values()):
                 process.terminate()
@@ -300,7 +302,7 @@ class RealControlPlane:
 
 
 def _start_watchdog(folder: Path) -> subprocess.Popen[bytes]:
-    """The leader of the process group that all the others are in."""
+    """Start the leader of the process group."""
     command = ("/bin/sh", "-c", _WATCHDOG, str(folder))
     return subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
 

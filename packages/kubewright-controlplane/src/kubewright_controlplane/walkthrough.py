@@ -1,11 +1,12 @@
-"""A walk-through that tells what happens: steps, what changes in the cluster, what the operator logs, how long it took.
+"""A walk-through that prints its steps, the changes in the cluster, the log of the operator, and the time that each
+step took.
 
-    async with Walkthrough(cluster, "default", shown={WebServer: spec_of, Deployment: replicas_of}) as walk:
-        async with walk.step("Scale to 4 replicas"):
-            await cluster.client.patch(...)
-            await walk.reach("4 replicas serve", four_serve)
+async with Walkthrough(cluster, "default", shown={WebServer: spec_of, Deployment: replicas_of}) as walk:
+    async with walk.step("Scale to 4 replicas"):
+        await cluster.client.patch(...)
+        await walk.reach("4 replicas serve", four_serve)
 
-Each state that is not reached in time raises `NotReached`, so a walk-through is a test as well.
+A state that is not reached in time raises `NotReached`, so a walk-through is a test as well.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from kubewright.testing._cluster import Cluster
 from kubewright.testing._waiting import eventually
 
 Summary: TypeAlias = Callable[[Any], str]
-"""What of an object is worth showing, in a few words."""
+"""Describes an object in a few words."""
 
 _STOP_WITHIN: Final = 35.0
-"""Seconds that an operator has to stop: the manager's graceful time-out, and some more."""
+"""Seconds that an operator has to stop: the manager's graceful timeout and a margin."""
 
 
 class NotReached(KubewrightError, AssertionError):
-    """A state that a walk-through waited for did not come."""
+    """A state was not reached in time."""
 
 
 class Walkthrough:
-    """Tells what happens to objects of some kinds in one namespace while steps are gone through."""
+    """Prints the changes of objects of some kinds in a namespace while steps run."""
 
     def __init__(
         self, cluster: Cluster, namespace: str, *, shown: Mapping[type[Any], Summary], out: TextIO = sys.stdout
@@ -69,7 +70,7 @@ class Walkthrough:
 
     @asynccontextmanager
     async def step(self, title: str) -> AsyncGenerator[None]:
-        """One step: its title, then whatever happens."""
+        """Run one step: prints its title, then what happens."""
         self._steps += 1
         self.say("")
         self.say(self._styled("1", f"{self._steps}. {title}"))
@@ -77,7 +78,7 @@ class Walkthrough:
         yield
 
     async def reach(self, state: str, check: Callable[[], Awaitable[None]]) -> None:
-        """Wait until `check` raises no AssertionError (nor NotFound). Raises NotReached when it goes on raising."""
+        """Wait until `check` raises neither AssertionError nor NotFound. Raises NotReached."""
         try:
             await eventually(check)
         except (AssertionError, KubewrightError) as error:
@@ -85,11 +86,11 @@ class Walkthrough:
         self.say(self._styled("32", f"   ✓ {state}, after {time.monotonic() - self._began:.3f} s"))
 
     def say(self, text: str) -> None:
-        """Print `text` as it is, at once."""
+        """Print `text` unchanged."""
         print(text, file=self._out, flush=True)
 
     def happened(self, who: str, what: str) -> None:
-        """Tell of something, with the time since the step began."""
+        """Print a line with the time since the step began."""
         self.say(f"   +{time.monotonic() - self._began:6.3f} s  {who:<48} {what}")
 
     def _tell_changes(self, informer: Informer[Any], summary: Summary) -> None:
@@ -115,9 +116,9 @@ class Walkthrough:
 
     @asynccontextmanager
     async def operator(self, command: Sequence[str], environment: Mapping[str, str]) -> AsyncGenerator[int]:
-        """Run an operator as a process of its own for as long as the block lasts; tell what it logs. Gives its pid.
+        """Run an operator as a process while the block lasts, and print its log. Yields its process ID.
 
-        It is stopped by SIGTERM. Raises NotReached when it ends by itself, or does not stop.
+        It is stopped by SIGTERM. Raises NotReached if it exits early or does not stop.
         """
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -127,16 +128,16 @@ class Walkthrough:
         )
         if process.stdout is None:
             raise NotReached("the operator's output can't be read")
-        telling = asyncio.create_task(self._tell_log(process.stdout))
+        printing = asyncio.create_task(self._print_log(process.stdout))
         try:
             yield process.pid
             if process.returncode is not None:
-                raise NotReached(f"the operator ended by itself, with status {process.returncode}")
+                raise NotReached(f"the operator exited early, with status {process.returncode}")
         finally:
             await _stop(process)
-            await telling
+            await printing
 
-    async def _tell_log(self, output: asyncio.StreamReader) -> None:
+    async def _print_log(self, output: asyncio.StreamReader) -> None:
         async for line in output:
             text = line.decode(errors="replace").rstrip()
             self.say(self._styled("2", f"   +{time.monotonic() - self._began:6.3f} s  operator │ {text}"))

@@ -1,7 +1,8 @@
-"""Which nodes a pod may be on by its `nodeSelector` and required node affinity.
+"""The nodes that a Pod allows by its `nodeSelector` and required node affinity.
 
-Terms are alternatives, the requirements in one of them all hold. Source:
-https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
+Terms are alternatives. All requirements of a term have to match.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from kubewright.apis.core.v1 import Node, NodeSelectorRequirement, NodeSelectorT
 
 
 def matches(pod: Pod, node: Node) -> bool:
-    """Whether the node is one that the pod asks for."""
+    """Return whether the Pod allows the node."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
@@ -22,7 +23,7 @@ def matches(pod: Pod, node: Node) -> bool:
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
-    """Whether the node fulfils all that one term requires; a term that requires nothing matches none."""
+    """Return whether the node meets all requirements of a term. An empty term matches no node."""
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {"metadata.name": node.metadata.name}

@@ -1,6 +1,6 @@
-"""What the workload controllers ask of a pod: is it active, ready, available; and which of many goes first.
+"""The state of a Pod: is it active, ready, available; and the order in which Pods are deleted.
 
-Follows kubernetes/pkg/controller/controller_utils.go (ActivePods and the rank of pods for deletion).
+Follows kubernetes/pkg/controller/controller_utils.go (ActivePods and the rank of Pods for deletion).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def is_active(pod: Pod) -> bool:
-    """It runs or will run: neither finished nor being deleted."""
+    """Return whether the Pod runs or will run: it is neither finished nor being deleted."""
     return pod.metadata.deletion_timestamp is None and not is_finished(pod)
 
 
@@ -24,7 +24,7 @@ def is_finished(pod: Pod) -> bool:
 
 
 def is_terminating(pod: Pod) -> bool:
-    """It is being deleted and has not stopped yet."""
+    """Return whether the Pod is being deleted and has not ended yet."""
     return pod.metadata.deletion_timestamp is not None and not is_finished(pod)
 
 
@@ -33,7 +33,7 @@ def condition(pod: Pod, kind: str) -> PodCondition | None:
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """When the pod became ready; None while it is not."""
+    """Return when the Pod became ready; None while it is not."""
     ready = condition(pod, "Ready")
     if ready is None or ready.status != "True":
         return None
@@ -45,7 +45,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def available_at(pod: Pod, min_ready_seconds: int) -> datetime | None:
-    """When a ready pod counts as available; None while it is not ready."""
+    """Return when a ready Pod becomes available; None while it is not ready."""
     since = ready_since(pod)
     return None if since is None else since + timedelta(seconds=min_ready_seconds)
 
@@ -56,8 +56,11 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
 
 
 def in_order_of_deletion(pods: Iterable[Pod], now: datetime) -> list[Pod]:
-    """Those that are missed least come first: not scheduled, not running, not ready, cheap to delete, crowded on
-    their node, ready last, restarted often, created last."""
+    """Sort by deletion cost, cheapest first.
+
+    The order is: not scheduled, not running, not ready, low deletion cost, crowded node, ready last, most restarts,
+    created last.
+    """
     candidates = list(pods)
     crowd = Counter(pod.spec.node_name for pod in candidates if pod.spec.node_name and is_ready(pod))
     return sorted(candidates, key=lambda pod: _rank(pod, crowd, now))
@@ -86,5 +89,5 @@ def _deletion_cost(pod: Pod) -> int:
     text = pod.metadata.annotations.get(DELETION_COST, "0")
     try:
         return int(text)
-    except ValueError:  # the API server admits any text here; a cost that is no number counts as none
+    except ValueError:  # the API server accepts any text here; a cost that is not a number counts as 0
         return 0

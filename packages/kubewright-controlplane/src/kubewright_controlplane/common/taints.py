@@ -1,4 +1,4 @@
-"""Taints of nodes, and who tolerates them.
+"""Taints of nodes, and the tolerations of Pods.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
@@ -14,7 +14,7 @@ UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoS
 
 
 def untolerated(node: Node, tolerations: Sequence[Toleration], *effects: str) -> Taint | None:
-    """The first taint of the node, of one of `effects`, that is not tolerated."""
+    """Return the first taint of the node, with one of `effects`, that is not tolerated."""
     taints = (each for each in node.spec.taints if each.effect in effects)
     return next((taint for taint in taints if not tolerated(taint, tolerations)), None)
 

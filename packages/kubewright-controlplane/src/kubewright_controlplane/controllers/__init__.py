@@ -1,18 +1,20 @@
-"""The controllers and nodes beside the API server, written with this SDK.
+"""The controllers of kube-controller-manager, written with Kubewright.
 
-plane            ControlPlane: all of them in one manager
-deployment/      rolls replica sets
-replicaset       keeps as many pods as are wanted
-statefulset/     pods with names, places and volumes that stay
-daemonset/       a pod on every node
-job/  cronjob/   pods that run until their work is done, and when
-ttl              deletes Jobs that are over
+deployment/      rolls out ReplicaSets
+replicaset       keeps the number of Pods
+statefulset/     Pods with stable names and volumes
+daemonset/       a Pod on every node
+job/             Pods that run to completion
+cronjob/         Jobs on a schedule
+ttl              deletes finished Jobs
 endpointslice    the addresses behind a Service
-endpoints        the same in the older form
-storage/         claims, volumes, and a provisioner of volumes that hold nothing
+endpoints        the same, as deprecated Endpoints
+storage/         claims, volumes, and a provisioner of simulated volumes
 namespace        empties a namespace that is deleted
-serviceaccount   what every namespace holds
-garbage/         deletes what has lost its owners
-podgarbage       deletes pods that nobody runs
-nodes/           the scheduler, and a kubelet that simulates its pods
+serviceaccount   the default objects of each namespace
+garbage/         deletes objects whose owners no longer exist
+podgarbage       deletes Pods without a node
+claims           adoption and release of children
+podcontrol       creates and deletes Pods
+history          revisions of Pod templates
 """

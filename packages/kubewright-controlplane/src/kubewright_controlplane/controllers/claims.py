@@ -68,14 +68,14 @@ class Claims:
         references = [*child.metadata.owner_references, owner_reference(ctx.object)]
         adopted = await self._write_owners(ctx, child, references)
         if adopted is not None:
-            ctx.log.info("Adopted orphan", kind=child.kind, name=child.metadata.name)
+            ctx.log.info("Orphan adopted", kind=child.kind, name=child.metadata.name)
         return adopted
 
     async def _release(self, ctx: Context[T], child: Object) -> None:
         uid = ctx.object.metadata.uid
         references = [each for each in child.metadata.owner_references if each.uid != uid]
         if await self._write_owners(ctx, child, references) is not None:
-            ctx.log.info("Released child", kind=child.kind, name=child.metadata.name)
+            ctx.log.info("Child released", kind=child.kind, name=child.metadata.name)
 
     async def _write_owners(self, ctx: Context[T], child: U, references: list[OwnerReference]) -> U | None:
         metadata = {

@@ -1,9 +1,9 @@
-"""The Endpoints controller: the addresses of the pods behind each Service, in the older form.
+"""The Endpoints controller: the addresses of the Pods behind each Service, in the deprecated form.
 
-Deprecated since Kubernetes 1.33, kept up as kube-controller-manager does. Pods that serve the same ports share a
-subset; of more than `MOST` addresses the first are kept, and an annotation says so.
+Pods with the same ports share a subset. Of more than `MOST` addresses the first are kept, and an annotation says so.
 
-Follows kubernetes/pkg/controller/endpoint and https://kubernetes.io/docs/concepts/services-networking/service/#endpoints.
+Follows kubernetes/pkg/controller/endpoint and
+https://kubernetes.io/docs/concepts/services-networking/service/#endpoints.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def reconcile(ctx: Context[Service]) -> None:
 
 
 async def _remove(ctx: Context[Service]) -> None:
-    """The Service is gone. Endpoints under its name that somebody else wrote stay."""
+    """Delete the Endpoints of a deleted Service, unless another client wrote them."""
     present = await ctx.get_or_none(Endpoints, ctx.request.name)
     if present is not None and present.metadata.labels.get(_MANAGED_BY) == _NAME:
         await ctx.delete(present)
@@ -121,7 +121,7 @@ def _address(service: Service, pod: Pod) -> EndpointAddress:
 
 
 def _truncate(subsets: Iterable[EndpointSubset]) -> bool:
-    """Keep `MOST` addresses, those that are ready before those that are not; tells whether any had to go."""
+    """Keep `MOST` addresses, ready ones first. Returns whether any were dropped."""
     lists = [each.addresses for each in subsets] + [each.not_ready_addresses for each in subsets]
     room, before = MOST, sum(map(len, lists))
     for addresses in lists:
@@ -135,7 +135,7 @@ def _of_same_name(endpoints: Endpoints, _: object) -> Iterable[Request]:
 
 
 def endpoints_controller() -> Controller[Service]:
-    """The controller named `endpoints-controller`."""
+    """Return the controller `endpoints-controller`."""
     declare = controller(
         Service,
         name="endpoints-controller",

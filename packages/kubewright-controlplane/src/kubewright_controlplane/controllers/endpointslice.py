@@ -1,9 +1,10 @@
-"""The EndpointSlice controller: the addresses of the pods behind each Service.
+"""The EndpointSlice controller: the addresses of the Pods behind each Service.
 
-Slices of at most `MAX_ENDPOINTS`; those that exist are filled anew in their order, so that a change of one pod writes
-the slices from its place on and no others.
+A slice has at most `MAX_ENDPOINTS`. Existing slices are filled in their order, so that a change of one Pod does not
+write the slices before it.
 
-Follows kubernetes/pkg/controller/endpointslice and https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/.
+Follows kubernetes/pkg/controller/endpointslice and
+https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ async def _bring_in_line(ctx: Context[Service], present: EndpointSlice, desired:
 
 
 def _wanted(service: Service, behind: Sequence[Pod]) -> Iterable[EndpointSlice]:
-    """Pods that expose the same port numbers share slices; where there are no pods there is one empty slice."""
+    """Return the endpoints by port numbers: Pods with the same ports share slices. Without Pods there is one empty
+    slice.
+    """
     by_ports: dict[bytes, tuple[list[EndpointPort], list[Endpoint]]] = {}
     for pod in behind:
         ports = _ports(service, pod)
@@ -119,7 +122,7 @@ def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
 
 
 def endpointslice_controller() -> Controller[Service]:
-    """The controller named `endpointslice-controller`."""
+    """Return the controller `endpointslice-controller`."""
     declare = controller(
         Service,
         name="endpointslice-controller",

@@ -1,4 +1,4 @@
-"""Short hashes that end names: letters and digits that spell no word, as the Kubernetes controllers make them."""
+"""Short hashes for names, with letters and digits that form no words, as in the Kubernetes controllers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def short_hash(data: bytes) -> str:
-    """FNV-1a of 32 bits, in at most ten characters."""
+    """Return the 32-bit FNV-1a hash in at most ten characters."""
     value = 0x811C9DC5
     for byte in data:
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""The history of a StatefulSet's or DaemonSet's pod template, as ControllerRevisions.
+"""The history of a StatefulSet's or DaemonSet's Pod template, as ControllerRevisions.
 
-A revision's data is a patch that brings the template back, as `kubectl rollout undo` sends it. Its name ends in a hash
-of that data, so that one template has one revision however often the controller is restarted between its writes; a
-template that was there before gets its old revision, renumbered as the newest.
+The data of a revision is a patch that restores the template, as `kubectl rollout undo` sends it. Its name ends with a
+hash of that data. So a template has one revision, even if the controller restarts between two writes. A template that
+was used before gets its old revision with a new number.
 
 Follows kubernetes/pkg/controller/history.
 """
@@ -31,12 +31,12 @@ T = TypeVar("T", bound=Object)
 
 HASH: Final = "controller.kubernetes.io/hash"
 REVISION_HASH: Final = "controller-revision-hash"
-"""The label of a pod that says which revision it is of."""
+"""The label of a Pod with the name of its revision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a revision is made of."""
+    """The data of a revision."""
 
     template: PodTemplateSpec
     selector: LabelSelector
@@ -46,7 +46,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The revisions of an object, oldest first; the newest is that of its present template."""
+    """The revisions of an object, oldest first. The newest has the current template."""
 
     revisions: Sequence[ControllerRevision]
     collisions: int
@@ -60,15 +60,15 @@ class Past:
 
 
 class History:
-    """Keeps the revisions of whatever has a pod template."""
+    """Keeps the revisions of objects with a Pod template."""
 
     def __init__(self, live: Client) -> None:
-        """`live` reads from the server, where the cache is not enough."""
+        """`live` reads from the server where the cache is not enough."""
         self._live = live
         self._claims = Claims(live)
 
     async def of(self, ctx: Context[T], present: Snapshot) -> Past:
-        """All revisions, after the present template has got its own."""
+        """Return all revisions, including one for the current template."""
         revisions = _in_order(await self._claims.of(ctx, ControllerRevision, present.selector))
         number = (revisions[-1].revision if revisions else 0) + 1
         same = [each for each in revisions if _comparable(template_of(each)) == _comparable(present.template)]
@@ -83,7 +83,7 @@ class History:
     async def _with_new(
         self, ctx: Context[T], present: Snapshot, revisions: Sequence[ControllerRevision], number: int
     ) -> Past:
-        """A name that something else has leads to another one, until one is free."""
+        """Create a revision. If another object has its name, tries other names."""
         collisions = present.collisions
         while True:
             desired = _revision(ctx.object, present, collisions, number)
@@ -95,24 +95,24 @@ class History:
                 )
                 ours = any(each.uid == ctx.object.metadata.uid for each in taken.metadata.owner_references)
                 if ours and _comparable(template_of(taken)) == _comparable(present.template):
-                    return Past([*revisions, taken], collisions)  # made just now, and the cache does not show it yet
+                    return Past([*revisions, taken], collisions)  # created just now, and the cache does not show it yet
                 collisions += 1
 
     async def forget(self, ctx: Context[T], past: Past, live: Collection[str], limit: int | None) -> None:
-        """Delete the oldest revisions beyond `limit`, apart from the newest and those named in `live`."""
+        """Delete the oldest revisions beyond `limit`, except the newest and those named in `live`."""
         old = [each for each in past.revisions[:-1] if each.metadata.name not in live]
         for each in old[: max(0, len(old) - (10 if limit is None else limit))]:
             await ctx.delete(each)
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """The pod template that a revision brings back."""
+    """Return the Pod template of a revision."""
     template = (revision.data or {}).get("spec", {}).get("template", {})
     return msgspec.json.decode(msgspec.json.encode(template), type=PodTemplateSpec)
 
 
 def hash_of(revision: ControllerRevision) -> str:
-    """The end of a revision's name."""
+    """Return the end of the name of a revision."""
     labels = revision.metadata.labels
     return labels.get(REVISION_HASH) or labels.get(HASH, "")
 

@@ -1,4 +1,4 @@
-"""IntOrString: a number, or text that is a percentage of a total (or the name of a port).
+"""IntOrString: a number, or text with a percentage of a total (or the name of a port).
 
 Follows k8s.io/apimachinery/pkg/util/intstr.
 """
@@ -11,9 +11,9 @@ _PERCENT = re.compile(r"([+-]?\d+)%")
 
 
 def scaled(value: int | str, total: int, *, round_up: bool) -> int:
-    """`value` itself when it is a number, or that percentage of `total`, rounded as told.
+    """Return `value` if it is a number, or that percentage of `total`, rounded up or down.
 
-    A Deployment rounds `maxSurge` up and `maxUnavailable` down. Raises ValueError for text that is no percentage.
+    A Deployment rounds `maxSurge` up and `maxUnavailable` down. Raises ValueError for text that is not a percentage.
     """
     if isinstance(value, int):
         return value

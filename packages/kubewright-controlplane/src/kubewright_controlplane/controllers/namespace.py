@@ -1,7 +1,7 @@
-"""The namespace controller: empties a namespace that is being deleted, then lets it go.
+"""The namespace controller: empties a namespace that is being deleted, then removes its finalizer.
 
-Everything in it is deleted, of every kind the API server serves at that time; the namespace goes when nothing is left.
-What holds it up (objects with finalizers, kinds that can't be listed) is told in its conditions.
+It deletes objects of every kind that the API server serves. What blocks the deletion (objects with finalizers, kinds
+that can't be listed) is reported in conditions of the namespace.
 
 Follows kubernetes/pkg/controller/namespace/deletion.
 """
@@ -50,12 +50,16 @@ class NamespaceReconciler:
         return Result(requeue_after=self._pause(namespace))
 
     def _pause(self, namespace: Namespace) -> timedelta:
-        """Until the next look: the longer it has taken so far, the longer. Each look asks for every kind."""
+        """Return the pause before the next attempt, which grows with the age of the deletion. Each attempt lists every
+        kind.
+        """
         since = namespace.metadata.deletion_timestamp or self._clock.now()
         return min(max((self._clock.now() - since) / 4, _SOON), _LATE)
 
     async def _empty(self, name: str) -> tuple[list[str], Counter[str], Counter[str]]:
-        """Delete all that is there. Gives what failed, what is left by resource, and the finalizers that hold it."""
+        """Delete all objects. Returns the errors, the remaining objects by resource, and the finalizers that block
+        them.
+        """
         failures: list[str] = []
         left: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
@@ -135,7 +139,7 @@ class NamespaceReconciler:
     def _condition(
         self, namespace: Namespace, kind: str, holds: tuple[str, str], clear: tuple[str, str]
     ) -> NamespaceCondition:
-        """The condition is True, with `holds`, when that has a message; False, with `clear`, otherwise."""
+        """Return the condition: True with `holds` if that has a message, else False with `clear`."""
         reason, message = holds if holds[1] else clear
         status = "True" if holds[1] else "False"
         before = next((each for each in namespace.status.conditions if each.type == kind), None)
@@ -144,9 +148,9 @@ class NamespaceReconciler:
 
 
 def namespace_controller(client: Client, clock: Clock) -> Controller[Namespace]:
-    """The controller named `namespace-controller`.
+    """Return the controller `namespace-controller`.
 
-    `client` reads from the server: a namespace must be empty, not seem so.
+    `client` reads from the server, because a cache may not show new objects yet.
     """
     declare = controller(Namespace, name="namespace-controller", deleted=True, workers=4)
     return declare(NamespaceReconciler(client, clock))

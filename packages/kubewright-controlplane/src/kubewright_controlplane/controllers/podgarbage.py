@@ -113,7 +113,7 @@ def _comes_or_goes(event: AnyEvent) -> bool:
 
 
 def pod_garbage_controller(live: Client, clock: Clock) -> Controller[Pod]:
-    """The controller named `pod-garbage-collector-controller`."""
+    """Return the controller `pod-garbage-collector-controller`."""
     declare = controller(
         Pod,
         name="pod-garbage-collector-controller",

@@ -1,6 +1,6 @@
-"""The ReplicaSet controller: as many pods as a ReplicaSet asks for.
+"""The ReplicaSet controller: keeps the number of Pods that a ReplicaSet requests.
 
-Counting is safe against a stale cache: a read waits for this process's own creates and deletes.
+A stale cache does not lead to wrong counts: a read waits for this process's own creates and deletes.
 
 Follows kubernetes/pkg/controller/replicaset.
 """
@@ -25,7 +25,7 @@ from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, d
 
 
 class ReplicaSetReconciler:
-    """Creates and deletes pods of a ReplicaSet, and reports what there is."""
+    """Creates and deletes Pods of a ReplicaSet, and reports its status."""
 
     def __init__(self, live: Client, clock: Clock) -> None:
         self._claims = Claims(live)
@@ -79,7 +79,7 @@ class ReplicaSetReconciler:
         )
 
     def _until_available(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Result | None:
-        """Pods that are ready and not yet available become so by time alone: come back then."""
+        """Return when to check again: ready Pods become available after a time."""
         delay = replica_set.spec.min_ready_seconds or 0
         if not delay:
             return None
@@ -96,7 +96,7 @@ def _wanted(replica_set: ReplicaSet) -> int:
 def _conditions(
     replica_set: ReplicaSet, missing: int, failure: APIError | None, now: datetime
 ) -> list[ReplicaSetCondition]:
-    """`ReplicaFailure` while pods can't be created or deleted, with what the API server said first."""
+    """Set `ReplicaFailure` while Pods can't be created or deleted, with the first error of the API server."""
     before = next((each for each in replica_set.status.conditions if each.type == "ReplicaFailure"), None)
     others = [each for each in replica_set.status.conditions if each is not before]
     if failure is None:
@@ -109,7 +109,7 @@ def _conditions(
 
 
 def replicaset_controller(live: Client, clock: Clock) -> Controller[ReplicaSet]:
-    """The controller named `replicaset-controller`. `live` reads from the server."""
+    """Return the controller `replicaset-controller`. `live` reads from the server."""
     declare = controller(
         ReplicaSet,
         name="replicaset-controller",

@@ -1,4 +1,5 @@
-"""What every namespace holds: the ServiceAccount `default`, and the ConfigMap `kube-root-ca.crt` with the cluster's CA.
+"""The default objects of each namespace: the ServiceAccount `default`, and the ConfigMap `kube-root-ca.crt` with the
+cluster's CA.
 
 Follows kubernetes/pkg/controller/serviceaccount and pkg/controller/certificates/rootcacertpublisher.
 """
@@ -27,7 +28,7 @@ _WHAT_FOR: Final = (
 
 
 class NamespaceContents:
-    """Puts into each active namespace what every namespace holds."""
+    """Creates the default objects in each active namespace."""
 
     def __init__(self, ca: str) -> None:
         self._ca = ca
@@ -65,7 +66,7 @@ async def _create(ctx: Context[Namespace], obj: Object) -> None:
     except AlreadyExists:
         return
     except NotFound:
-        return  # the namespace went meanwhile
+        return  # the namespace was deleted meanwhile
 
 
 def _namespace_of(obj: Object, _: Lister[Namespace]) -> Iterable[Request]:
@@ -73,7 +74,7 @@ def _namespace_of(obj: Object, _: Lister[Namespace]) -> Iterable[Request]:
 
 
 def serviceaccount_controller(ca: str) -> Controller[Namespace]:
-    """The controller named `serviceaccount-controller`. `ca` is PEM; empty where there is none to publish."""
+    """Return the controller `serviceaccount-controller`. `ca` is in PEM; if it is empty, none is published."""
     declare = controller(
         Namespace,
         name="serviceaccount-controller",

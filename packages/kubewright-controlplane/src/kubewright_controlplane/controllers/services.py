@@ -1,4 +1,4 @@
-"""What Services select: the pods behind one, the Services in front of a pod, and the ports between them.
+"""What Services select: the Pods behind a Service, the Services in front of a Pod, and the ports between them.
 
 Follows k8s.io/endpointslice/util.
 """
@@ -17,7 +17,7 @@ from kubewright_controlplane.common.selection import by_required_label, matching
 
 
 def by_selector(service: Service) -> Iterable[str]:
-    """Index function of Services: the pods that they select."""
+    """Index function of Services, by the labels that they select."""
     selector = service.spec.selector
     return [by_required_label(service.metadata.namespace, selector)] if selector else ()
 
@@ -30,31 +30,31 @@ def _in_front(pod: Pod, services: Lister[Service]) -> Iterable[Request]:
 
 
 BEHIND = Watch(Pod, map=_in_front)
-"""For controllers of Services with an index `SELECTOR`: a pod concerns the Services that select it."""
+"""Return a watch of Pods for controllers of Services with an index `SELECTOR`."""
 
 
 async def pods_behind(ctx: Context[Service]) -> list[Pod]:
-    """Pods that the Service selects, that have an address and are not finished; in the order of their names.
+    """Return the Pods of a Service that have an address and are not finished, by name.
 
-    The loopback address is none that could be an endpoint: Pods that are processes have it where there are no others.
+    Process Pods without an address of their own have the loopback address, which is not a valid endpoint.
     """
     found = await matching(ctx, Pod, LabelSelector(match_labels=ctx.object.spec.selector))
     return [pod for pod in found if pod.status.pod_ip not in (None, "", LOOPBACK) and not is_finished(pod)]
 
 
 def is_managed(service: Service) -> bool:
-    """Its addresses are found by its selector, and not given by somebody else."""
+    """Return whether the addresses come from the selector, and not from another client."""
     return bool(service.spec.selector) and service.spec.type != "ExternalName"
 
 
 def hostname_of(service: Service, pod: Pod) -> str | None:
-    """The name by which DNS knows the pod below the Service, where it has one."""
+    """Return the DNS name of the Pod below the Service, if it has one."""
     same = pod.spec.subdomain == service.metadata.name and pod.metadata.namespace == service.metadata.namespace
     return pod.spec.hostname if pod.spec.hostname and same else None
 
 
 def target_port(port: ServicePort, pod: Pod) -> int | None:
-    """The pod's port for one of the Service's; None when it is meant by a name that the pod does not have."""
+    """Return the Pod's port for a port of the Service; None if the Pod has no port of that name."""
     target = port.target_port
     if target is None or target == 0:
         return port.port

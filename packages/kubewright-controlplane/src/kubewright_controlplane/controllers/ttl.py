@@ -1,4 +1,4 @@
-"""Deletes Jobs that have been over for as long as they are kept (`spec.ttlSecondsAfterFinished`).
+"""Deletes Jobs some time after they have finished (`spec.ttlSecondsAfterFinished`).
 
 Follows kubernetes/pkg/controller/ttlafterfinished.
 """
@@ -13,7 +13,7 @@ from kubewright.controllers import Context, Controller, Result, controller
 
 
 class FinishedJobs:
-    """Waits for the time of each Job that is over."""
+    """Waits for the time to live of each finished Job."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,5 +33,5 @@ class FinishedJobs:
 
 
 def ttl_after_finished_controller(clock: Clock) -> Controller[Job]:
-    """The controller named `ttl-after-finished-controller`."""
+    """Return the controller `ttl-after-finished-controller`."""
     return controller(Job, name="ttl-after-finished-controller")(FinishedJobs(clock))

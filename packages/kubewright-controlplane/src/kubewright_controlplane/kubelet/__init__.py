@@ -3,7 +3,7 @@
 A simulated Pod executes nothing. It is ready as soon as it is bound to a node, and gone as soon as it is deleted. A Pod
 whose image has a command in the image table runs: each such container is a process, with its command, environment,
 volumes, ServiceAccount token, address, probes and logs. Only PATH and the locale are inherited from the control plane.
-A process is no sandbox: it runs as the user of the control plane and sees that user's files. Resources, security
+A process is not isolated: it runs as the user of the control plane and sees that user's files. Resources, security
 contexts and network policies are not enforced.
 
     kubelet       the controller: passes each Pod to the runtime that accepts it

@@ -151,7 +151,7 @@ def _statuses(
 def _status_of(
     name: str, image: str, before: ContainerStatus | None, outcome: Outcome, now: datetime
 ) -> ContainerStatus:
-    """A container's status. One whose image changed was started anew."""
+    """Return the status of a container. A container whose image changed was restarted."""
     ready = outcome is Outcome.RUNNING
     state = _state(outcome, now)
     if before is not None and (before.image, before.ready) == (image, ready) and _same_kind(before.state, state):

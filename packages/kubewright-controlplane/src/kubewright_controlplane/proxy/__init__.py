@@ -1,6 +1,6 @@
-"""The node ports of Services with Pods that run: opened on this machine, and led to the Pods' processes.
+"""The node ports of Services whose Pods run as processes: opened on this machine, and forwarded to the processes.
 
-nodeports   which ports are open, and where they lead
-forwarder   one of them
-relay       bytes between two connections
+nodeports   which ports are open, and their targets
+forwarder   one open port
+relay       copies bytes between two connections
 """

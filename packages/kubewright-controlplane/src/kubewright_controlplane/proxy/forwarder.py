@@ -1,4 +1,4 @@
-"""A port of this machine whose connections lead to one of several addresses, in turn."""
+"""A port of this machine whose connections are forwarded to several targets in turn."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Final, NamedTuple
 
 from kubewright_controlplane.proxy.relay import Connection, relay
 
-_PATIENCE: Final = 5.0
+_RETRY_SECONDS: Final = 5.0
 _PAUSE: Final = 0.1
 
 
 class Target(NamedTuple):
-    """Where a connection may lead."""
+    """The address of a target."""
 
     host: str
     port: int
 
 
 class Forwarder:
-    """Listens, and carries each connection to one of its targets.
+    """Listens, and forwards each connection to one of its targets.
 
-    A target that refuses is passed over for the next. When all refuse, or there are none, a program may just be
-    starting: it is tried for `_PATIENCE` seconds more before the client is cut off. Connections that are there stay
-    when the targets change, and when it does not listen any more.
+    A target that refuses the connection is skipped. If all refuse, or there are none, a program may just be starting:
+    targets are tried for `_RETRY_SECONDS` before the client is disconnected. Existing connections stay when the targets
+    change, and after the port is closed.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -36,20 +36,20 @@ class Forwarder:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen. Raises OSError when the port can't be had."""
+        """Listen. Raises OSError if the port can't be opened."""
         self._server = await asyncio.start_server(self._accept, self._host, self._port)
 
-    def lead_to(self, targets: Sequence[Target]) -> None:
-        """Where connections lead from now on."""
+    def set_targets(self, targets: Sequence[Target]) -> None:
+        """Set the targets of new connections."""
         self._targets = targets
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
-    async def cut(self) -> None:
-        """The same, and end the connections that there are."""
+    async def abort(self) -> None:
+        """Stop listening, and close all connections."""
         self.close()
         for each in self._connections:
             each.cancel()
@@ -66,11 +66,11 @@ class Forwarder:
             if target is not None:
                 await relay(client, target)
         finally:
-            client.cut()
+            client.abort()
 
     async def _reach(self) -> Connection | None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _PATIENCE
+        deadline = loop.time() + _RETRY_SECONDS
         while True:
             found = await self._connect()
             if found is not None or loop.time() >= deadline:
@@ -78,7 +78,7 @@ class Forwarder:
             await asyncio.sleep(_PAUSE)
 
     async def _connect(self) -> Connection | None:
-        """A connection to the target whose turn it is, or to the next that takes it."""
+        """Connect to the next target in turn that accepts."""
         first, targets = self._turn, self._targets
         self._turn += 1
         for number in range(len(targets)):

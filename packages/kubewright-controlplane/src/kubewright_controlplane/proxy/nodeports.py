@@ -1,8 +1,9 @@
 """Opens the node ports of Services on this machine's loopback address, as kube-proxy does on a node.
 
-A port is open while the Service has an endpoint that is a Pod's process; nothing listens for simulated Pods.
-Connections go to ready endpoints in turn, and while there are none to those that still serve as they end. TCP alone: of
-other protocols, and of ports that another program has, an Event of the Service tells; those are tried again.
+A port is open while the Service has an endpoint that is a process. Nothing listens for simulated Pods. Connections are
+forwarded to ready endpoints in turn, or without any to endpoints that still serve while they terminate. Only TCP is
+forwarded. Other protocols, and ports that another program uses, are reported by an Event of the Service, and tried
+again.
 
 Follows https://kubernetes.io/docs/reference/networking/virtual-ips/.
 """
@@ -29,7 +30,7 @@ NAME: Final = "kube-proxy"
 _SERVICE: Final = "kubernetes.io/service-name"
 _RETRY_SECONDS: Final = 5
 _RETRY: Final = Result(requeue_after=timedelta(seconds=_RETRY_SECONDS))
-"""When a port that another program has is tried again."""
+"""The pause before a port that another program uses is tried again."""
 
 
 class NodePort(NamedTuple):
@@ -40,22 +41,22 @@ class NodePort(NamedTuple):
 
 
 class NodePorts:
-    """Keeps the node ports of all Services open, and leading to where they should."""
+    """Keeps the node ports of all Services open."""
 
     def __init__(self, network: ProcessNetwork) -> None:
         self._network = network
         self._forwarders: dict[int, Forwarder] = {}
         self._holders: dict[int, Request] = {}
-        """Whose port it is."""
-        self._told: dict[Request, set[str]] = {}
-        """What the users of a Service have been told is wrong, and still is."""
+        """The Service of each port."""
+        self._reported: dict[Request, set[str]] = {}
+        """The problems of a Service that were reported and still exist."""
 
     async def run(self) -> None:
-        """Until it is cancelled; then no port is open."""
+        """Wait until cancelled, then close all ports."""
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.gather(*(each.cut() for each in self._forwarders.values()))
+            await asyncio.gather(*(each.abort() for each in self._forwarders.values()))
 
     async def reconcile(self, ctx: Context[Service]) -> Result | None:
         wanted: Mapping[NodePort, Sequence[Target]] = {} if ctx.gone else await self._wanted(ctx)
@@ -63,15 +64,15 @@ class NodePorts:
             if NodePort(number, "TCP") not in wanted:
                 self._forwarders.pop(number).close()
                 del self._holders[number]
-        attempts = [await self._lead(ctx, port, targets) for port, targets in wanted.items()]
-        faults = {fault for fault in attempts if fault is not None}
-        self._tell(ctx, faults)
-        return _RETRY if faults else None
+        attempts = [await self._forward(ctx, port, targets) for port, targets in wanted.items()]
+        problems = {problem for problem in attempts if problem is not None}
+        self._report(ctx, problems)
+        return _RETRY if problems else None
 
-    async def _lead(self, ctx: Context[Service], port: NodePort, targets: Sequence[Target]) -> str | None:
-        """Have the port open, and lead it there. Gives what is wrong when it can't be opened."""
+    async def _forward(self, ctx: Context[Service], port: NodePort, targets: Sequence[Target]) -> str | None:
+        """Open the port and set its targets. Returns the problem if it can't be opened."""
         if port.protocol != "TCP":
-            return f"Node port {port.number}/{port.protocol} is not opened: node ports are proxied for TCP alone"
+            return f"Node port {port.number}/{port.protocol} is not opened: only TCP node ports are supported"
         number = port.number
         forwarder = self._forwarders.get(number)
         if forwarder is None:
@@ -81,18 +82,18 @@ class NodePorts:
             except OSError as error:
                 why = os.strerror(error.errno or errno.EADDRNOTAVAIL).lower()
                 return (
-                    f"Node port {number} can't be opened at {LOOPBACK}: {why}. Stop the program that has it, such as "
+                    f"Node port {number} can't be opened at {LOOPBACK}: {why}. Stop the program that uses it, such as "
                     "another control plane on this machine, or choose another port in spec.ports[].nodePort; "
-                    f"until then it is tried every {_RETRY_SECONDS} s"
+                    f"it is tried again every {_RETRY_SECONDS} s"
                 )
             self._forwarders[number] = forwarder
             ctx.log.info("Node port opened", port=number)
         self._holders[number] = ctx.request
-        forwarder.lead_to(targets)
+        forwarder.set_targets(targets)
         return None
 
     async def _wanted(self, ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
-        """The node ports to be open, and where each leads."""
+        """Return the node ports to open, and their targets."""
         ports = {
             NodePort(port.node_port, port.protocol or "TCP"): port
             for port in ctx.object.spec.ports
@@ -105,7 +106,7 @@ class NodePorts:
         return {key: _targets(endpoints) for key, endpoints in found.items() if endpoints}
 
     def _endpoints(self, port: ServicePort, slices: Sequence[EndpointSlice]) -> Iterator[tuple[Target, Endpoint]]:
-        """The endpoints of a port that are processes of Pods, and where these are."""
+        """Yield the endpoints of a port that are processes, with their addresses."""
         for each in slices:
             numbers = [found.port for found in each.ports if (found.name or "") == (port.name or "") and found.port]
             if each.address_type != "IPv4" or not numbers:
@@ -115,17 +116,17 @@ class NodePorts:
                 if address is not None:
                     yield Target(address, process_port(numbers[0])), endpoint
 
-    def _tell(self, ctx: Context[Service], faults: set[str]) -> None:
-        for fault in sorted(faults - self._told.get(ctx.request, set())):
-            ctx.events.warning(ctx.object, "NodePortNotOpened", fault, action="Proxy")
-        if faults:
-            self._told[ctx.request] = faults
+    def _report(self, ctx: Context[Service], problems: set[str]) -> None:
+        for problem in sorted(problems - self._reported.get(ctx.request, set())):
+            ctx.events.warning(ctx.object, "NodePortNotOpened", problem, action="Proxy")
+        if problems:
+            self._reported[ctx.request] = problems
         else:
-            self._told.pop(ctx.request, None)
+            self._reported.pop(ctx.request, None)
 
 
 def _targets(endpoints: Sequence[tuple[Target, Endpoint]]) -> list[Target]:
-    """Those that are ready; else those that end and serve until then."""
+    """Return the ready endpoints; without any, those that still serve while they terminate."""
     ready = [target for target, each in endpoints if each.conditions is None or each.conditions.ready is not False]
     if ready:
         return ready
@@ -142,6 +143,6 @@ def _of_service(each: EndpointSlice, _: Lister[Service]) -> Iterable[Request]:
 
 
 def proxy(node_ports: NodePorts) -> Controller[Service]:
-    """The controller named `kube-proxy`."""
+    """Return the controller `kube-proxy`."""
     declare = controller(Service, name=NAME, watches=[Watch(EndpointSlice, map=_of_service)], deleted=True, workers=1)
     return declare(node_ports)

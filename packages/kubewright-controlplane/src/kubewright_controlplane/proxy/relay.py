@@ -1,4 +1,4 @@
-"""Bytes between two connections, until both have ended."""
+"""Copies bytes between two connections until both have ended."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ class Connection(NamedTuple):
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         self.writer.transport.abort()
 
 
 async def relay(one: Connection, other: Connection) -> None:
-    """Carry what each says to the other, and the end of it. Both are closed then; one that is cut cuts the other."""
+    """Copy in both directions until both sides have ended. Closes both; an aborted connection aborts the other."""
     directions = [asyncio.ensure_future(_copy(one, other)), asyncio.ensure_future(_copy(other, one))]
     try:
         await asyncio.gather(*directions)
         one.writer.close()
         other.writer.close()
     except OSError:
-        pass  # the other side learns of it below
+        pass  # the other side is closed below
     finally:
         for direction in directions:
             direction.cancel()
         for each in (one, other):
             if not each.writer.is_closing():
-                each.cut()
+                each.abort()
 
 
 async def _copy(source: Connection, target: Connection) -> None:

@@ -1,4 +1,4 @@
-"""How many pods each node has, counted from what is seen of each pod, so that no pod is counted by looking at all."""
+"""The number of Pods on each node, counted from events, so that scheduling a Pod does not list all Pods."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kubewright_controlplane.common.pods import is_finished
 
 
 class Placement:
-    """Where each pod is, as far as it takes up room."""
+    """The node of each Pod that is not finished."""
 
     def __init__(self) -> None:
         self._node_of: dict[Request, str] = {}
         self._counts: Counter[str] = Counter()
         self.seeded = False
-        """What there was before this process began is counted."""
+        """The Pods that existed before are counted."""
 
     def seed(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -25,12 +25,12 @@ class Placement:
         self.seeded = True
 
     def see(self, pod: Pod) -> None:
-        """Count the pod where it is now."""
+        """Count the Pod on its current node."""
         node = None if is_finished(pod) else pod.spec.node_name
         self.put(Request(pod.metadata.namespace, pod.metadata.name), node or "")
 
     def put(self, pod: Request, node: str) -> None:
-        """The pod is on `node`, or with "" on none any more."""
+        """Set the node of a Pod; "" for none."""
         before = self._node_of.pop(pod, "")
         if before:
             self._counts[before] -= 1

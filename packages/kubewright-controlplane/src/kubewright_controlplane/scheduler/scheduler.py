@@ -1,8 +1,7 @@
-"""The scheduler: binds each pod to a node that takes it, the one with the fewest pods.
+"""The scheduler: binds each Pod to the eligible node with the fewest Pods.
 
-Looks at `nodeSelector`, required node affinity, taints and tolerations, `unschedulable` and the pod's claims. Pods that
-ask for more (pod affinity, topology spread, resources) are placed as if they had not: on simulated nodes it makes no
-difference to what runs.
+It considers `nodeSelector`, required node affinity, taints and tolerations, `unschedulable` and the Pod's claims. It
+ignores Pod affinity, topology spread and resources, which make no difference on simulated nodes.
 
 Follows kubernetes/pkg/scheduler.
 """
@@ -40,11 +39,11 @@ from kubewright_controlplane.scheduler.volumes import VolumeCheck
 
 NAME: Final = "default-scheduler"
 _WAITING: Final = "waiting"
-"""The index of pods that wait: under "", and under each of their claims."""
+"""The index of Pods that wait: under "", and under each of their claims."""
 
 
 class Scheduler:
-    """Binds pods that name this scheduler and no node."""
+    """Binds Pods that name this scheduler and have no node."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -80,14 +79,14 @@ class Scheduler:
     async def _bind(self, ctx: Context[Pod], node: str) -> None:
         pod = ctx.object
         target = ObjectReference(kind="Node", name=node)
-        # the pod's labels and annotations in a Binding would be put on the pod, over what it has meanwhile
+        # labels and annotations of a Binding would overwrite those of the Pod
         meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
         binding = Binding(metadata=meta, target=target)
         bindings = ctx.client.subresource(Pod, pod.metadata.name, "binding", namespace=pod.metadata.namespace)
         try:
             await bindings.create(binding)
         except (NotFound, Conflict):
-            return  # deleted or bound meanwhile: the event that says so comes
+            return  # deleted or bound meanwhile: an event follows
         self._placement.put(ctx.request, node)
         where = f"{pod.metadata.namespace}/{pod.metadata.name}"
         ctx.events.normal(pod, "Scheduled", f"Successfully assigned {where} to {node}", action="Binding")
@@ -118,7 +117,7 @@ def _no_node(pod: Pod, nodes: Sequence[Node], volumes: VolumeCheck) -> str:
 
 
 def refusal(pod: Pod, node: Node) -> str | None:
-    """Why the node does not take the pod, in the words of `kubectl describe`; None when it does."""
+    """Return why the node is not eligible, in the words of `kubectl describe`; None if it is."""
     if node.metadata.deletion_timestamp is not None:
         return "node(s) were being deleted"
     if node.spec.unschedulable and not taints.tolerated(taints.UNSCHEDULABLE, pod.spec.tolerations):
@@ -142,12 +141,12 @@ def _is_waiting(pod: Pod) -> bool:
 
 
 def _on_node_change(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
-    """A node that appears or opens up may take what waits."""
+    """Return the waiting Pods after a change of a node."""
     return [Request(pod.metadata.namespace, pod.metadata.name) for pod in pods.by_index(_WAITING, "")]
 
 
 def _on_claim_change(claim: PersistentVolumeClaim, pods: Lister[Pod]) -> Iterable[Request]:
-    """A claim that appears or is bound may be what a pod waits for."""
+    """Return the Pods that wait for a claim."""
     waiting = pods.by_index(_WAITING, f"{claim.metadata.namespace}/{claim.metadata.name}")
     return [Request(pod.metadata.namespace, pod.metadata.name) for pod in waiting]
 
@@ -159,7 +158,7 @@ def _by_waiting(pod: Pod) -> Iterable[str]:
 
 
 def scheduler(clock: Clock) -> Controller[Pod]:
-    """The controller named `default-scheduler`."""
+    """Return the controller `default-scheduler`."""
     declare = controller(
         Pod,
         name=NAME,

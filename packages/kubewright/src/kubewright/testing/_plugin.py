@@ -24,11 +24,16 @@ import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pytest
-import pytest_asyncio
+
+if TYPE_CHECKING or find_spec("pytest_asyncio"):
+    import pytest_asyncio
+else:
+    from kubewright.testing import _without_asyncio as pytest_asyncio
 
 if TYPE_CHECKING:
     from kubewright.client._config import Config

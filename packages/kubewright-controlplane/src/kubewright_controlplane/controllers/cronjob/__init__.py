@@ -1,1 +1,1 @@
-"""The CronJob controller: Jobs at times of a schedule."""
+"""The CronJob controller: creates Jobs on a schedule."""

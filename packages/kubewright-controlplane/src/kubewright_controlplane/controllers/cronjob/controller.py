@@ -1,6 +1,7 @@
 """The reconciler of CronJobs.
 
-The Job of a time has that time in its name, so that it is made once however often the controller is restarted.
+The name of a Job contains its scheduled time, so that it is created once, even if the controller restarts.
+
 Follows kubernetes/pkg/controller/cronjob.
 """
 
@@ -25,7 +26,7 @@ _PADDING: Final = timedelta(milliseconds=100)
 
 
 class CronJobReconciler:
-    """Makes Jobs when their time has come, and deletes old ones."""
+    """Creates Jobs at their scheduled times, and deletes old ones."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -45,7 +46,7 @@ class CronJobReconciler:
         return Result(requeue_after=max(following - now, timedelta(0)) + _PADDING) if following else None
 
     def _schedule(self, ctx: Context[CronJob]) -> cron.Schedule | cron.FixedDelay | None:
-        """The times of the schedule; None when there are none for now."""
+        """Return the schedule; None while it is suspended or invalid."""
         spec = ctx.object.spec
         if spec.suspend:
             return None
@@ -76,7 +77,7 @@ class CronJobReconciler:
         status.last_schedule_time = due
 
     async def _tidy(self, ctx: Context[CronJob], jobs: Sequence[Job]) -> None:
-        """Delete the oldest Jobs beyond the history that is kept."""
+        """Delete the oldest Jobs beyond the history limits."""
         spec = ctx.object.spec
         for kind, limit in (
             ("Complete", spec.successful_jobs_history_limit),
@@ -89,7 +90,7 @@ class CronJobReconciler:
 
 
 def _due(cron_job: CronJob, times: cron.Schedule | cron.FixedDelay, now: datetime) -> datetime | None:
-    """The latest time that has come since the last Job, if it is not too late for it."""
+    """Return the latest scheduled time since the last Job, unless the starting deadline has passed."""
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
     deadline = cron_job.spec.starting_deadline_seconds
     if deadline is not None:
@@ -98,7 +99,7 @@ def _due(cron_job: CronJob, times: cron.Schedule | cron.FixedDelay, now: datetim
 
 
 def _status(cron_job: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
-    """What runs, and when a Job last succeeded."""
+    """Return the active Jobs, and when a Job last succeeded."""
     active = [job for job in jobs if _end(job) is None]
     successes = [job.status.completion_time for job in jobs if _end(job) == "Complete"]
     return CronJobStatus(
@@ -109,7 +110,7 @@ def _status(cron_job: CronJob, jobs: Sequence[Job]) -> CronJobStatus:
 
 
 def _end(job: Job) -> str | None:
-    """`Complete` or `Failed`; None while the Job runs."""
+    """Return `Complete` or `Failed`; None while the Job runs."""
     ends = (each.type for each in job.status.conditions if each.status == "True")
     return next((each for each in ends if each in ("Complete", "Failed")), None)
 
@@ -135,6 +136,6 @@ def _name(cron_job: CronJob, due: datetime) -> str:
 
 
 def cronjob_controller(clock: Clock) -> Controller[CronJob]:
-    """The controller named `cronjob-controller`."""
+    """Return the controller `cronjob-controller`."""
     declare = controller(CronJob, name="cronjob-controller", owns=[Job], workers=2)
     return declare(CronJobReconciler(clock))

@@ -1,1 +1,1 @@
-"""The DaemonSet controller: a pod on every node that takes it."""
+"""The DaemonSet controller: runs a Pod on every eligible node."""

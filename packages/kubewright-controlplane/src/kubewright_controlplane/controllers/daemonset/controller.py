@@ -22,7 +22,7 @@ from kubewright_controlplane.controllers.podcontrol import create_pods, delete_p
 
 
 class DaemonSetReconciler:
-    """Keeps a pod of a DaemonSet on each node."""
+    """Keeps a Pod of a DaemonSet on each eligible node."""
 
     def __init__(self, live: Client, clock: Clock) -> None:
         self._claims = Claims(live)
@@ -68,7 +68,7 @@ def _snapshot(daemon_set: DaemonSet) -> Snapshot:
 
 
 def _status(daemon_set: DaemonSet, plan: Plan, by_node: Mapping[str, Sequence[Pod]], past: Past) -> DaemonSetStatus:
-    """Counts of nodes, by the oldest pod that each of them has."""
+    """Return the counts of nodes, by the oldest Pod on each."""
     oldest = {
         node: min(present, key=lambda pod: str(pod.metadata.creation_timestamp)) for node, present in by_node.items()
     }
@@ -94,7 +94,7 @@ def _every_set(_: Node, daemon_sets: Lister[DaemonSet]) -> Iterable[Request]:
 
 
 def daemonset_controller(live: Client, clock: Clock) -> Controller[DaemonSet]:
-    """The controller named `daemonset-controller`. `live` reads from the server."""
+    """Return the controller `daemonset-controller`. `live` reads from the server."""
     declare = controller(
         DaemonSet,
         name="daemonset-controller",

@@ -1,7 +1,8 @@
-"""Where a DaemonSet's pods belong, and what they are made of.
+"""The nodes of a DaemonSet's Pods, and the Pod for a node.
 
-A pod is tied to its node by affinity and left to the scheduler; it tolerates what every daemon does. Follows
-kubernetes/pkg/controller/daemon and https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/.
+A Pod is restricted to its node by affinity, and bound by the scheduler. It has the tolerations of every daemon.
+
+Follows kubernetes/pkg/controller/daemon and https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _FIELD: Final = "metadata.name"
 
 
 def build_pod(daemon_set: DaemonSet, revision_hash: str, node: str) -> Pod:
-    """The pod for one node."""
+    """Return the Pod for a node."""
     pod = pod_of(daemon_set, daemon_set.spec.template)
     pod.metadata.labels[REVISION_HASH] = revision_hash
     pod.spec = msgspec.structs.replace(
@@ -49,7 +50,7 @@ def build_pod(daemon_set: DaemonSet, revision_hash: str, node: str) -> Pod:
 
 
 def node_of(pod: Pod) -> str:
-    """The node that a pod is on, or is made for."""
+    """Return the node that a Pod runs on, or is created for."""
     if pod.spec.node_name:
         return pod.spec.node_name
     required = _required(pod.spec.affinity)
@@ -61,19 +62,19 @@ def node_of(pod: Pod) -> str:
 
 
 def tolerations(template: PodTemplateSpec) -> list[Toleration]:
-    """The template's own, and those of every daemon."""
+    """Return the tolerations of the template and those of every daemon."""
     keys = [*_TOLERATED, *([_ON_HOST_NETWORK] if template.spec.host_network else [])]
     added = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in keys]
     return template.spec.tolerations + [each for each in added if each not in template.spec.tolerations]
 
 
 def should_run(daemon_set: DaemonSet, node: Node) -> bool:
-    """A pod is to be started on the node."""
+    """Return whether a Pod should start on the node."""
     return _may_stay(daemon_set, node, "NoSchedule", "NoExecute")
 
 
 def may_stay(daemon_set: DaemonSet, node: Node) -> bool:
-    """A pod that is on the node already goes on running there."""
+    """Return whether a Pod that is on the node keeps running."""
     return _may_stay(daemon_set, node, "NoExecute")
 
 
@@ -84,7 +85,7 @@ def _may_stay(daemon_set: DaemonSet, node: Node, *effects: str) -> bool:
 
 
 def _tied(present: Affinity | None, node: str) -> Affinity:
-    """The affinity of the template, with the one node in place of its terms: they are met, or the pod is not made."""
+    """Return the affinity of the template, with the node in place of its own terms."""
     only = NodeSelectorRequirement(key=_FIELD, operator="In", values=[node])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[only])])
     before = present or Affinity()

@@ -1,7 +1,7 @@
-"""Which pods of a DaemonSet are made and deleted next. Decisions only: nothing is read or written here.
+"""Decides which Pods of a DaemonSet are created and deleted next. Reads and writes nothing.
 
-An update replaces pods of older revisions: so many at a time that no more nodes than `maxUnavailable` are without an
-available pod, or with `maxSurge` by a second pod on so many nodes, whose first goes when the second is available.
+An update replaces Pods of older revisions. At most `maxUnavailable` nodes are without an available Pod at a time. With
+`maxSurge`, that many nodes get a second Pod, and the first is deleted when the second is available.
 
 Follows kubernetes/pkg/controller/daemon (daemon_controller.go, update.go).
 """
@@ -22,15 +22,15 @@ from kubewright_controlplane.controllers.intstr import scaled
 
 @dataclass(slots=True)
 class Step:
-    """What is to be done now."""
+    """What to do now."""
 
     create: list[str] = field(default_factory=list[str])
-    """Nodes that get a pod."""
+    """Nodes that get a Pod."""
     delete: list[Pod] = field(default_factory=list[Pod])
 
 
 class Plan:
-    """The next step of one set."""
+    """Computes the next step of a DaemonSet."""
 
     def __init__(self, daemon_set: DaemonSet, nodes: Sequence[Node], revision_hash: str, now: datetime) -> None:
         self._set = daemon_set
@@ -38,10 +38,10 @@ class Plan:
         self._hash = revision_hash
         self._now = now
         self.wanted = [name for name, node in self._nodes.items() if placing.should_run(daemon_set, node)]
-        """The nodes that should have a pod."""
+        """The nodes that should have a Pod."""
 
     def next(self, by_node: Mapping[str, Sequence[Pod]]) -> Step:
-        """`by_node`: the pods that there are, by the node that they are on or for."""
+        """`by_node` has the existing Pods, by the node that they run on or are created for."""
         step = self._manage(by_node)
         if step.create or step.delete:
             return step
@@ -55,7 +55,7 @@ class Plan:
         return pod.metadata.labels.get(REVISION_HASH) == self._hash
 
     def _manage(self, by_node: Mapping[str, Sequence[Pod]]) -> Step:
-        """One pod on each node that should have one; none where nothing should run; none that has ended."""
+        """Plan one Pod on each node that should have one. Pods that have ended are deleted."""
         step = Step()
         for name in self.wanted:
             if not by_node.get(name):
@@ -71,7 +71,7 @@ class Plan:
         return step
 
     def _too_many(self, live: list[Pod]) -> list[Pod]:
-        """All but one pod of a node; a new one beside an old one takes over when it is available."""
+        """Keep one Pod of a node. A new Pod replaces an old one when it is available."""
         if len(live) < 2:
             return []
         new = [pod for pod in live if self.is_new(pod)]

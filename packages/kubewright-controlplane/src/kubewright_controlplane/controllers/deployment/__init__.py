@@ -1,1 +1,1 @@
-"""The Deployment controller: rolls replica sets so that the pods of a Deployment become those of its template."""
+"""The Deployment controller: rolls out ReplicaSets until all Pods match the template."""

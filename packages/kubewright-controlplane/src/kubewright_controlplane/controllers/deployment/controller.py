@@ -1,7 +1,8 @@
 """The reconciler of Deployments.
 
-Every write is made from what is there, under its resource version; a crash between two of them is repaired by the next
-reconcile: the new replica set has its name from the template, and sizes and revisions are computed anew.
+Every write is computed from the current objects and requires their resource version. A crash between two writes is
+repaired by the next reconcile: the name of the new ReplicaSet comes from the template, and sizes and revisions are
+computed again.
 
 Follows kubernetes/pkg/controller/deployment.
 """
@@ -17,7 +18,7 @@ from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import AlreadyExists, APIError
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
+from kubewright_controlplane.common.namespaces import ignore_ending_namespace, is_ending
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.deployment import replicasets, rollout
@@ -25,10 +26,10 @@ from kubewright_controlplane.controllers.deployment.status import creation_faile
 
 
 class DeploymentReconciler:
-    """Rolls the replica sets of a Deployment."""
+    """Rolls out the ReplicaSets of a Deployment."""
 
     def __init__(self, live: Client, clock: Clock) -> None:
-        """`live` reads from the server, where the cache is not enough."""
+        """`live` reads from the server where the cache is not enough."""
         self._live = live
         self._claims = Claims(live)
         self._clock = clock
@@ -60,7 +61,7 @@ class DeploymentReconciler:
         return new, olds
 
     async def _new(self, ctx: Context[Deployment], new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> ReplicaSet:
-        """The replica set of the present template: made, or brought to the newest revision."""
+        """Return the ReplicaSet of the current template, after it is created or has the newest revision."""
         deployment = ctx.object
         revision = max((replicasets.revision_of(old) for old in olds), default=0) + 1
         if new is None:
@@ -79,14 +80,16 @@ class DeploymentReconciler:
         except APIError as error:
             await self._report_failed_creation(ctx, desired, error)
             raise
-        ctx.log.info("Created replica set", replica_set=made.metadata.name, replicas=made.spec.replicas)
+        ctx.log.info("ReplicaSet created", replica_set=made.metadata.name, replicas=made.spec.replicas)
         if made.spec.replicas:
             self._tell_scaling(ctx, made, 0, made.spec.replicas)
         return made
 
     async def _count_collision(self, ctx: Context[Deployment], desired: ReplicaSet) -> None:
-        """The name is taken by a set of another owner or template: another name is tried next. (Where it is the very
-        set that was to be made, and the cache does not show it yet, the retry is enough.)"""
+        """Choose another name, if the name is taken by a ReplicaSet of another owner or template.
+
+        If it is the wanted ReplicaSet, which the cache does not show yet, a retry is enough.
+        """
         deployment = ctx.object
         taken = await self._live.get(ReplicaSet, desired.metadata.name, namespace=desired.metadata.namespace)
         if not replicasets.is_of(deployment, taken):
@@ -95,7 +98,7 @@ class DeploymentReconciler:
             await ctx.update_status(deployment.status)
 
     async def _report_failed_creation(self, ctx: Context[Deployment], desired: ReplicaSet, error: APIError) -> None:
-        if error.namespace_is_ending:
+        if is_ending(error):
             return
         message = f'Failed to create new replica set "{desired.metadata.name}": {error}'
         await ctx.update_status(creation_failed(ctx.object, message, self._clock.now()))
@@ -138,7 +141,7 @@ class DeploymentReconciler:
     def _tell_scaling(self, ctx: Context[Deployment], replica_set: ReplicaSet, before: int, size: int) -> None:
         direction = "up" if size > before else "down"
         name = replica_set.metadata.name
-        ctx.log.info("Scaled replica set", replica_set=name, before=before, after=size)
+        ctx.log.info("ReplicaSet scaled", replica_set=name, before=before, after=size)
         note = f"Scaled {direction} replica set {name} from {before} to {size}"
         ctx.events.normal(ctx.object, "ScalingReplicaSet", note, action="ScalingReplicaSet")
 
@@ -158,7 +161,7 @@ class DeploymentReconciler:
 
 
 def deployment_controller(live: Client, clock: Clock) -> Controller[Deployment]:
-    """The controller named `deployment-controller`."""
+    """Return the controller `deployment-controller`."""
     declare = controller(
         Deployment,
         name="deployment-controller",

@@ -1,7 +1,9 @@
-"""The replica sets of a Deployment: which one is new, how a new one is made, and the revisions they carry.
+"""The ReplicaSets of a Deployment: the new one, how it is created, and the revisions.
 
-A replica set's name ends in a hash of its pod template, so that one template has one replica set however often the
-controller is restarted between its writes. Follows kubernetes/pkg/controller/deployment/util.
+The name of a ReplicaSet ends with a hash of its Pod template. So a template has one ReplicaSet, even if the controller
+restarts between two writes.
+
+Follows kubernetes/pkg/controller/deployment/util.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ _NOT_COPIED = frozenset(
 
 
 def new_of(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
-    """The oldest set whose template is the Deployment's."""
+    """Return the oldest ReplicaSet with the Deployment's template."""
     template = _comparable(deployment.spec.template)
     alike = [each for each in sets if _comparable(each.spec.template) == template]
     return rollout.by_age(alike)[0] if alike else None
 
 
 def is_of(deployment: Deployment, replica_set: ReplicaSet) -> bool:
-    """It is the Deployment's, and has its present template."""
+    """Return whether a ReplicaSet belongs to the Deployment and has its current template."""
     owned = any(
         each.controller and each.uid == deployment.metadata.uid for each in replica_set.metadata.owner_references
     )
@@ -43,7 +45,7 @@ def is_of(deployment: Deployment, replica_set: ReplicaSet) -> bool:
 
 
 def build(deployment: Deployment, olds: Sequence[ReplicaSet], revision: int) -> ReplicaSet:
-    """The replica set for the Deployment's present template."""
+    """Return the ReplicaSet for the Deployment's current template."""
     hashed = template_hash(deployment.spec.template, deployment.status.collision_count or 0)
     template = _with_label(deployment.spec.template, hashed)
     selector = deployment.spec.selector
@@ -68,7 +70,7 @@ def build(deployment: Deployment, olds: Sequence[ReplicaSet], revision: int) -> 
 
 
 def template_hash(template: PodTemplateSpec, collisions: int) -> str:
-    """Same template and count, same hash; other collision counts give other names for one template."""
+    """Return a hash of a template. Another collision count leads to another hash."""
     data = _comparable(template) + (str(collisions).encode() if collisions else b"")
     return short_hash(data)
 
@@ -79,7 +81,7 @@ def revision_of(replica_set: ReplicaSet) -> int:
 
 
 def annotations_for(deployment: Deployment, present: Mapping[str, str], revision: int) -> dict[str, str]:
-    """Annotations of the new set: the Deployment's, its own revision, and the sizes that scaling goes by."""
+    """Return the annotations of the new ReplicaSet: the Deployment's, its revision, and the sizes that scaling uses."""
     result = dict(present)
     result.update({key: value for key, value in deployment.metadata.annotations.items() if key not in _NOT_COPIED})
     text = present.get(REVISION, "0")
@@ -94,7 +96,7 @@ def annotations_for(deployment: Deployment, present: Mapping[str, str], revision
 
 
 def surplus(deployment: Deployment, olds: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Old sets beyond the history that the Deployment keeps; only such as have no pods left."""
+    """Return the ReplicaSets beyond the revision history limit that have no Pods."""
     limit = deployment.spec.revision_history_limit
     if limit is None:
         return []

@@ -1,8 +1,7 @@
-"""How many replicas each replica set of a Deployment gets next. Decisions only: nothing is read or written here.
+"""Decides how many replicas each ReplicaSet of a Deployment gets next. Reads and writes nothing.
 
-A rollout goes in steps, each small enough that at no time more than `replicas + maxSurge` pods exist by intent, nor
-fewer than `replicas - maxUnavailable` are available. Each decision is made from what is there now; there is no memory
-of the step before.
+A rollout consists of steps. During a step, at most `replicas + maxSurge` Pods exist by intent, and at least `replicas -
+maxUnavailable` are available. Each decision depends only on the current objects.
 
 Follows kubernetes/pkg/controller/deployment (rolling.go, recreate.go, sync.go).
 """
@@ -21,7 +20,7 @@ MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a rolling update may do: pods wanted, above that, and below that."""
+    """The limits of a rolling update: Pods that are wanted, additional Pods, and missing Pods."""
 
     replicas: int
     surge: int
@@ -39,7 +38,7 @@ class Bounds:
             rolling.max_unavailable if rolling.max_unavailable is not None else 0, replicas, round_up=False
         )
         if surge == 0 and unavailable == 0:
-            unavailable = 1  # both percentages rounded to nothing: without room there would be no progress
+            unavailable = 1  # both percentages were rounded to 0, which would allow no progress
         return cls(replicas, surge, min(unavailable, replicas))
 
     @property
@@ -53,11 +52,11 @@ class Bounds:
 
 @dataclass(slots=True)
 class Sizes:
-    """Replicas that each replica set is to have, beginning with what its spec says."""
+    """The replicas of each ReplicaSet, initially those of its spec."""
 
     sets: Sequence[ReplicaSet]
     annotations: Mapping[str, str]
-    """What a set of any size notes of its Deployment."""
+    """The sizes of the Deployment that each ReplicaSet records."""
     by_name: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,8 +73,11 @@ class Sizes:
 
     @property
     def changes(self) -> list[tuple[ReplicaSet, int]]:
-        """Sets whose size changes. Sets that keep theirs are among them, unless they are empty, when they do not know
-        yet what sizes the Deployment has now: `is_scaling` goes by that."""
+        """Return the ReplicaSets whose size changes.
+
+        It includes ReplicaSets with Pods that have not recorded the current sizes of the Deployment, by which
+        `is_scaling` decides.
+        """
         return [(each, self.of(each)) for each in self.sets if self._changes(each)]
 
     def _changes(self, each: ReplicaSet) -> bool:
@@ -89,7 +91,7 @@ def wanted(deployment: Deployment) -> int:
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
-    """Kept on each replica set, so that a change of sizes is told from a step of a rollout."""
+    """Recorded on each ReplicaSet, to distinguish a change of `spec.replicas` from a step of a rollout."""
     bounds = Bounds.of(deployment)
     return {DESIRED_REPLICAS: str(bounds.replicas), MAX_REPLICAS: str(bounds.replicas + bounds.surge)}
 
@@ -99,12 +101,12 @@ def available(sets: Iterable[ReplicaSet]) -> int:
 
 
 def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Oldest first; names decide between those of one second."""
+    """Sort by age, then by name."""
     return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
 
 
 def is_complete(deployment: Deployment, new: ReplicaSet | None) -> bool:
-    """The new replica set alone has all pods, and they are available."""
+    """Return whether the new ReplicaSet has all Pods, and they are available."""
     replicas = wanted(deployment)
     return (
         new is not None
@@ -115,7 +117,7 @@ def is_complete(deployment: Deployment, new: ReplicaSet | None) -> bool:
 
 
 def size_at_birth(deployment: Deployment, olds: Sequence[ReplicaSet]) -> int:
-    """Replicas with which a new replica set is created."""
+    """Return the initial replicas of a new ReplicaSet."""
     bounds = Bounds.of(deployment)
     if _recreates(deployment):
         return 0 if any((old.spec.replicas or 0) > 0 for old in olds) else bounds.replicas
@@ -124,14 +126,16 @@ def size_at_birth(deployment: Deployment, olds: Sequence[ReplicaSet]) -> int:
 
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
-    """`spec.replicas` changed since the sets were last sized: they are scaled before the rollout goes on."""
+    """Return whether `spec.replicas` changed since the ReplicaSets were last sized. They are scaled before the rollout
+    continues.
+    """
     replicas = str(wanted(deployment))
     sized = (each for each in sets if (each.spec.replicas or 0) > 0)
     return any(each.metadata.annotations.get(DESIRED_REPLICAS, replicas) != replicas for each in sized)
 
 
 def scale(deployment: Deployment, new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> Sizes:
-    """Sizes after `spec.replicas` changed, or while paused: the sets keep their shares of the whole."""
+    """Return the sizes after a change of `spec.replicas`, or while paused: the ReplicaSets keep their proportions."""
     sets = [*olds, *([new] if new else [])]
     sizes = Sizes(sets, size_annotations(deployment))
     active = [each for each in sets if sizes.of(each) > 0]
@@ -149,7 +153,7 @@ def scale(deployment: Deployment, new: ReplicaSet | None, olds: Sequence[Replica
 
 
 def _share(sizes: Sizes, active: Sequence[ReplicaSet], bounds: Bounds, deployment: Deployment) -> None:
-    """Spread the change over the active sets in proportion to their sizes; what rounding leaves goes to the largest."""
+    """Distribute the change over the active ReplicaSets by size. The largest gets the rounding difference."""
     change = bounds.most - sizes.total(active)
     if change == 0:
         return
@@ -169,7 +173,7 @@ def _share(sizes: Sizes, active: Sequence[ReplicaSet], bounds: Bounds, deploymen
 
 
 def _proportion(size: int, replica_set: ReplicaSet, bounds: Bounds, deployment: Deployment) -> int:
-    """This set's part of the change, if it keeps its share of the most that there was."""
+    """Return this ReplicaSet's part of the change, in proportion to the previous maximum."""
     annotated = replica_set.metadata.annotations.get(MAX_REPLICAS, "")
     most_before = int(annotated) if annotated.isdecimal() and int(annotated) else deployment.status.replicas or 0
     if not most_before:
@@ -178,7 +182,7 @@ def _proportion(size: int, replica_set: ReplicaSet, bounds: Bounds, deployment: 
 
 
 def roll(deployment: Deployment, new: ReplicaSet, olds: Sequence[ReplicaSet]) -> Sizes:
-    """The next step towards the new replica set."""
+    """Return the next step towards the new ReplicaSet."""
     sizes = Sizes([*olds, new], size_annotations(deployment))
     if _recreates(deployment):
         _recreate(sizes, deployment, new, olds)
@@ -213,7 +217,7 @@ def _grow(sizes: Sizes, bounds: Bounds, new: ReplicaSet) -> None:
 
 
 def _shrink(sizes: Sizes, bounds: Bounds, new: ReplicaSet, olds: Sequence[ReplicaSet]) -> None:
-    """Take from the old sets what the new one's availability allows; pods that are not healthy go first."""
+    """Scale the old ReplicaSets down as availability allows. Unhealthy Pods are removed first."""
     missing_in_new = sizes.of(new) - (new.status.available_replicas or 0)
     allowed = sizes.total() - bounds.least_available - missing_in_new
     if allowed <= 0:

@@ -1,4 +1,4 @@
-"""The status of a Deployment: counts over its replica sets, and what they mean.
+"""The status of a Deployment: the counts of its ReplicaSets, and its conditions.
 
 Follows kubernetes/pkg/controller/deployment (sync.go, progress.go).
 """
@@ -20,7 +20,7 @@ _TIMED_OUT = "ProgressDeadlineExceeded"
 def status_of(
     deployment: Deployment, new: ReplicaSet | None, olds: Sequence[ReplicaSet], now: datetime
 ) -> DeploymentStatus:
-    """What is so now. Conditions that did not change keep their times."""
+    """Return the current status. Conditions that did not change keep their times."""
     sets = [*olds, *([new] if new else [])]
     replicas = sum(each.status.replicas or 0 for each in sets)
     available = rollout.available(sets)
@@ -51,7 +51,7 @@ def status_of(
 
 
 def creation_failed(deployment: Deployment, message: str, now: datetime) -> DeploymentStatus:
-    """The status before, and that the new replica set can't be created."""
+    """Return the previous status with the condition that the new ReplicaSet can't be created."""
     status = msgspec.structs.replace(deployment.status, conditions=list(deployment.status.conditions))
     if deployment.spec.progress_deadline_seconds not in (None, NO_DEADLINE):
         _set(status, _progress("False", "ReplicaSetCreateError", message), now)
@@ -59,7 +59,7 @@ def creation_failed(deployment: Deployment, message: str, now: datetime) -> Depl
 
 
 def time_left(deployment: Deployment, status: DeploymentStatus, now: datetime) -> timedelta | None:
-    """Until a rollout that stands still has failed; None when none is under way or there is no deadline."""
+    """Return the time until a rollout without progress fails; None without a rollout or a deadline."""
     deadline = deployment.spec.progress_deadline_seconds
     progressing = _condition(status, "Progressing")
     if deadline is None or deadline == NO_DEADLINE or progressing is None or progressing.last_update_time is None:
@@ -99,7 +99,7 @@ def _progressing(
         return _paused(before)
     settled = before is not None and before.reason == "NewReplicaSetAvailable"
     if settled and status.replicas == status.updated_replicas:
-        return None  # pods come and go, but no rollout is under way
+        return None  # Pods change, but no rollout is in progress
     named = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if _complete(deployment, status):
         return _progress("True", "NewReplicaSetAvailable", f"{named} has successfully progressed.")
@@ -132,7 +132,9 @@ def _complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Something got better since the last status: more updated, ready or available pods, or fewer old ones."""
+    """Return whether there was progress since the last status: more updated, ready or available Pods, or fewer old
+    ones.
+    """
     was = deployment.status
 
     def old_pods(each: DeploymentStatus) -> int:
@@ -147,7 +149,7 @@ def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def _failure(sets: Sequence[ReplicaSet]) -> DeploymentCondition | None:
-    """That pods can't be made or deleted, as the newest replica set says that has this trouble."""
+    """Return the condition that Pods can't be created or deleted, from the newest ReplicaSet that has it."""
     for each in reversed(sets):
         for found in each.status.conditions:
             if found.type == "ReplicaFailure":
@@ -166,9 +168,9 @@ def _condition(status: DeploymentStatus, kind: str) -> DeploymentCondition | Non
 
 
 def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime) -> None:
-    """Put a condition in. Its transition time moves when its status does; its update time when anything in it does."""
+    """Set a condition. Its transition time changes with its status, its update time with any of its fields."""
     before = _condition(status, condition.type)
-    moves = condition.reason == "ReplicaSetUpdated"  # says that something got better just now
+    moves = condition.reason == "ReplicaSetUpdated"  # this condition reports progress
     if before is not None and not moves and _says_the_same(before, condition):
         return
     same_status = before is not None and before.status == condition.status

@@ -1,4 +1,4 @@
-"""The garbage collector: deletes what has lost its owners, and holds back owners that wait for what they own.
+"""The garbage collector: deletes objects whose owners no longer exist, and finishes foreground deletions.
 
 Follows https://kubernetes.io/docs/concepts/architecture/garbage-collection/ and
 kubernetes/pkg/controller/garbagecollector.

@@ -1,10 +1,10 @@
-"""Acts on the graph: deletes what lost its owners, orphans, and finishes foreground deletions.
+"""Acts on the graph of owners: deletes dependents, orphans them, and finishes foreground deletions.
 
 Guarantees
-    Nothing is deleted unless each of its owners is going, or gone: its deletion was seen, or no watch has seen it and
-    the API server does not find it (or another object has its name). What is deleted is still what was looked at: its
-    uid and resource version are preconditions, and its owners were read from the server.
-    A crash loses nothing: the graph is built anew from the objects, and all work follows from the graph.
+    An object is deleted only if each of its owners is being deleted or no longer exists: either its deletion was
+    observed, or no watch has seen it and the API server does not find it (or another object has its name). The
+    owners are read from the server, and the object's UID and resource version are preconditions of the delete.
+    A crash loses nothing: the graph is built again from the objects, and all work follows from the graph.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _log: Final = logging.getLogger(__name__)
 
 
 _RECHECK: Final = timedelta(seconds=1)
-"""When to look again at what has an owner that no watch has seen yet."""
+"""The pause before an object is checked again whose owner no watch has seen yet."""
 
 
 class Standing(Enum):
-    """What an owner means for what it owns."""
+    """The state of an owner."""
 
     SOLID = auto()
-    """It is there."""
+    """It exists."""
     WAITING = auto()
-    """It is being deleted in the foreground, after what it owns."""
+    """It is being deleted in the foreground, after its dependents."""
     ABSENT = auto()
     INVALID = auto()
-    """A cluster-scoped object can't be owned by a namespaced one: what is meant can't be told."""
+    """A cluster-scoped object can't be owned by a namespaced one, so the owner is unknown."""
 
 
 class Collector:
-    """Takes uids from the queue and does what the graph says of them."""
+    """Takes UIDs from the queue, and acts on their nodes in the graph."""
 
     def __init__(self, client: Client, mapper: RESTMapper, graph: Graph, queue: WorkQueue) -> None:
         self._client = client
@@ -56,11 +56,11 @@ class Collector:
         self._queue = queue
 
     def ask(self, node: Node) -> None:
-        """Look at this object soon."""
+        """Check this object soon."""
         self._queue.add(Request(None, node.uid))
 
     async def work(self) -> None:
-        """Work until the queue is closed. A failure is retried with backoff; it concerns one object alone."""
+        """Work until the queue is closed. An error affects one object, which is retried with backoff."""
         while True:
             try:
                 async with self._queue.take() as request:
@@ -70,7 +70,7 @@ class Collector:
             except Conflict:
                 continue
             except KubewrightError as error:
-                _log.warning("Garbage collection will be retried: %s", error)
+                _log.warning("Garbage collection failed", extra={"error": str(error)})
 
     async def _process(self, uid: str) -> None:
         node = self._graph.get(uid)
@@ -82,7 +82,7 @@ class Collector:
             await self._judge(node)
 
     async def _finish(self, node: Node) -> None:
-        """Bring a deletion on that waits for this collector's finalizers."""
+        """Continue a deletion that waits for this collector's finalizers."""
         if node.lets_go_of_dependents:
             for dependent in self._graph.dependents(node):
                 await self._disown(dependent, {node.uid})
@@ -96,7 +96,7 @@ class Collector:
                     self.ask(dependent)
 
     async def _judge(self, node: Node) -> None:
-        """Delete an object that no owner holds; take off owners that are gone when another holds it."""
+        """Delete an object without owners, or remove owners that no longer exist if another one does."""
         if all(self._seen(node, owner) is Standing.SOLID for owner in node.owners):
             return
         live = await self._live(node)
@@ -112,10 +112,12 @@ class Collector:
         elif gone:
             await self._disown(node, gone)
         elif any(self._seen(node, owner) is None for owner in owners):
-            self._queue.add(Request(None, node.uid), after=_RECHECK)  # its end would not be seen before its kind is
+            self._queue.add(
+                Request(None, node.uid), after=_RECHECK
+            )  # its deletion would not be observed before its kind is watched
 
     def _seen(self, node: Node, owner: OwnerReference) -> Standing | None:
-        """An owner's standing as the graph has it; None when the API server has to be asked."""
+        """Return the state of an owner in the graph; None if the API server has to be asked."""
         seen = self._graph.get(owner.uid)
         if seen is None:
             return None
@@ -123,7 +125,7 @@ class Collector:
             return Standing.ABSENT if seen.gone else None
         named = (seen.kind.__api__.kind, seen.key.name) == (owner.kind, owner.name)
         if not named or seen.key.namespace not in (None, node.key.namespace):
-            return None  # a reference says who is meant by uid, kind, name and its own namespace: all have to agree
+            return None  # a reference identifies an object by UID, kind, name and its own namespace: all must match
         return Standing.WAITING if seen.waits_for_dependents else Standing.SOLID
 
     async def _standing(self, node: Node, owner: OwnerReference) -> Standing:
@@ -163,17 +165,17 @@ class Collector:
                 resource_version=meta.resource_version,
                 propagation=propagation,
             )
-            _log.debug("Deleted object without owners", extra={"kind": live.__api__.kind, "object": str(node.key)})
+            _log.debug("Object deleted", extra={"kind": live.__api__.kind, "object": str(node.key)})
 
     async def _unblock(self, live: PartialObjectMetadata) -> PartialObjectMetadata:
-        """In a circle of owners that wait for each other, this one holds none of them up."""
+        """Unblock a cycle of owners that wait for each other."""
         references = [
             msgspec.structs.replace(each, block_owner_deletion=False) for each in live.metadata.owner_references
         ]
         return await self._patch(live, {"ownerReferences": msgspec.to_builtins(references)}) or live
 
     async def _disown(self, node: Node, owners: set[str]) -> None:
-        """Take owners off an object."""
+        """Remove owner references from an object."""
         live = await self._live(node)
         if live is None:
             return
@@ -187,7 +189,7 @@ class Collector:
             await self._patch(live, {"finalizers": [each for each in live.metadata.finalizers if each != finalizer]})
 
     async def _live(self, node: Node) -> PartialObjectMetadata | None:
-        """The object as the API server has it now; None when it is gone, or another has its name."""
+        """Return the current object; None if it no longer exists or another object has its name."""
         if node.kind is None:
             return None
         try:

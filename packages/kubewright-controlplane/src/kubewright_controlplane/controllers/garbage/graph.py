@@ -1,7 +1,7 @@
-"""Who owns whom, over all kinds: a graph of objects by uid, kept up by watches.
+"""The graph of owners and dependents of all kinds, by UID, updated by watches.
 
-An owner that is named and was never seen stands in the graph as a node without an object (`known` is False): whether it
-exists has to be asked of the API server before anything is deleted because of it.
+An owner that was never observed is a node without an object (`known` is False). Before anything is deleted because of
+it, the API server is asked whether it exists.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _NOWHERE: Final = ObjectKey(None, "")
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One object, as far as ownership goes."""
+    """One object and its owners."""
 
     uid: str
     kind: type[PartialObjectMetadata] | None = None
-    """The class to write it by; None for an owner that was not seen yet."""
+    """The class to write it with; None for an owner that was not observed yet."""
     key: ObjectKey = _NOWHERE
     owners: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
     gone: bool = False
-    """Its deletion was seen. A uid does not come back."""
+    """Its deletion was observed. A UID is never used again."""
     dependents: set[str] = field(default_factory=set[str])
 
     @property
@@ -48,7 +48,7 @@ class Node:
 
 
 class Graph:
-    """All objects that own or are owned, or may be."""
+    """All objects that own others or are owned."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -60,7 +60,7 @@ class Graph:
         return self._nodes.get(uid)
 
     def put(self, kind: type[PartialObjectMetadata], entry: Entry[PartialObjectMetadata]) -> Node:
-        """Take in an object as it is now. Only one that is owned or being deleted is worth decoding."""
+        """Add or update an object. Only an object that is owned or being deleted has to be decoded."""
         node = self._nodes.setdefault(entry.uid, Node(entry.uid))
         node.kind, node.key, node.deleting = kind, entry.key, entry.deleting
         owners: tuple[OwnerReference, ...] = ()
@@ -72,9 +72,9 @@ class Graph:
         return node
 
     def remove(self, uid: str, *, gone: bool = True) -> Node | None:
-        """Take out an object that is gone, or with `gone=False` one that can't be seen any more.
+        """Remove a deleted object, or with `gone=False` one that is no longer visible.
 
-        What it owned stays, without it.
+        Its dependents stay in the graph.
         """
         node = self._nodes.get(uid)
         if node is None:
@@ -86,14 +86,14 @@ class Graph:
         return node
 
     def of_kind(self, api: APIResource) -> list[Node]:
-        """The objects of a kind that are known."""
+        """Return the known objects of a kind."""
         return [node for node in self._nodes.values() if node.kind is not None and node.kind.__api__ == api]
 
     def dependents(self, node: Node) -> list[Node]:
         return [self._nodes[uid] for uid in node.dependents if uid in self._nodes]
 
     def blocking(self, node: Node) -> list[Node]:
-        """Dependents that a foreground deletion of `node` waits for."""
+        """Return the dependents that block a foreground deletion of `node`."""
         return [
             each
             for each in self.dependents(node)

@@ -1,7 +1,6 @@
-"""Keeps the graph in step with every kind that the API server serves.
+"""Updates the graph from every kind that the API server serves.
 
-Metadata is all that is watched. Kinds come and go with CustomResourceDefinitions: after each change of one, what the
-server serves is asked for again.
+Only metadata is watched. After each change of a CustomResourceDefinition, discovery is read again.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _log: Final = logging.getLogger(__name__)
 
 WORKERS: Final = 10
 SETTLE: Final = 0.1
-"""Seconds to wait after a change of CRDs, for more of them to come, and between attempts when discovery fails."""
+"""Seconds to wait for further changes of CRDs, and between attempts if discovery fails."""
 _NOT_COLLECTED: Final = frozenset({"events"})
 _NEEDED: Final = frozenset({"delete", "list", "watch"})
 
 
 class GarbageCollector:
-    """Runs watches, graph and workers. `run` goes on until it is cancelled."""
+    """Runs watches, graph and workers. `run` ends when it is cancelled."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -61,7 +60,7 @@ class GarbageCollector:
             try:
                 await self._watch_served()
             except KubewrightError as error:
-                _log.warning("The API server's kinds can't be read", extra={"error": str(error)})
+                _log.warning("Discovery failed", extra={"error": str(error)})
                 self._changed.set()
             await self._changed.wait()
             await self._clock.sleep(SETTLE)
@@ -112,7 +111,7 @@ class GarbageCollector:
             self._forget(event.old.uid, gone=True)
 
     def _forget(self, uid: str, *, gone: bool) -> None:
-        """What the object owned has one owner less, and owners that wait for it may go on."""
+        """Check the dependents of a deleted object, and owners that waited for it."""
         present = self._graph.get(uid)
         owners = [self._graph.get(each.uid) for each in present.owners] if present else []
         node = self._graph.remove(uid, gone=gone)

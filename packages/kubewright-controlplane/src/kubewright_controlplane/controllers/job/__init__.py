@@ -1,1 +1,1 @@
-"""The Job controller: pods that run until enough of them have succeeded."""
+"""The Job controller: runs Pods until enough of them have succeeded."""

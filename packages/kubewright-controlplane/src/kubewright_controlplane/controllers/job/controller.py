@@ -27,7 +27,7 @@ NAME = "kubernetes.io/job-controller"
 
 
 class JobReconciler:
-    """Makes the pods of a Job, and counts how they end."""
+    """Creates the Pods of a Job, and counts how they end."""
 
     def __init__(self, live: Client, clock: Clock) -> None:
         self._claims = Claims(live)
@@ -67,7 +67,7 @@ class JobReconciler:
         return progress.again(job, wait, now)
 
     async def _manage(self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally) -> timedelta | None:
-        """Bring the pods at work to their number. Gives the time to wait before more can be made."""
+        """Create or delete Pods until their number fits. Returns the pause before more may be created."""
         job, now = ctx.object, self._clock.now()
         surplus = tally.surplus(job, count, now)
         if surplus:
@@ -92,7 +92,7 @@ class JobReconciler:
     async def _track(
         self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally, end: progress.End | None
     ) -> None:
-        """Note the pods that have ended, let them go, then count them; and say that the Job has ended when it has."""
+        """Record the Pods that have ended, remove their finalizers, count them, and report the end of the Job."""
         job, now = ctx.object, self._clock.now()
         ended = progress.ended(job, children, end)
         status = progress.noted(job, count, ended, end, now)
@@ -109,7 +109,7 @@ class JobReconciler:
             )
 
     async def _let_go(self, ctx: Context[Job], uid: str | None) -> None:
-        """Free pods of this name's Jobs that are gone or over: nobody counts them any more."""
+        """Remove the finalizer from Pods of deleted or finished Jobs of this name: they are no longer counted."""
         labelled = await matching(ctx, Pod, LabelSelector(match_labels={JOB_NAME: ctx.request.name}))
         strays = [pod for pod in labelled if tally.is_tracked(pod) and _controller(pod) not in ("", uid)]
         await self._free(ctx, strays)
@@ -130,7 +130,7 @@ def _controller(pod: Pod) -> str:
 
 
 def job_controller(live: Client, clock: Clock) -> Controller[Job]:
-    """The controller named `job-controller`. `live` reads from the server."""
+    """Return the controller `job-controller`. `live` reads from the server."""
     declare = controller(
         Job,
         name="job-controller",

@@ -1,4 +1,4 @@
-"""Sets of completion indexes in the form that a Job's status has: `0,2-4,7`.
+"""Sets of completion indexes as text, as in the status of a Job: `0,2-4,7`.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def parse(text: str | None) -> set[int]:
-    """The indexes that a text names. Raises ValueError for one that names none."""
+    """Return the indexes in a text. Raises ValueError if the text is invalid."""
     found: set[int] = set()
     for part in filter(None, (text or "").split(",")):
         first, _, last = part.partition("-")
@@ -18,7 +18,7 @@ def parse(text: str | None) -> set[int]:
 
 
 def text_of(indexes: Iterable[int]) -> str:
-    """The shortest text for a set of indexes. Two neighbours are written as `3,4`, three as `3-5`."""
+    """Return the shortest text for a set of indexes. Two adjacent indexes are `3,4`, three are `3-5`."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][-1] == index - 1:

@@ -18,7 +18,7 @@ _ENV: Final = EnvVar(
 
 
 def build_pod(job: Job, index: int | None) -> Pod:
-    """A pod of the Job; with `index`, the one that works on that."""
+    """Return a Pod of the Job, for a completion index if one is given."""
     pod = pod_of(job, job.spec.template)
     if FINALIZER not in pod.metadata.finalizers:
         pod.metadata.finalizers.append(FINALIZER)

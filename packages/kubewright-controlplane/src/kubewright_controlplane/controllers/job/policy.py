@@ -1,4 +1,4 @@
-"""A Job's policies: what a failed pod means for it, and when fewer successes are enough.
+"""The policies of a Job: the effect of a failed Pod, and when fewer successes are enough.
 
 Follows kubernetes/pkg/controller/job (pod_failure_policy.go, success_policy.go).
 """
@@ -14,16 +14,16 @@ from kubewright_controlplane.controllers.job import indexes
 
 
 class Verdict(NamedTuple):
-    """What a failed pod means."""
+    """The effect of a failed Pod."""
 
     counts: bool = True
-    """It is counted towards `backoffLimit`."""
+    """It counts towards `backoffLimit`."""
     fault: str = ""
-    """Why the Job as a whole has failed because of it."""
+    """Why the Job fails because of it."""
 
 
 def verdict(job: Job, pod: Pod) -> Verdict:
-    """The first rule that matches the failed pod decides."""
+    """Return the effect by the first rule that matches."""
     policy = job.spec.pod_failure_policy
     for index, rule in enumerate(policy.rules if policy else ()):
         what = _match(rule, pod)
@@ -34,7 +34,7 @@ def verdict(job: Job, pod: Pod) -> Verdict:
 
 
 def success(job: Job, succeeded: Set[int]) -> str:
-    """The rule of the success policy that is met; empty when none is."""
+    """Return the rule of the success policy that is met; empty if none is."""
     policy = job.spec.success_policy
     for index, rule in enumerate(policy.rules if policy else ()):
         among = indexes.parse(rule.succeeded_indexes) if rule.succeeded_indexes else None

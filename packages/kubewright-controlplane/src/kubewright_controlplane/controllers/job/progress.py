@@ -1,7 +1,9 @@
-"""How a Job stands: whether it is over, why, and what its status says. Nothing is read or written here.
+"""The progress of a Job: whether and why it ends, and its status. Reads and writes nothing.
 
-A Job that is to end says so first (`SuccessCriteriaMet`, `FailureTarget`) and is over (`Complete`, `Failed`) when the
-last of its pods has stopped. Follows kubernetes/pkg/controller/job.
+A Job that is about to end has the condition `SuccessCriteriaMet` or `FailureTarget`. It gets `Complete` or `Failed`
+when the last of its Pods has stopped.
+
+Follows kubernetes/pkg/controller/job.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def complete() -> End:
 
 
 def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, now: datetime) -> End | None:
-    """Whether the Job ends before all its work is done. What was decided once stays so."""
+    """Return whether the Job ends before its work is done. An earlier decision is kept."""
     for succeeded, kind in _INTERIM.items():
         before = _condition(job.status, kind)
         if before is not None:
@@ -59,7 +61,7 @@ def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, now: datetime
 
 
 def time_left(job: Job, now: datetime) -> timedelta | None:
-    """Until the Job has run too long; None when it may run for ever."""
+    """Return the time left of the Job's deadline; None without a deadline."""
     seconds, start = job.spec.active_deadline_seconds, job.status.start_time
     if seconds is None or job.spec.suspend:
         return None
@@ -67,13 +69,13 @@ def time_left(job: Job, now: datetime) -> timedelta | None:
 
 
 def again(job: Job, wait: timedelta | None, now: datetime) -> Result | None:
-    """When to look again though nothing has changed."""
+    """Return when to check again without a change."""
     times = [each for each in (wait, time_left(job, now)) if each is not None and each > timedelta(0)]
     return Result(requeue_after=min(times) + timedelta(milliseconds=10)) if times else None
 
 
 def ended(job: Job, children: Sequence[Pod], end: End | None) -> list[Pod]:
-    """Pods to be counted: those that ended; all of them once the Job does."""
+    """Return the Pods to count: those that ended, or all of them if the Job ends."""
     return [
         pod
         for pod in children
@@ -82,7 +84,7 @@ def ended(job: Job, children: Sequence[Pod], end: End | None) -> list[Pod]:
 
 
 def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, now: datetime) -> JobStatus:
-    """The status that notes `ended`, before they are let go."""
+    """Return the status that records `ended`, before their finalizers are removed."""
     status = counted(job.status, still_held={pod.metadata.uid for pod in ended})
     before = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded, failed = list(before.succeeded), list(before.failed)
@@ -111,7 +113,7 @@ def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, n
 
 
 def counted(status: JobStatus, still_held: set[str] | None = None) -> JobStatus:
-    """The status with the pods counted that were noted and have been let go."""
+    """Return the status in which recorded Pods without a finalizer are counted."""
     noted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     held = still_held or set()
     succeeded = sum(uid not in held for uid in noted.succeeded)
@@ -129,7 +131,7 @@ def counted(status: JobStatus, still_held: set[str] | None = None) -> JobStatus:
 
 
 def finished(status: JobStatus, end: End, now: datetime) -> JobStatus:
-    """The status of a Job that is over."""
+    """Return the status of a finished Job."""
     _put(status, _FINAL[end.succeeded], "True", end.reason, end.message, now)
     if end.succeeded:
         status.completion_time = now
@@ -137,7 +139,7 @@ def finished(status: JobStatus, end: End, now: datetime) -> JobStatus:
 
 
 def _start(job: Job, status: JobStatus, now: datetime) -> None:
-    """The start, and the condition of a Job that was ever suspended."""
+    """Set the start time, and the condition of a Job that was suspended at some time."""
     before = _find(status, "Suspended")
     if job.spec.suspend:
         status.start_time = None
@@ -151,7 +153,7 @@ def _start(job: Job, status: JobStatus, now: datetime) -> None:
 
 
 def _restarted_too_often(job: Job, children: Sequence[Pod], limit: int) -> bool:
-    """Containers that are restarted in their pods count too."""
+    """Return whether restarts of containers within Pods exceed the limit."""
     if job.spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts = sum(

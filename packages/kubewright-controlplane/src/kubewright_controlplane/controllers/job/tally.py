@@ -1,8 +1,8 @@
-"""What a Job's pods amount to. Decisions only: nothing is read or written here.
+"""The counts of a Job's Pods. Decisions only: reads and writes nothing.
 
-Each pod of a Job holds a finalizer until it is counted, so that no end of a pod is missed: first its uid is noted in
-the status (`uncountedTerminatedPods`), then the finalizer goes, then the count rises. A crash between the steps is
-made up for, as each step can be told from what is there.
+Each Pod of a Job holds a finalizer until it is counted, so that no end of a Pod is missed. First its UID is recorded in
+the status (`uncountedTerminatedPods`), then the finalizer is removed, then the count rises. After a crash between these
+steps, the next step follows from the objects.
 
 Follows kubernetes/pkg/controller/job and https://kubernetes.io/docs/concepts/workloads/controllers/job/.
 """
@@ -30,23 +30,23 @@ def is_indexed(job: Job) -> bool:
 
 
 def index_of(pod: Pod) -> int | None:
-    """The completion index of a pod; None where it has none."""
+    """Return the completion index of a Pod; None without one."""
     text = pod.metadata.annotations.get(INDEX, "")
     return int(text) if text.isdecimal() else None
 
 
 def is_tracked(pod: Pod) -> bool:
-    """It has not been counted yet."""
+    """Return whether the Pod has not been counted yet."""
     return FINALIZER in pod.metadata.finalizers
 
 
 def replaces_failed_only(job: Job) -> bool:
-    """A pod that is on its way out is replaced when it has ended, not before."""
+    """Return whether a terminating Pod is only replaced after it has ended."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def has_failed(job: Job, pod: Pod) -> bool:
-    """It ended without success, or is taken for that because it is being deleted."""
+    """Return whether the Pod ended without success, or counts as failed because it is being deleted."""
     if pod.status.phase == "Failed":
         return True
     if pod.metadata.deletion_timestamp is None or pod.status.phase == "Succeeded":
@@ -56,14 +56,14 @@ def has_failed(job: Job, pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one moment."""
+    """The counts at one moment."""
 
     active: list[Pod]
     terminating: int
     succeeded: int
     failed: int
     succeeded_indexes: set[int]
-    """Indexes that have succeeded, those included that the status does not have yet."""
+    """The indexes that have succeeded, including those that are not in the status yet."""
 
     @classmethod
     def of(cls, job: Job, children: Sequence[Pod]) -> Tally:
@@ -84,7 +84,7 @@ class Tally:
         )
 
     def wanted(self, job: Job) -> int:
-        """How many pods should be at work."""
+        """The number of Pods that should be active."""
         parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
         if job.spec.suspend:
             return 0
@@ -98,7 +98,7 @@ class Tally:
         return self.succeeded > 0 if job.spec.completions is None else self.succeeded >= job.spec.completions
 
     def free_indexes(self, job: Job, children: Iterable[Pod], count: int) -> list[int]:
-        """The lowest indexes that nothing works on and that have not succeeded."""
+        """Return the lowest indexes without an active Pod and without success."""
         taken = self.succeeded_indexes | {index_of(pod) for pod in self.active}
         if replaces_failed_only(job):
             taken |= {index_of(pod) for pod in children if pods.is_terminating(pod)}
@@ -106,13 +106,13 @@ class Tally:
 
 
 def indexes_of(job: Job, found: Iterable[Pod]) -> set[int]:
-    """The indexes of pods, as far as the Job has them."""
+    """Return the indexes of Pods that are in the Job's range."""
     numbers = (index_of(pod) for pod in found)
     return {number for number in numbers if number is not None and number < (job.spec.completions or 0)}
 
 
 def surplus(job: Job, tally: Tally, now: datetime) -> list[Pod]:
-    """Pods at work that should not be: of an index that another one has, or beyond the number wanted."""
+    """Return active Pods to delete: duplicates of an index, and those beyond the wanted number."""
     first: list[Pod] = []
     rest: list[Pod] = []
     seen: set[int] = set()
@@ -127,7 +127,7 @@ def surplus(job: Job, tally: Tally, now: datetime) -> list[Pod]:
 
 
 def wait_after_failures(job: Job, children: Iterable[Pod], now: datetime) -> timedelta:
-    """How long to wait before another pod is made: longer with each failure since the last success."""
+    """Return the pause before another Pod is created. It grows with each failure since the last success."""
     successes = [ended_at(pod) for pod in children if pod.status.phase == "Succeeded"]
     last_success = max(filter(None, successes), default=None)
     ends = [ended_at(pod) for pod in children if has_failed(job, pod)]
@@ -139,7 +139,7 @@ def wait_after_failures(job: Job, children: Iterable[Pod], now: datetime) -> tim
 
 
 def ended_at(pod: Pod) -> datetime | None:
-    """When the last of a pod's containers ended."""
+    """Return when the last of a Pod's containers ended."""
     states = (each.state.terminated for each in pod.status.container_statuses if each.state is not None)
     ends = [state.finished_at for state in states if state is not None and state.finished_at is not None]
     ready = pods.condition(pod, "Ready")

@@ -1,1 +1,1 @@
-"""The StatefulSet controller: pods with names, places and volumes that stay."""
+"""The StatefulSet controller: Pods with stable names and volumes."""

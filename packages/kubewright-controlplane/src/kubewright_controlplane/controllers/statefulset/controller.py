@@ -24,7 +24,7 @@ from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, 
 
 
 class StatefulSetReconciler:
-    """Makes, replaces and deletes the pods of a StatefulSet in their order."""
+    """Creates, replaces and deletes the Pods of a StatefulSet in order."""
 
     def __init__(self, live: Client, clock: Clock) -> None:
         self._claims = Claims(live)
@@ -78,7 +78,7 @@ def _snapshot(stateful_set: StatefulSet) -> Snapshot:
 
 
 def _keeps_current(stateful_set: StatefulSet, ordinal: int) -> bool:
-    """A pod below the partition is made anew as it was."""
+    """Return whether a new Pod gets the old revision, as it is below the partition."""
     return ordinal < identity.first_ordinal(stateful_set) + partition_of(stateful_set)
 
 
@@ -99,7 +99,7 @@ def _status(
     past: Past,
     now: datetime,
 ) -> StatefulSetStatus:
-    """Counts of what was found. An update is through when all pods are of the newest revision and ready."""
+    """Return the status. An update is complete when all Pods have the newest revision and are ready."""
     ready = sum(pod.status.phase == "Running" and pods.is_ready(pod) for pod in children)
     live = [pod for pod in staying if pod.metadata.deletion_timestamp is None]
     newest = past.newest.metadata.name
@@ -131,7 +131,7 @@ def _until_available(stateful_set: StatefulSet, children: Sequence[Pod], now: da
 
 
 def statefulset_controller(live: Client, clock: Clock) -> Controller[StatefulSet]:
-    """The controller named `statefulset-controller`. `live` reads from the server."""
+    """Return the controller `statefulset-controller`. `live` reads from the server."""
     declare = controller(
         StatefulSet,
         name="statefulset-controller",

@@ -1,4 +1,7 @@
-"""Who a pod of a StatefulSet is: its number, its name, its claims. Follows kubernetes/pkg/controller/statefulset."""
+"""The identity of a StatefulSet's Pod: its ordinal, its name and its claims.
+
+Follows kubernetes/pkg/controller/statefulset.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +33,20 @@ def first_ordinal(stateful_set: StatefulSet) -> int:
 
 
 def ordinals(stateful_set: StatefulSet) -> range:
-    """The numbers of the pods that there are to be."""
+    """Return the ordinals of the wanted Pods."""
     first = first_ordinal(stateful_set)
     replicas = stateful_set.spec.replicas
     return range(first, first + (1 if replicas is None else replicas))
 
 
 def ordinal_of(stateful_set: StatefulSet, pod: Pod) -> int | None:
-    """The pod's number; None for one whose name is none of the set's."""
+    """Return the ordinal of a Pod; None for a name of another form."""
     found = _NAME.fullmatch(pod.metadata.name)
     return int(found[2]) if found is not None and found[1] == stateful_set.metadata.name else None
 
 
 def build_pod(stateful_set: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int) -> Pod:
-    """Pod number `ordinal`, of the revision whose template is given."""
+    """Return the Pod with an ordinal, of the template's revision."""
     name = f"{stateful_set.metadata.name}-{ordinal}"
     pod = pod_of(stateful_set, template)
     pod.metadata.name, pod.metadata.generate_name = name, ""
@@ -62,7 +65,7 @@ def claim_name(stateful_set: StatefulSet, template: PersistentVolumeClaim, ordin
 
 
 def build_claims(stateful_set: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
-    """The claims of pod number `ordinal`."""
+    """Return the claims of the Pod with an ordinal."""
     return [
         PersistentVolumeClaim(
             metadata=ObjectMeta(
@@ -78,7 +81,7 @@ def build_claims(stateful_set: StatefulSet, ordinal: int) -> list[PersistentVolu
 
 
 def _volumes(stateful_set: StatefulSet, pod: Pod, ordinal: int) -> list[Volume]:
-    """The template's volumes; a claim's takes the place of one of its name."""
+    """Return the template's volumes. A claim replaces a volume of the same name."""
     claims = {
         template.metadata.name: claim_name(stateful_set, template, ordinal)
         for template in stateful_set.spec.volume_claim_templates

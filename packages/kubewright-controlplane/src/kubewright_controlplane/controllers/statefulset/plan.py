@@ -1,8 +1,8 @@
-"""What a StatefulSet does next with its pods. Decisions only: nothing is read or written here.
+"""Decides what a StatefulSet does next with its Pods. Reads and writes nothing.
 
-Ordered sets (`OrderedReady`) go one step at a time: a pod is made when all before it are available, deleted when all
-that stay are, and from the highest number down. Parallel ones make and delete all at once. An update replaces pods
-from the highest number down to the partition, as many at a time as may be unavailable.
+An `OrderedReady` set makes one step at a time: it creates a Pod when all Pods before it are available, and deletes Pods
+from the highest ordinal down when all that stay are available. A `Parallel` set creates and deletes all at once. An
+update replaces Pods from the highest ordinal down to the partition, at most `maxUnavailable` at a time.
 
 Follows kubernetes/pkg/controller/statefulset/stateful_set_control.go.
 """
@@ -23,16 +23,16 @@ from kubewright_controlplane.controllers.statefulset import identity
 
 @dataclass(slots=True)
 class Step:
-    """What is to be done now."""
+    """What to do now."""
 
     create: list[int] = field(default_factory=list[int])
-    """Numbers of the pods to make."""
+    """Ordinals of the Pods to create."""
     delete: list[Pod] = field(default_factory=list[Pod])
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The pods of a set by their numbers: those that stay, and those that are too many, highest first."""
+    """The Pods of a set by ordinal: those to keep, and those to delete, highest first."""
 
     places: Mapping[int, Pod | None]
     condemned: Sequence[Pod]
@@ -49,10 +49,10 @@ class Members:
 
 
 class Plan:
-    """The next step of one set."""
+    """Computes the next step of a StatefulSet."""
 
     def __init__(self, stateful_set: StatefulSet, members: Members, revision: str, now: datetime) -> None:
-        """`revision` is the name of the newest one."""
+        """`revision` is the name of the newest revision."""
         self._set = stateful_set
         self._members = members
         self._revision = revision
@@ -63,7 +63,7 @@ class Plan:
         return self._fill() or self._shrink() or self._update() or Step()
 
     def _fill(self) -> Step | None:
-        """Make what is missing, and replace what has ended. A step that does nothing waits."""
+        """Create missing Pods, and replace those that have ended. An empty step waits."""
         create: list[int] = []
         delete: list[Pod] = []
         blocked = False
@@ -80,7 +80,7 @@ class Plan:
         return Step(create, delete) if create or delete or blocked else None
 
     def _shrink(self) -> Step | None:
-        """Delete what is too many."""
+        """Delete Pods beyond the wanted number."""
         condemned = self._members.condemned
         if not self._ordered:
             delete = [pod for pod in condemned if pod.metadata.deletion_timestamp is None]
@@ -94,7 +94,7 @@ class Plan:
         return Step() if sick and sick[0] is not highest and not self._is_available(highest) else Step(delete=[highest])
 
     def _update(self) -> Step | None:
-        """Replace pods of older revisions."""
+        """Replace Pods of older revisions."""
         strategy = self._set.spec.update_strategy
         if strategy is not None and strategy.type == "OnDelete":
             return None
@@ -122,14 +122,14 @@ class Plan:
 
 
 def is_available(stateful_set: StatefulSet, pod: Pod, now: datetime) -> bool:
-    """Running, ready for as long as is asked for, and not on its way out."""
+    """Return whether the Pod runs, has been ready long enough, and is not terminating."""
     delay = stateful_set.spec.min_ready_seconds or 0
     stays = pod.metadata.deletion_timestamp is None and pod.status.phase == "Running"
     return stays and pods.is_available(pod, delay, now)
 
 
 def partition_of(stateful_set: StatefulSet) -> int:
-    """How many of the first pods stay as they are in an update."""
+    """Return the number of Pods, from the first, that an update does not change."""
     strategy = stateful_set.spec.update_strategy
     rolling = strategy.rolling_update if strategy else None
     return (rolling.partition or 0) if rolling else 0

@@ -1,4 +1,4 @@
-"""What becomes of a StatefulSet's claims when it is deleted or scaled down: they get owners, or none.
+"""The claims of a StatefulSet that is deleted or scaled down: they get owners, or none, by its policy.
 
 Follows https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#persistentvolumeclaim-retention.
 """
@@ -18,7 +18,7 @@ from kubewright_controlplane.controllers.statefulset.plan import Members
 
 
 async def settle(ctx: Context[StatefulSet], members: Members) -> None:
-    """Give each claim the owners that the policy asks for."""
+    """Set the owners of each claim as the policy requires."""
     if not ctx.object.spec.volume_claim_templates:
         return
     for pod in members.places.values():
@@ -54,7 +54,7 @@ def _owners(stateful_set: StatefulSet, pod: Pod, condemned: bool) -> list[OwnerR
 
 
 def _reference(owner: Object) -> OwnerReference:
-    """The claim goes with its owner, and does not hold it up."""
+    """Return the owner reference of a claim, which does not block the deletion of its owner."""
     return OwnerReference(
         api_version=owner.api_version, kind=owner.kind, name=owner.metadata.name, uid=owner.metadata.uid
     )

@@ -1,6 +1,7 @@
-"""Persistent volumes: claims are bound to volumes, and volumes made for claims, though nothing is ever stored.
+"""Persistent volumes: claims are bound, and volumes are provisioned, but they store nothing.
 
-claims       binds each claim to a volume that fits
-volumes      says whether a volume is free, and what becomes of one whose claim is gone
-provisioner  makes, grows and deletes volumes of classes that ask for it
+claims       binds each claim to a suitable volume
+volumes      reports the phase of a volume, and reclaims released volumes
+provisioner  creates, expands and deletes volumes of its storage classes
+binding      which volume fits a claim
 """

@@ -1,4 +1,4 @@
-"""Which volume fits a claim, and what the two say of each other. Nothing is read or written here.
+"""Decides which volume fits a claim, and reads the references between the two. Reads and writes nothing.
 
 Follows kubernetes/pkg/controller/volume/persistentvolume.
 """
@@ -20,7 +20,7 @@ _STORAGE: Final = "storage"
 
 
 def is_reference_to(reference: ObjectReference | None, claim: PersistentVolumeClaim) -> bool:
-    """The volume is the claim's, or kept for one of its name."""
+    """Return whether the volume is bound to the claim, or reserved for a claim of its name."""
     if reference is None:
         return False
     same = (reference.namespace, reference.name) == (claim.metadata.namespace, claim.metadata.name)
@@ -28,14 +28,14 @@ def is_reference_to(reference: ObjectReference | None, claim: PersistentVolumeCl
 
 
 def best(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> PersistentVolume | None:
-    """The volume that is kept for the claim, else the smallest free one that fits."""
+    """Return the volume that is reserved for the claim, or else the smallest free one that fits."""
     fitting = [volume for volume in volumes if fits(claim, volume)]
     kept = [volume for volume in fitting if volume.spec.claim_ref is not None]
     return min(kept or fitting, key=lambda each: (capacity_of(each).value, each.metadata.name), default=None)
 
 
 def fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether the volume is free for the claim, and all that it asks for."""
+    """Return whether the volume is free and meets all requirements of the claim."""
     if volume.metadata.deletion_timestamp is not None:
         return False
     if volume.spec.claim_ref is not None and not is_reference_to(volume.spec.claim_ref, claim):
@@ -60,5 +60,5 @@ def asked_of(claim: PersistentVolumeClaim) -> Quantity:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Claim and volume know of each other."""
+    """Return whether claim and volume refer to each other."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations

@@ -1,7 +1,7 @@
 """Binds claims to volumes. Follows kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go.
 
-The volume is written first and the claim after it, so that a crash between the two leaves a volume that names its
-claim, and the next reconcile goes on from there.
+The volume is written first and the claim after it. After a crash between the two, the volume refers to its claim, and
+the next reconcile completes the binding.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
 
 
 async def _bind_to_named(ctx: Context[PersistentVolumeClaim]) -> None:
-    """The claim names its volume: it was bound before, or its maker chose."""
+    """Bind a claim that names its volume: it was bound before, or its author chose the volume."""
     claim = ctx.object
     try:
         volume = await ctx.get(PersistentVolume, claim.spec.volume_name or "")
@@ -128,18 +128,18 @@ async def _class_of(ctx: Context[PersistentVolumeClaim]) -> StorageClass | None:
 
 
 async def _kept_for(ctx: Context[PersistentVolumeClaim]) -> bool:
-    """A volume names the claim: there is nothing to wait for."""
+    """Return whether a volume is reserved for the claim."""
     volumes = await ctx.list(PersistentVolume)
     return any(binding.is_reference_to(volume.spec.claim_ref, ctx.object) for volume in volumes)
 
 
 def _by_class(claim: PersistentVolumeClaim) -> Iterable[str]:
-    """Index function: claims that wait for a volume, by the class that they ask for."""
+    """Index function: claims that wait for a volume, by their class."""
     return [] if binding.is_bound(claim) else [claim.spec.storage_class_name or ""]
 
 
 def _of_volume(volume: PersistentVolume, claims: Lister[PersistentVolumeClaim]) -> Iterable[Request]:
-    """The claim that the volume names; of one that is free, those that wait for its like."""
+    """Return the claim of a volume; for a free volume, the claims that wait for one of its class."""
     reference = volume.spec.claim_ref
     if reference is not None:
         return [Request(reference.namespace, reference.name or "")]
@@ -156,7 +156,7 @@ def _waiting(claims: Lister[PersistentVolumeClaim], storage_class: str) -> list[
 
 
 def claim_controller() -> Controller[PersistentVolumeClaim]:
-    """The half of `persistentvolume-binder-controller` that looks at claims."""
+    """Return the controller of claims, one half of `persistentvolume-binder-controller`."""
     declare = controller(
         PersistentVolumeClaim,
         name="persistentvolume-binder-controller",

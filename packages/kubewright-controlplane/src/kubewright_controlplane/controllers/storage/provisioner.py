@@ -1,7 +1,7 @@
-"""A provisioner of volumes that hold nothing: stands where a CSI driver stands in a real cluster.
+"""A provisioner of volumes that store nothing, in place of a CSI driver.
 
-Serves every StorageClass whose `provisioner` is `NAME`; `standard` is one, made at the start and the default for claims
-that name none. A claim that grows, where its class allows that, gets its size at once.
+It serves every StorageClass whose `provisioner` is `NAME`. The class `standard` is created at the start, as the default
+for claims without a class. A claim that is expanded gets its size at once, if its class allows it.
 
 Follows https://kubernetes.io/docs/concepts/storage/dynamic-provisioning/ and kubernetes-csi's external-provisioner.
 """
@@ -48,7 +48,7 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
 
 
 async def _provision(ctx: Context[PersistentVolumeClaim], storage_class: StorageClass) -> None:
-    """Make the claim's volume. Its name is from the claim's uid, so that there is one however often this is begun."""
+    """Create the claim's volume. Its name contains the claim's UID, so that there is only one."""
     claim = ctx.object
     name = f"pvc-{claim.metadata.uid}"
     volume = PersistentVolume(
@@ -86,7 +86,7 @@ def _has(claim: PersistentVolumeClaim) -> Quantity:
 
 
 async def register_default_class(client: Client) -> None:
-    """Create the default StorageClass, unless it is there."""
+    """Create the default StorageClass, unless it exists."""
     marks = {"storageclass.kubernetes.io/is-default-class": "true"}
     storage_class = StorageClass(
         metadata=ObjectMeta(name=DEFAULT_CLASS, annotations=marks),
@@ -105,7 +105,7 @@ def _of_volume(volume: PersistentVolume, _: object) -> Iterable[Request]:
 
 
 def provisioner() -> Controller[PersistentVolumeClaim]:
-    """The controller named `simulated-provisioner`."""
+    """Return the controller `simulated-provisioner`."""
     declare = controller(
         PersistentVolumeClaim,
         name="simulated-provisioner",

@@ -1,4 +1,4 @@
-"""Says of each volume whether it is free, bound, or released by a claim that is gone.
+"""Reports each volume available, bound, or released after its claim was deleted.
 
 Follows kubernetes/pkg/controller/volume/persistentvolume and
 https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming.
@@ -20,8 +20,10 @@ class VolumeReconciler:
     """Keeps the phase of each volume."""
 
     def __init__(self, live: Client, simulated: str) -> None:
-        """`live` reads from the server: a claim must be gone, not seem so. Volumes made by the provisioner `simulated`
-        are deleted when their class says so; of others, whoever made them takes care."""
+        """`live` reads from the server, because a cache may not show a claim yet.
+
+        Volumes of the provisioner `simulated` are deleted if their class says so. Other provisioners delete their own.
+        """
         self._live = live
         self._simulated = simulated
 
@@ -56,7 +58,7 @@ def _of_claim(claim: PersistentVolumeClaim, _: object) -> Iterable[Request]:
 
 
 def volume_controller(live: Client, simulated: str) -> Controller[PersistentVolume]:
-    """The half of `persistentvolume-binder-controller` that looks at volumes."""
+    """Return the controller of volumes, one half of `persistentvolume-binder-controller`."""
     declare = controller(
         PersistentVolume,
         name="persistentvolume-binder-controller-volumes",
