@@ -22,7 +22,6 @@ from tests.unit.scripted import (
     widget,
 )
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.meta.v1 import LabelSelector, LabelSelectorRequirement, ManagedFieldsEntry, ObjectMeta
 from kubewright.client import (
@@ -49,6 +48,7 @@ from kubewright.machinery.errors import (
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
 from kubewright.models import APIResource, Object
+from kubewright.testing import VirtualClock
 
 
 class Zone(Object):

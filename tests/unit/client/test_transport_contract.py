@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import pytest
 
-from kubewright._runtime.clock import Clock, VirtualClock
 from kubewright.client._config import Config
 from kubewright.client._transport import TIMEOUT, HandlerTransport, HTTPTransport, Transport
 from kubewright.http.message import Handler, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+from kubewright.testing import Clock, VirtualClock
 
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")

@@ -1,8 +1,7 @@
 """What a controller remembers of the objects that it makes."""
 
-from kubewright.controllers._existence import ROUNDS, Existence
-
 from kubewright.apis.meta.v1 import ManagedFieldsEntry
+from kubewright.controllers._hotloop.existence import ROUNDS, Existence
 from kubewright.testing import VirtualClock
 
 from .workshop import config_map

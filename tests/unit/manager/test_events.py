@@ -195,7 +195,7 @@ async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespac
 
 
 async def test_waiting_events_are_written_at_the_stop(server: SmallServer, clock: VirtualClock) -> None:
-    writer = EventWriter(Client(HandlerTransport(server.handle), clock=clock), "web", "host_1")
+    writer = EventWriter(Client(transport=HandlerTransport(server.handle), clock=clock), "web", "host_1")
     task = asyncio.create_task(writer.run())
     await clock.advance(0)
     writer.normal(MAP, "Stopped", "bye")

@@ -49,7 +49,7 @@ async def transport() -> AsyncIterator[HandlerTransport]:
 
 
 async def create(transport: HandlerTransport, name: str = "web") -> None:
-    await Client(transport).create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+    await Client(transport=transport).create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
 
 
 @dataclass

@@ -55,7 +55,7 @@ def sandbox(folder: Path, client: Client, clock: Clock) -> PodSandbox:
 
 
 async def test_the_downward_api_has_fields_of_the_pod(tmp_path: Path) -> None:
-    client = Client(HandlerTransport(APIServer().handle))
+    client = Client(transport=HandlerTransport(APIServer().handle))
     shared = sandbox(tmp_path, client, VirtualClock())
     metadata = {"name": "p", "namespace": "n", "uid": "u", "labels": {"b": 'say "x"', "a": "1"}}
     pod = codec.from_dict(Pod, {"metadata": metadata, "spec": {"nodeName": "node-1", "serviceAccountName": "s"}})
