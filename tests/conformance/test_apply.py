@@ -107,6 +107,29 @@ async def test_a_resource_version_in_an_apply_must_be_the_present_one(api: API, 
     (await apply(api, ns, stale, "me")).expect(409)
 
 
+async def test_an_apply_with_a_resource_version_creates_a_missing_object(api: API, ns: str) -> None:
+    body = config_map({"k": "v"})
+    body["metadata"]["resourceVersion"] = "1"
+    made = (await apply(api, ns, body, "me")).expect(201).json
+    assert owned(made, "me") == {"f:data": {"f:k": {}}}
+    (await apply(api, ns, body, "me", force=True)).expect(409)
+
+
+async def test_an_apply_with_a_uid_never_creates(api: API, ns: str) -> None:
+    body = config_map({"k": "v"})
+    body["metadata"]["uid"] = "5"
+    answer = (await apply(api, ns, body, "me", force=True)).expect(409)
+    assert "uid mismatch: the provided object specified uid 5, and no existing object was found" in answer.message
+
+
+async def test_an_apply_with_the_uid_of_another_object_is_invalid(api: API, ns: str) -> None:
+    await apply(api, ns, config_map({"k": "v"}), "me")
+    body = config_map({"k": "w"})
+    body["metadata"]["uid"] = "5"
+    answer = (await apply(api, ns, body, "me", force=True)).expect(422)
+    assert 'metadata.uid: Invalid value: "5": field is immutable' in answer.message
+
+
 async def test_managed_fields_in_an_apply_are_refused(api: API, ns: str) -> None:
     body = config_map({"k": "v"})
     body["metadata"]["managedFields"] = [{"manager": "x", "operation": "Apply", "apiVersion": "v1"}]

@@ -17,7 +17,7 @@ from demovolume_operator.api.v1.volumeoperation import VolumeOperation, VolumeOp
 from kubewright import Client, CustomResource, Model, PolicyRule
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Service
-from kubewright.controllers._ownership import is_controlled_by
+from kubewright.controllers import is_controlled_by
 from kubewright.models import Object
 from myweb_operator.api.v1.myweb import MyWeb, MyWebSpec
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool, PodbuggertoolSpec

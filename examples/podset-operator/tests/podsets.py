@@ -4,7 +4,7 @@ from kubewright import Condition, ObjectMeta
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import Pod
 from kubewright.client import MergePatch
-from kubewright.controllers._ownership import is_controlled_by
+from kubewright.controllers import is_controlled_by
 from kubewright.testing import Cluster, eventually
 
 from podset_operator.api.v1.podset import PodSet, PodSetSpec

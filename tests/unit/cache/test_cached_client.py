@@ -8,7 +8,9 @@ import pytest
 from tests.unit.scripted import Server, Stream, Widget, WidgetSpec, added, bookmark, deleted, modified, settle, widget
 
 from kubewright._runtime.clock import VirtualClock
+from kubewright.apis.autoscaling.v1 import Scale, ScaleSpec
 from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.apis.policy.v1 import Eviction
 from kubewright.cache import Cache, CachedClient, Scope
 from kubewright.client import Client, MergePatch
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
@@ -194,6 +196,64 @@ async def test_a_get_after_a_write_waits_until_the_cache_has_seen_it(
     stream.send(modified(widget("a", 11, size=2)))
     assert (await read).spec.size == 2
     assert server.idle
+
+
+async def test_a_get_after_a_status_update_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    write = await begun(cached.update_status(await cached.get(Widget, "a", namespace="d")))
+    call = await server.call()
+    assert call.path.endswith("/widgets/a/status")
+    call.answer(widget("a", 11))
+    await write
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 11)))
+    assert (await read).metadata.resource_version == "11"
+
+
+async def test_a_get_after_a_scale_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3, size=1))
+    scale = Scale(metadata=ObjectMeta(name="a", namespace="d"), spec=ScaleSpec(replicas=2))
+    write = await begun(cached.subresource(Widget, "a", "scale", namespace="d").update(scale))
+    answer = {"metadata": {"name": "a", "namespace": "d", "resourceVersion": "11"}, "spec": {"replicas": 2}}
+    (await server.call()).answer({"apiVersion": "autoscaling/v1", "kind": "Scale", **answer})
+    await write
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 11, size=2)))
+    assert (await read).spec.size == 2
+
+
+async def test_a_get_after_an_eviction_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    eviction = Eviction(metadata=ObjectMeta(name="a", namespace="d"))
+    write = await begun(cached.subresource(Widget, "a", "eviction", namespace="d").create(eviction))
+    (await server.call()).answer({"kind": "Status", "status": "Success"}, status=201)
+    await write
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 12, deletionTimestamp="2026-01-01T00:00:00Z")))
+    assert (await read).metadata.deletion_timestamp is not None
+
+
+async def test_a_lost_scale_is_reported_as_an_update(server: Server, cache: Cache, cached: CachedClient) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    updates: list[int] = []
+    cache.informer(Widget).add_handler(on_update=lambda event: updates.append(event.new.resource_version))
+    scale = Scale(metadata=ObjectMeta(name="a", namespace="d"), spec=ScaleSpec(replicas=2))
+    write = await begun(cached.subresource(Widget, "a", "scale", namespace="d").update(scale))
+    answer = {"metadata": {"name": "a", "namespace": "d", "resourceVersion": "11"}, "spec": {"replicas": 2}}
+    (await server.call()).answer({"apiVersion": "autoscaling/v1", "kind": "Scale", **answer})
+    await write
+    stream.send(bookmark(12))
+    await settle()
+    assert updates == [3]
 
 
 async def test_a_read_of_another_key_does_not_wait(server: Server, cache: Cache, cached: CachedClient) -> None:

@@ -271,7 +271,7 @@ async def test_apply_is_forced_and_owned_unless_told_otherwise(server: Server, c
 
 async def test_apply_refuses_an_object_that_was_read(server: Server, client: Client) -> None:
     read = a_widget(managed_fields=[ManagedFieldsEntry(manager="kubectl", operation="Update")])
-    with pytest.raises(ConfigError, match='Widget "a": apply takes an object with only what you want to own'):
+    with pytest.raises(ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'):
         await client.apply(read)
 
 

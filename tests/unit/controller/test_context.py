@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec, DeploymentStatus
+from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import (
     ConfigMap,
     Container,
@@ -264,6 +265,22 @@ async def test_a_write_of_a_subresource_that_was_not_declared_is_told_of(
     await shop.create(deployment())
     told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
     assert told == ["deployments.apps/status", "deployments.apps"]
+
+
+async def test_an_undeclared_write_through_a_subresource_is_reported(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    await shop.create(deployment())
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        subresource = ctx.client.subresource(Deployment, "web", "scale", namespace=NAMESPACE)
+        scale = await subresource.get(Scale)
+        await subresource.update(scale)
+        await subresource.patch(Scale, MergePatch({"spec": {"replicas": 2}}))
+
+    await within(shop, work)
+    reported = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    assert reported == ["deployments.apps/scale"]
 
 
 async def test_a_kind_without_a_status_is_told_so(shop: Workshop) -> None:

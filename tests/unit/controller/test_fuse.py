@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apis.core.v1 import ConfigMap, Container, Pod, PodSpec, Secret
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.apis.policy.v1 import Eviction
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, DeleteFuse, controller
-from kubewright.controllers._fuse import ALLOW_DELETES
+from kubewright.controllers._fuse import ALLOW_DELETES, DeletesStopped
 from kubewright.controllers._outcome import Failure
 from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import ConfigError
@@ -123,6 +125,31 @@ async def test_a_deletion_of_a_collection_counts_as_many_as_there_are(shop: Work
     await shop.until(lambda: loop.queue.depth == 0)
     await shop.settle()
     assert await left(shop) == 0
+
+
+async def test_evictions_count_as_deletes(shop: Workshop) -> None:
+    stopped: list[str] = []
+
+    @controller(ConfigMap, predicate=ours, writes=[Pod], delete_fuse=DeleteFuse(limit=1))
+    async def evict(ctx: Context[ConfigMap]) -> None:
+        for each in await ctx.list(Pod):
+            meta = ObjectMeta(name=each.metadata.name, namespace=NAMESPACE)
+            eviction = ctx.client.subresource(Pod, meta.name, "eviction", namespace=NAMESPACE)
+            try:
+                await eviction.create(Eviction(metadata=meta))
+            except DeletesStopped as error:
+                stopped.append(str(error))
+                raise
+
+    for number in range(4):
+        container = Container(name="c", image="nginx")
+        await shop.admin.create(
+            Pod(metadata=ObjectMeta(name=f"p{number}", namespace=NAMESPACE), spec=PodSpec(containers=[container]))
+        )
+    await shop.run(evict)
+    await shop.create(config_map("web"))
+    assert [path for _, path in shop.sent] == [f"/api/v1/namespaces/{NAMESPACE}/pods/p0/eviction"]
+    assert stopped[0].startswith('Pod "default/p1" not deleted')
 
 
 async def test_without_a_fuse_everything_may_be_deleted(shop: Workshop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -65,16 +65,38 @@ class Told(ControllerObserver):
         self.paused_now = objects
 
 
+class RecordedEvents:
+    """Keeps the Events that controllers record."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def normal(
+        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
+    ) -> None:
+        self.lines.append(f'Normal {reason} {regarding.kind} "{regarding.metadata.name}": {note}')
+
+    def warning(
+        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
+    ) -> None:
+        self.lines.append(f'Warning {reason} {regarding.kind} "{regarding.metadata.name}": {note}')
+
+
 class Workshop:
     """An API server, an administrator's client, and the controllers that a test sets to work."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.told = Told()
+        self._events = RecordedEvents()
+        self.events = self._events.lines
+        """What controllers recorded as Events."""
         self.sent: list[tuple[str, str]] = []
         """Method and path of what controllers wrote."""
         self.spoil: Callable[[Request], Response | None] = lambda request: None
         """Answers a controller's request in the server's place, when it gives something."""
+        self.meanwhile: Callable[[Request], Awaitable[None]] | None = None
+        """What happens before the controller's next write arrives; called once."""
         self._server = APIServer()
         self.admin = Client(HandlerTransport(self._server.handle, peer=ADMIN), field_manager="admin")
         self._caches: list[Cache] = []
@@ -101,6 +123,7 @@ class Workshop:
             controller,
             client,
             cache,
+            events=self._events,
             observer=self.told,
             delete_fuse=controller.delete_fuse,
             tracing=tracing,
@@ -141,6 +164,9 @@ class Workshop:
     async def _handle(self, request: Request) -> Response:
         if request.method != "GET":
             self.sent.append((request.method, request.path))
+            meanwhile, self.meanwhile = self.meanwhile, None
+            if meanwhile is not None:
+                await meanwhile(request)
         return self.spoil(request) or await self._server.handle(request)
 
 

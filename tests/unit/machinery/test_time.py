@@ -68,3 +68,8 @@ def test_a_bad_duration_is_told_in_gos_words(text: str, fault: str) -> None:
 @given(st.timedeltas(timedelta(days=-9999), timedelta(days=9999)))
 def test_any_duration_comes_back(duration: timedelta) -> None:
     assert time.parse_duration(time.format_duration(duration)) == duration
+
+
+@pytest.mark.parametrize("value", [1.5, timedelta(seconds=1, milliseconds=500)])
+def test_a_duration_is_a_number_of_seconds_or_a_timedelta(value: time.Seconds) -> None:
+    assert time.seconds(value) == 1.5

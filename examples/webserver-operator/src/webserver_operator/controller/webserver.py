@@ -9,8 +9,7 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from kubewright.cache import Lister
 from kubewright.client import MergePatch
-from kubewright.controllers import Request
-from kubewright.controllers._ownership import is_controlled_by
+from kubewright.controllers import Request, is_controlled_by
 from kubewright.models import Object, codec
 
 from webserver_operator.api.v1.webserver import WebServer

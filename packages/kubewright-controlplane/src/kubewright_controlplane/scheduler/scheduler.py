@@ -30,6 +30,7 @@ from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
+from kubewright.models._rbac import PolicyRule
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
 from kubewright_controlplane.controllers.pods import condition, is_finished
 from kubewright_controlplane.kubelet.volumes import VolumeCheck, claims_of
@@ -163,7 +164,8 @@ def scheduler(clock: Clock) -> Controller[Pod]:
         name=NAME,
         watches=[Watch(Node, map=_on_node_change), Watch(PersistentVolumeClaim, map=_on_claim_change)],
         reads=[PersistentVolume, StorageClass],
-        writes=[Binding, PersistentVolumeClaim],
+        writes=[PersistentVolumeClaim],
+        rules=[PolicyRule(api_groups=[""], resources=["pods/binding"], verbs=["create"])],
         indexers={_WAITING: _by_waiting},
         deleted=True,
         workers=1,

@@ -68,6 +68,8 @@ class Cache:
         self._scopes = {_identity(kind): scope for kind, scope in (scopes or {}).items()}
         self._sync_timeout = sync_timeout
         self._informers: dict[_Identity, Informer[Any]] = {}
+        self._of_resource: dict[type[Object], builtins.list[Informer[Any]]] = {}
+        """What `informers` answered, until there is another informer."""
         self._started = False
         self._stopped = False
 
@@ -76,6 +78,7 @@ class Cache:
         informer = self.known(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
+            self._of_resource.clear()
             if self._started and not self._stopped:
                 informer.start()
         return informer
@@ -95,12 +98,13 @@ class Cache:
 
     def informers(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
         """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""
-        api = kind.__api__
-        return [
-            each
-            for each in self._informers.values()
-            if each.kind.__api__.plural == api.plural and each.kind.__api__.group == api.group
-        ]
+        found = self._of_resource.get(kind)
+        if found is None:
+            resource = kind.__api__.group, kind.__api__.plural
+            every = self._informers.values()
+            found = [each for each in every if (each.kind.__api__.group, each.kind.__api__.plural) == resource]
+            self._of_resource[kind] = found
+        return found
 
     def start(self) -> None:
         """Start what has been asked for; what is asked for later starts at once."""
@@ -125,6 +129,7 @@ class Cache:
     async def remove(self, kind: type[Object]) -> None:
         """Stop the informer of a kind and forget what it held."""
         informer = self._informers.pop(_identity(kind), None)
+        self._of_resource.clear()
         if informer is not None:
             await informer.stop()
 

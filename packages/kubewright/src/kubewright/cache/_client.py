@@ -8,27 +8,24 @@ Guarantees
     A get or list gives nothing older than what this client's last write of it made.
     An apply that says what the last one of that object said, while all of it still holds, is not sent.
 Not guaranteed
-    To see what others wrote, through another client or another process, or what was written through `subresource`.
+    To see what others wrote, through another client or another process. Of subresources, writes whose answer has no
+    resource version, such as `binding`.
 """
 
 from __future__ import annotations
 
-import builtins
 from typing import Any, Final, TypeVar
-
-import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
 from kubewright.cache._entry import ObjectKey
 from kubewright.cache._informer import Informer
-from kubewright.client._client import Client, FieldValidation
+from kubewright.cache._writers import RecordOwnWrites, SkipUnchangedApplies
+from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, ObjectList
 from kubewright.client._reader import Reader
-from kubewright.client._rest import Query
-from kubewright.machinery.errors import ConfigError
-from kubewright.machinery.json import JSONObject
-from kubewright.models import Object, codec
+from kubewright.client._write import RESTWriter, Writer
+from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
@@ -41,8 +38,11 @@ _PATIENCE: Final = 5.0
 class CachedClient(Client):
     """Has the methods of a `Client`; `get` and `list` read `cache`, all else goes to the server."""
 
-    def __init__(self, client: Client, cache: Cache) -> None:
-        """Writes as `client` would, over the same connections."""
+    def __init__(self, client: Client, cache: Cache, *, writer: Writer | None = None) -> None:
+        """Write over the connections of `client`.
+
+        `writer` is in place of the one that records own writes and sends; see `kubewright.cache._writers`.
+        """
         super().__init__(
             client.rest.transport,
             user_agent=client.rest.user_agent,
@@ -52,6 +52,8 @@ class CachedClient(Client):
             clock=client.clock,
         )
         self.cache = cache
+        recorded = writer or RecordOwnWrites(RESTWriter(self.rest), cache)
+        self.writer = SkipUnchangedApplies(recorded, cache)
         self.uncached: Reader = Client(client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
         """Reads from the server: what is looked at too rarely to be kept, or for the last time before a loss."""
 
@@ -115,120 +117,3 @@ class CachedClient(Client):
             error=str(informer.last_error or "") or None,
         )
         return False
-
-    # ---- writing
-
-    async def update(
-        self,
-        obj: T,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Replace the object with `obj`. Raises Conflict when it changed since `obj` was read, and ConfigError where
-        the cache has but a part of each object.
-        """
-        if self.cache.scope(type(obj)).only is not None:
-            raise ConfigError(
-                f"{obj.kind}: of each object the cache has a part (Scope.only), and an update would remove the rest; "
-                "send a patch, or read and update with a Client"
-            )
-        return await super().update(
-            obj,
-            subresource=subresource,
-            dry_run=dry_run,
-            field_manager=field_manager,
-            field_validation=field_validation,
-        )
-
-    def _written(self, method: str, path: str, obj: Object) -> None:
-        version = _version(obj)
-        if not version:
-            return
-        key, labels = _key(obj), obj.metadata.labels
-        ends = obj.metadata.deletion_timestamp is not None and not obj.metadata.finalizers
-        for informer in self.cache.informers(type(obj)):
-            if not informer.concerns(key, labels):
-                continue
-            if ends:
-                informer.own_writes.deleted(key, obj.metadata.uid, version)
-            else:
-                informer.own_writes.wrote(key, version, codec.decoded_from(obj))
-
-    async def _apply(self, obj: T, subresource: str | None, query: Query, body: bytes) -> T:
-        informer = self.cache.known(type(obj))
-        if informer is None or query.get("dryRun"):
-            return await super()._apply(obj, subresource, query, body)
-        key = _key(obj)
-        applier = (query.get("fieldManager") or "", subresource)
-        entry = informer.store.get(key)
-        if entry is not None and informer.own_writes.seen(key) and informer.applied.holds(entry, applier, body):
-            return entry.decode()
-        applied = await super()._apply(obj, subresource, query, body)
-        if informer.store.get(key) is not None or not informer.own_writes.seen(key):  # it is not gone already
-            informer.applied.remember(key, applier, body, applied.metadata.uid, _version(applied))
-        return applied
-
-    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
-        data = await super()._delete(kind, name, namespace, options)
-        if "dryRun" not in options:
-            self._deleted(kind, ObjectKey(namespace or None, name), _decode_deletion(data))
-        return data
-
-    async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
-        data = await super()._delete_all(kind, path, query, options)
-        if "dryRun" not in options:
-            for each in _decode_deleted_list(data).items or ():
-                self._deleted(kind, ObjectKey(each.metadata.namespace or None, each.metadata.name), each)
-        return data
-
-    def _deleted(self, kind: type[Object], key: ObjectKey, answer: Deletion) -> None:
-        for informer in self.cache.informers(kind):
-            if informer.concerns(key, answer.metadata.labels or {}):
-                informer.own_writes.deleted(key, answer.uid, answer.version)
-
-
-class _DeletedMetadata(msgspec.Struct, gc=False, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] | None = None
-
-
-class _Details(msgspec.Struct, gc=False):
-    uid: str = ""
-
-
-class Deletion(msgspec.Struct, gc=False):
-    """The answer to a deletion: the object as it is now, or a Status that says what was deleted."""
-
-    metadata: _DeletedMetadata = msgspec.field(default_factory=_DeletedMetadata)
-    details: _Details | None = None
-
-    @property
-    def uid(self) -> str:
-        return self.details.uid if self.details else self.metadata.uid
-
-    @property
-    def version(self) -> int:
-        return int(self.metadata.resource_version or 0)
-
-
-class _DeletedList(msgspec.Struct, gc=False):
-    items: builtins.list[Deletion] | None = None
-
-
-# Made on import: msgspec can't learn the same class in two threads at once.
-_decode_deletion: Final = msgspec.json.Decoder(Deletion).decode
-_decode_deleted_list: Final = msgspec.json.Decoder(_DeletedList).decode
-
-
-def _key(obj: Object) -> ObjectKey:
-    return ObjectKey(obj.metadata.namespace or None, obj.metadata.name)
-
-
-def _version(obj: Object) -> int:
-    return int(obj.metadata.resource_version or 0)

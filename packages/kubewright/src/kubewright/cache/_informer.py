@@ -162,6 +162,16 @@ class Informer(Generic[T]):
             raise NotFound(f'{api.gvr.qualified_resource} "{key.name}" not found', details=details)
         return entry.decode()
 
+    def latest(self, key: ObjectKey) -> Entry[T] | None:
+        """The newest state of an object that this process knows: from the copy, or from a write not yet in the copy.
+
+        None if the object does not exist, and also if this process has requested its deletion.
+        """
+        write = self.own_writes.pending(key)
+        if write is None or not (write.document or write.deleted_uid):
+            return self.store.get(key)
+        return self._decoder.decode(msgspec.Raw(write.document)) if write.document else None
+
     @property
     def synced(self) -> bool:
         """The first list is complete. Stays true."""
@@ -307,6 +317,10 @@ class Informer(Generic[T]):
         if write.deleted_uid:
             self._tell(Event("delete", write.key, held, None))
             self._tell(Event("add", write.key, None, held))
+            return
+        if not write.document:
+            if held is not None:
+                self._tell(Event("update", write.key, held, held))
             return
         written = self._decoder.decode(msgspec.Raw(write.document))
         if held is not None:

@@ -48,6 +48,8 @@ class OwnWrites:
         self._lost = lost
         self._pending: dict[ObjectKey, Write] = {}
         """In the order of their numbers."""
+        self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
+        """The last write of a key, if the store does not show it yet."""
         self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
         """Heaps in the order of versions; what has been shown in the meantime is passed over."""
         self._count = 0
@@ -57,8 +59,11 @@ class OwnWrites:
         """How many there were: a list that is asked for now has them in it, if they are not lost."""
         return self._count
 
-    def wrote(self, key: ObjectKey, version: int, document: bytes) -> None:
-        """The object under `key` was written: it was `document` then, at this resource version."""
+    def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
+        """Note that the object under `key` was written, and is `document` at this resource version.
+
+        Without a `document`, as for a write of `scale`, only the version is known.
+        """
         self._note(Write(key, self._count, version, document))
 
     def deleted(self, key: ObjectKey, uid: str, version: int) -> None:

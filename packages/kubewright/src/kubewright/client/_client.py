@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, Literal, Self, TypeAlias, TypeVar, overload
+from typing import Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -35,19 +35,22 @@ from kubewright.client._subresource import Subresource
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.client._warnings import LogOnce, WarningHandler
 from kubewright.client._watch import Bookmark, WatchEvent
+from kubewright.client._write import (
+    APPLY,
+    FieldValidation,
+    Propagation,
+    RESTWriter,
+    Verb,
+    WriteCall,
+    WriteOptions,
+    Writer,
+)
 from kubewright.machinery.errors import ConfigError, Gone, NotFound
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
-
-FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
-"""What the server does about unknown and duplicate fields: refuse, warn, or drop them silently."""
-
-Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
-"""What becomes of the objects that a deleted one owns: deleted after it, before it, or left."""
-
-_APPLY: Final = "application/apply-patch+yaml"
 
 
 class Client:
@@ -74,6 +77,8 @@ class Client:
         self.field_manager = field_manager
         self.clock: Clock = clock or SystemClock()
         self.field_validation: FieldValidation | None = field_validation
+        self.writer: Writer = RESTWriter(self.rest)
+        """Carries out every write of this client."""
         self._endpoints: dict[type[Object], Endpoint] = {}
 
     async def __aenter__(self) -> Self:
@@ -169,7 +174,7 @@ class Client:
         resource_version: str | None = None,
         send_initial_events: bool = False,
         bookmarks: Literal[False] = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> AsyncGenerator[WatchEvent[T], None]: ...
     @overload
     def watch(
@@ -182,7 +187,7 @@ class Client:
         resource_version: str | None = None,
         send_initial_events: bool = False,
         bookmarks: Literal[True],
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]: ...
     async def watch(
         self,
@@ -194,7 +199,7 @@ class Client:
         resource_version: str | None = None,
         send_initial_events: bool = False,
         bookmarks: bool = False,
-        timeout: float | None = None,
+        timeout: Seconds | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
         """Changes as they happen, until the server ends the stream or `timeout` seconds are over.
 
@@ -208,7 +213,7 @@ class Client:
             **selection(labels, fields),
             "resourceVersion": resource_version,
             "allowWatchBookmarks": "true" if bookmarks else None,
-            "timeoutSeconds": str(math.ceil(timeout)) if timeout is not None else None,
+            "timeoutSeconds": str(math.ceil(seconds(timeout))) if timeout is not None else None,
         }
         if send_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -226,52 +231,25 @@ class Client:
 
     # ---- writing
 
-    async def create(
-        self,
-        obj: T,
-        *,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Create `obj`, under a name of the server's making when it has only `generate_name`. Raises AlreadyExists,
-        Invalid.
+    async def create(self, obj: T, **options: Unpack[WriteOptions]) -> T:
+        """Create `obj`. With only a `generate_name`, the server makes the name. Raises AlreadyExists, Invalid."""
+        return (await self.writer(self._call_for(obj, "create", None, encode_object(obj), options))).object
+
+    async def update(self, obj: T, *, subresource: str | None = None, **options: Unpack[WriteOptions]) -> T:
+        """Replace the object with `obj`. Fields that its class does not know keep the values that were read.
+
+        Raises Conflict if the object has changed since `obj` was read.
         """
-        path = self.endpoint(type(obj)).place(obj.metadata.namespace)
-        query = self._options(dry_run, field_manager, field_validation)
-        return await self._write(type(obj), "POST", path, query, encode_object(obj))
+        body = encode_object(obj, update=True)
+        return (await self.writer(self._call_for(obj, "update", subresource, body, options))).object
 
-    async def update(
-        self,
-        obj: T,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Replace the object with `obj`; fields that its class does not know are kept as they were read.
-
-        Raises Conflict when it changed since `obj` was read.
-        """
-        path = self._item_of(obj, subresource)
-        query = self._options(dry_run, field_manager, field_validation)
-        return await self._write(type(obj), "PUT", path, query, encode_object(obj, update=True))
-
-    async def update_status(self, obj: T, *, dry_run: bool = False, field_manager: str | None = None) -> T:
-        """Replace the status alone. Raises Conflict when the object changed since `obj` was read."""
-        return await self.update(obj, subresource="status", dry_run=dry_run, field_manager=field_manager)
+    async def update_status(self, obj: T, **options: Unpack[WriteOptions]) -> T:
+        """Replace only the status. Raises Conflict if the object has changed since `obj` was read."""
+        return await self.update(obj, subresource="status", **options)
 
     @overload
     async def patch(
-        self,
-        target: T,
-        patch: Patch,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
+        self, target: T, patch: Patch, *, subresource: str | None = None, **options: Unpack[WriteOptions]
     ) -> T: ...
     @overload
     async def patch(
@@ -282,9 +260,7 @@ class Client:
         name: str,
         namespace: str | None = None,
         subresource: str | None = None,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
+        **options: Unpack[WriteOptions],
     ) -> T: ...
     async def patch(
         self,
@@ -294,17 +270,14 @@ class Client:
         name: str = "",
         namespace: str | None = None,
         subresource: str | None = None,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
+        **options: Unpack[WriteOptions],
     ) -> T:
-        """Change an object, given itself or its kind and name. Gives it as it then is."""
-        if isinstance(target, type):
-            kind, path = target, self.endpoint(target).item(name, namespace, subresource)
-        else:
-            kind, path = type(target), self._item_of(target, subresource)
-        query = self._options(dry_run, field_manager, field_validation)
-        return await self._write(kind, "PATCH", path, query, patch.encode(), patch.content_type)
+        """Patch an object, given either the object or its kind and name. Returns the updated object."""
+        if not isinstance(target, type):
+            name, namespace, target = target.metadata.name, target.metadata.namespace, type(target)
+        body, content_type = patch.encode(), patch.content_type
+        call = self._call("patch", target, name, namespace, subresource, body, options, content_type)
+        return (await self.writer(call)).object
 
     async def apply(
         self,
@@ -312,25 +285,38 @@ class Client:
         *,
         force: bool = True,
         subresource: str | None = None,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        create_only: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> T:
-        """Server-side apply: the object has what `obj` says, is created if need be, and loses what this manager said
-        before.
+        """Server-side apply: set the fields that `obj` states, and remove those that this manager stated before.
 
-        `obj` is made for this, with nothing in it but what is wanted. `force` takes fields over from other managers;
-        without it they are a Conflict. `subresource="status"` applies the status. Source:
-        https://kubernetes.io/docs/reference/using-api/server-side-apply/
+        The object is created if it does not exist. Make `obj` for this call, with only the fields that you want.
+        `force` takes fields over from other managers; without it, their fields are a Conflict. `subresource="status"`
+        applies the status.
+
+        `uid` and `resource_version` are preconditions: the apply is for that object at that version, and for no newer
+        object of the same name. If they do not hold, Conflict or Invalid is raised, and nothing is created. With
+        `create_only` the object is created, or AlreadyExists is raised.
+
+        Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
         """
         if obj.metadata.managed_fields:
             raise ConfigError(
-                f'{obj.kind} "{obj.metadata.name}": apply takes an object with only what you want to own, not one that '
-                "was read (it has metadata.managedFields); make a new one, or send a patch"
+                f'{obj.kind} "{obj.metadata.name}": apply takes an object with only the fields that you want to own, '
+                "but this one was read from the server (it has metadata.managedFields); make a new one, or send a patch"
             )
-        query = self._options(dry_run, field_manager, field_validation)
-        query["force"] = "true" if force else None
-        return await self._apply(obj, subresource, query, encode_object(obj))
+        if create_only and (subresource or uid or resource_version):
+            raise ConfigError(
+                f'{obj.kind} "{obj.metadata.name}": create_only cannot be combined with subresource, uid or '
+                "resource_version; leave them out"
+            )
+        call = self._call_for(obj, "apply", subresource, encode_object(obj), options)
+        call.query["force"] = "true" if force else None
+        call.content_type = APPLY
+        call.uid, call.resource_version, call.create_only = uid or "", resource_version or "", create_only
+        return (await self.writer(call)).object
 
     @overload
     async def delete(
@@ -340,7 +326,7 @@ class Client:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-        grace_period: int | None = None,
+        grace_period: Seconds | None = None,
         dry_run: bool = False,
     ) -> None: ...
     @overload
@@ -353,7 +339,7 @@ class Client:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-        grace_period: int | None = None,
+        grace_period: Seconds | None = None,
         dry_run: bool = False,
     ) -> None: ...
     async def delete(
@@ -365,21 +351,32 @@ class Client:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-        grace_period: int | None = None,
+        grace_period: Seconds | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Ask for an object to be deleted; with finalizers or a grace period it is there for a while yet.
+        """Request the deletion of an object. Finalizers or a grace period may keep it for a while.
 
-        Given an object that was read, only that one is deleted and not a namesake made since: its uid is a
-        precondition. `grace_period` is in seconds. Raises NotFound, and Conflict when a precondition does not hold.
+        Given an object that was read, only that object is deleted, and not a newer one of the same name: its uid is a
+        precondition. Raises NotFound, and Conflict if a precondition does not hold.
         """
         if not isinstance(target, type):
             name, namespace, uid = target.metadata.name, target.metadata.namespace, uid or target.metadata.uid
             target = type(target)
         preconditions = {"uid": uid, "resourceVersion": resource_version}
-        options = _delete_options(propagation, grace_period, dry_run)
-        options["preconditions"] = {key: value for key, value in preconditions.items() if value}
-        await self._delete(target, name, namespace, options)
+        document = _delete_options(propagation, grace_period, dry_run)
+        document["preconditions"] = {key: value for key, value in preconditions.items() if value}
+        call = WriteCall(
+            target,
+            target,
+            "delete",
+            self.endpoint(target).item(name, namespace),
+            {},
+            msgspec.json.encode(document),
+            namespace=namespace or None,
+            name=name,
+            dry_run=dry_run,
+        )
+        await self.writer(call)
 
     async def delete_all_of(
         self,
@@ -389,69 +386,76 @@ class Client:
         labels: Labels = None,
         fields: Fields = None,
         propagation: Propagation | None = None,
-        grace_period: int | None = None,
+        grace_period: Seconds | None = None,
         dry_run: bool = False,
     ) -> None:
         """Delete every object of a kind that matches, in one namespace."""
-        path = self.endpoint(kind).place(namespace)
-        options = _delete_options(propagation, grace_period, dry_run)
-        await self._delete_all(kind, path, selection(labels, fields), options)
+        document = _delete_options(propagation, grace_period, dry_run)
+        call = WriteCall(
+            kind,
+            kind,
+            "deletecollection",
+            self.endpoint(kind).place(namespace),
+            selection(labels, fields),
+            msgspec.json.encode(document),
+            namespace=namespace or None,
+            dry_run=dry_run,
+        )
+        await self.writer(call)
 
     def subresource(
         self, kind: type[Object], name: str, subresource: str, *, namespace: str | None = None
     ) -> Subresource:
-        """A subresource that is of another kind than the object: `scale`, `eviction`, `binding`, `token`."""
-        return Subresource(self.rest, self.endpoint(kind).item(name, namespace, subresource), self._options())
+        """Return a subresource that has a kind of its own: `scale`, `eviction`, `binding`, `token`."""
+        return Subresource(self.rest, self.writer, self._call("patch", kind, name, namespace, subresource, b"", {}))
 
-    def _item_of(self, obj: Object, subresource: str | None) -> str:
-        return self.endpoint(type(obj)).item(obj.metadata.name, obj.metadata.namespace, subresource)
+    def _call_for(
+        self, obj: T, verb: Verb, subresource: str | None, body: bytes, options: WriteOptions
+    ) -> WriteCall[T]:
+        meta = obj.metadata
+        return self._call(verb, type(obj), meta.name, meta.namespace, subresource, body, options)
 
-    def _options(
+    def _call(
         self,
-        dry_run: bool = False,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> dict[str, str | None]:
-        return {
+        verb: Verb,
+        kind: type[T],
+        name: str,
+        namespace: str | None,
+        subresource: str | None,
+        body: bytes,
+        options: WriteOptions,
+        content_type: str = JSON,
+    ) -> WriteCall[T]:
+        endpoint = self.endpoint(kind)
+        path = endpoint.place(namespace) if verb == "create" else endpoint.item(name, namespace, subresource)
+        dry_run = options.get("dry_run", False)
+        query: dict[str, str | None] = {
             "dryRun": "All" if dry_run else None,
-            "fieldManager": field_manager or self.field_manager,
-            "fieldValidation": field_validation or self.field_validation,
+            "fieldManager": options.get("field_manager") or self.field_manager,
+            "fieldValidation": options.get("field_validation") or self.field_validation,
         }
-
-    async def _write(
-        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
-    ) -> T:
-        """The way that every write of an object goes."""
-        accept = self.endpoint(kind).accept
-        data = await self.rest.request(method, path, query, body=body, content_type=content_type, accept=accept)
-        obj = decode_object(kind, data)
-        if not query["dryRun"]:
-            self._written(method, path, obj)
-        return obj
-
-    def _written(self, method: str, path: str, obj: Object) -> None:
-        """Told of every write of an object that was made, and of what the object at `path` is since."""
-
-    async def _apply(self, obj: T, subresource: str | None, query: Query, body: bytes) -> T:
-        """The way that every apply goes."""
-        return await self._write(type(obj), "PATCH", self._item_of(obj, subresource), query, body, _APPLY)
-
-    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
-        """The way that every deletion of one object goes."""
-        path = self.endpoint(kind).item(name, namespace)
-        return await self.rest.request("DELETE", path, body=msgspec.json.encode(options))
-
-    async def _delete_all(self, kind: type[Object], path: str, query: Query, options: JSONObject) -> bytes:
-        """The way that every deletion of many objects goes."""
-        return await self.rest.request("DELETE", path, query, body=msgspec.json.encode(options))
+        return WriteCall(
+            kind,
+            kind,
+            verb,
+            path,
+            query,
+            body,
+            namespace or None,
+            name,
+            subresource or "",
+            content_type,
+            endpoint.accept,
+            dry_run,
+        )
 
 
-def _delete_options(propagation: Propagation | None, grace_period: int | None, dry_run: bool) -> JSONObject:
+def _delete_options(propagation: Propagation | None, grace_period: Seconds | None, dry_run: bool) -> JSONObject:
     options: JSONObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if propagation is not None:
         options["propagationPolicy"] = propagation
     if grace_period is not None:
-        options["gracePeriodSeconds"] = grace_period
+        options["gracePeriodSeconds"] = math.ceil(seconds(grace_period))
     if dry_run:
         options["dryRun"] = ["All"]
     return options

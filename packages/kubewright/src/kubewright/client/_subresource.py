@@ -1,4 +1,4 @@
-"""A part of an object that is served at a URL of its own, as a kind of its own.
+"""Subresources that have a kind of their own.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
@@ -11,7 +11,8 @@ import msgspec
 
 from kubewright.client._dynamic import decode_object, encode_object
 from kubewright.client._patch import Patch
-from kubewright.client._rest import Query, RESTClient
+from kubewright.client._rest import JSON, RESTClient
+from kubewright.client._write import Verb, WriteCall, Writer
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -22,38 +23,49 @@ class _Answer(msgspec.Struct):
 
 
 class Subresource:
-    """One subresource of one object. Made by `Client.subresource`."""
+    """One subresource of one object. `Client.subresource` makes it, and its writes go through the client's writer."""
 
-    def __init__(self, rest: RESTClient, path: str, options: Query) -> None:
+    def __init__(self, rest: RESTClient, writer: Writer, target: WriteCall[Object]) -> None:
+        """`target` is a write of this subresource; what each write adds is its verb, body and answer."""
         self._rest = rest
-        self._path = path
-        self._options = options
+        self._writer = writer
+        self._target = target
 
     async def get(self, kind: type[T]) -> T:
-        """Read it, as the kind that it has (`Scale`)."""
-        return decode_object(kind, await self._rest.request("GET", self._path))
+        """Read the subresource, as the kind that it has (`Scale`)."""
+        return decode_object(kind, await self._rest.request("GET", self._target.path))
 
     async def create(self, body: T, *, dry_run: bool = False) -> T | None:
-        """Ask for what `body` says (`Eviction`, `Binding`, `TokenRequest`): with what the server made of it, or None
-        when it only says that it was done.
+        """Send `body` (`Eviction`, `Binding`, `TokenRequest`).
+
+        Returns what the server answers, or None if the server only answers that the request was carried out.
         """
-        data = await self._rest.request("POST", self._path, self._query(dry_run), body=encode_object(body))
-        if msgspec.json.decode(data, type=_Answer).kind == "Status":
+        answer = await self._writer(self._call("create", type(body), encode_object(body), JSON, dry_run))
+        if msgspec.json.decode(answer.data, type=_Answer).kind == "Status":
             return None
-        return decode_object(type(body), data)
+        return answer.object
 
     async def update(self, body: T, *, dry_run: bool = False) -> T:
-        """Replace it. Raises Conflict when the object changed since `body` was read."""
+        """Replace the subresource. Raises Conflict if the object has changed since `body` was read."""
         document = encode_object(body, update=True)
-        data = await self._rest.request("PUT", self._path, self._query(dry_run), body=document)
-        return decode_object(type(body), data)
+        return (await self._writer(self._call("update", type(body), document, JSON, dry_run))).object
 
     async def patch(self, kind: type[T], patch: Patch, *, dry_run: bool = False) -> T:
-        """Change it; gives it as it then is."""
-        data = await self._rest.request(
-            "PATCH", self._path, self._query(dry_run), body=patch.encode(), content_type=patch.content_type
-        )
-        return decode_object(kind, data)
+        """Patch the subresource. Returns it as it is afterwards."""
+        return (await self._writer(self._call("patch", kind, patch.encode(), patch.content_type, dry_run))).object
 
-    def _query(self, dry_run: bool) -> Query:
-        return {**self._options, "dryRun": "All"} if dry_run else self._options
+    def _call(self, verb: Verb, kind: type[T], body: bytes, content_type: str, dry_run: bool) -> WriteCall[T]:
+        target = self._target
+        return WriteCall(
+            target.kind,
+            kind,
+            verb,
+            target.path,
+            {**target.query, "dryRun": "All" if dry_run else None},
+            body,
+            namespace=target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+            content_type=content_type,
+            dry_run=dry_run,
+        )

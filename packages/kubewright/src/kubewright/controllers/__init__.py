@@ -5,7 +5,7 @@ from kubewright.controllers._controller import Controller, ReconcileFunction, Re
 from kubewright.controllers._events import EventRecorder
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.controllers._handlers import MapFunction
-from kubewright.controllers._ownership import is_controlled_by, set_controller_reference
+from kubewright.controllers._owner_references import is_controlled_by, set_controller_reference
 from kubewright.controllers._queue import Backoff, QueueClosed, WorkQueue
 from kubewright.controllers._ratelimit import RateLimit
 from kubewright.controllers._reconcile import Request, Result

@@ -12,10 +12,10 @@ from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
 from kubewright.controllers._events import EventRecorder
 from kubewright.controllers._guardedpatch import guarded_patch, test
-from kubewright.controllers._ownership import is_controlled_by, set_controller_reference
+from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
 from kubewright.controllers._reconcile import Request
 from kubewright.controllers._statuspatch import status_patch
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import AlreadyOwnedError, ConfigError, NotFound
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode
 
@@ -117,16 +117,33 @@ class Context(Generic[T]):
         self._adopt(obj)
         return await self.client.create(obj)
 
-    async def apply(self, obj: U) -> U:
-        """Bring `obj` about: create it if need be, set its fields, remove those that are no longer stated.
+    async def apply(self, obj: U, *, adopt: bool = False, create_only: bool = False) -> U:
+        """Make the cluster contain `obj`: create it if needed, set its fields, remove those it states no longer.
 
-        Server-side apply with force; gives the object as it then is. Of a kind in `owns`, it gets this object as its
-        controlling owner.
+        This is server-side apply with force; it returns the object as it is afterwards. An apply that would change
+        nothing is not sent; see `CachedClient`.
 
-        What would change nothing is not sent; see `CachedClient` for what that can tell.
+        For a kind in `owns`, this object becomes the controlling owner of `obj`, and the live object is respected:
+
+        - if this object controls it, it is changed;
+        - if another object controls it, AlreadyOwnedError is raised;
+        - if nothing controls it, AlreadyOwnedError is raised, unless `adopt` is true: then this object takes it over.
+          An adopted object is deleted with its new owner.
+
+        With `create_only`, a live object that may be applied is left and returned as it is. Use it for a child whose
+        content must not be generated twice, such as a Secret with a password.
+
+        The AlreadyOwnedError is also recorded as a warning Event of this object. The owner of an object in a namespace
+        lives in the same namespace: a child of a kind in `owns` elsewhere, or a cluster-scoped child of a namespaced
+        object, is a ConfigError. For a kind not in `owns` no owner is set and none is checked, unless `obj` already
+        names a controlling owner: then the rules above hold for that owner.
         """
         self._adopt(obj)
-        return await self.client.apply(obj)
+        try:
+            return await apply_child(self.client, obj, adopt=adopt, create_only=create_only)
+        except AlreadyOwnedError as error:
+            self.events.warning(self.object, "AlreadyOwned", str(error))
+            raise
 
     async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
         """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""

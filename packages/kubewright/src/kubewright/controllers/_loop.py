@@ -27,7 +27,6 @@ from kubewright.controllers._controller import Controller
 from kubewright.controllers._events import EventRecorder, NoEvents
 from kubewright.controllers._finalizer import add_finalizer, remove_finalizer
 from kubewright.controllers._fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
-from kubewright.controllers._guard import GuardedClient
 from kubewright.controllers._hotloop import HotLoop, HotLoops
 from kubewright.controllers._listener import Listener
 from kubewright.controllers._observer import ControllerObserver
@@ -44,7 +43,8 @@ from kubewright.controllers._pause import PAUSED, is_paused
 from kubewright.controllers._queue import QueueClosed, WorkQueue
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import Request, Result
-from kubewright.controllers._tracing import TracedClient, Tracing
+from kubewright.controllers._tracing import Tracing
+from kubewright.controllers._writers import controller_client
 from kubewright.machinery.errors import Conflict, DecodeError, NotFound, TerminalError
 from kubewright.models import Object
 
@@ -86,10 +86,9 @@ class ControlLoop(Generic[T]):
         self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None
         loops = HotLoops(self._clock, self._tell_of_loop)
         undeclared = Undeclared(controller.rbac_rules(), self._tell_of_undeclared)
-        if tracing is None:
-            self._client = GuardedClient(client, cache, undeclared, loops, self._fuse)
-        else:
-            self._client = TracedClient(client, cache, undeclared, loops, self._fuse, tracing)
+        self._client = controller_client(
+            client, cache, undeclared=undeclared, loops=loops, fuse=self._fuse, tracing=tracing
+        )
         self._paused: set[Request] = set()
         self._conflicts: dict[Request, int] = {}
         """In a row. They are no failures, which come again ever later."""

@@ -5,7 +5,7 @@
     └── reconcile                 the reconciler, with its outcome
         └── PATCH deployments     each write, until its answer
 
-Attributes: `kubewright.controllers`, `k8s.namespace.name`, `kubewright.object`, `kubewright.attempt` and
+Attributes: `kubewright.controller`, `k8s.namespace.name`, `kubewright.object`, `kubewright.attempt` and
 `kubewright.causes`, `kubewright.outcome` of `reconcile`, `http.request.method` and `url.path` of writes. Spans that a
 reconciler makes itself are children of `reconcile`. The API server is told of the span that a request belongs to
 (`kubewright.client._tracing`).
@@ -16,26 +16,15 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from kubewright.cache._cache import Cache
-from kubewright.client._client import Client
-from kubewright.client._rest import JSON, Query
 from kubewright.controllers._attempt import Attempt
-from kubewright.controllers._fuse import Fuse
-from kubewright.controllers._guard import GuardedClient
-from kubewright.controllers._hotloop import HotLoops
 from kubewright.controllers._outcome import Outcome
-from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import Request
 from kubewright.machinery.errors import ConfigError
-from kubewright.machinery.json import JSONObject
-from kubewright.models import Object
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
-
-T = TypeVar("T", bound=Object)
 
 _SCOPE: Final = "kubewright"
 
@@ -84,10 +73,10 @@ class Tracing:
             span.set_status(self._trace.StatusCode.ERROR, str(error))
 
     @contextmanager
-    def write(self, kind: type[Object], method: str, path: str) -> Generator[None]:
-        """The span of one write."""
+    def write(self, method: str, resource: str, path: str) -> Generator[None]:
+        """The span of one write of a resource like `deployments` or `pods/eviction`."""
         attributes = {"http.request.method": method, "url.path": path}
-        with self._tracer.start_as_current_span(f"{method} {kind.__api__.plural}", attributes=attributes):
+        with self._tracer.start_as_current_span(f"{method} {resource}", attributes=attributes):
             yield
 
     def _attributes(self, attempt: Attempt) -> dict[str, str | int]:
@@ -102,29 +91,3 @@ class Tracing:
         if attempt.shown_causes:
             attributes["kubewright.causes"] = attempt.shown_causes
         return attributes
-
-
-class TracedClient(GuardedClient):
-    """A GuardedClient whose writes are spans."""
-
-    def __init__(
-        self,
-        client: Client,
-        cache: Cache,
-        undeclared: Undeclared,
-        loops: HotLoops,
-        fuse: Fuse | None,
-        tracing: Tracing,
-    ) -> None:
-        super().__init__(client, cache, undeclared, loops, fuse)
-        self._tracing = tracing
-
-    async def _write(
-        self, kind: type[T], method: str, path: str, query: Query, body: bytes, content_type: str = JSON
-    ) -> T:
-        with self._tracing.write(kind, method, path):
-            return await super()._write(kind, method, path, query, body, content_type)
-
-    async def _delete(self, kind: type[Object], name: str, namespace: str | None, options: JSONObject) -> bytes:
-        with self._tracing.write(kind, "DELETE", self.endpoint(kind).item(name, namespace)):
-            return await super()._delete(kind, name, namespace, options)

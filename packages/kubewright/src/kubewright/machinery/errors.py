@@ -7,6 +7,7 @@
     ├── DeadlineExceeded        an answer did not come in time
     ├── DecodeError             bytes are not the object that they should be
     ├── TerminalError           a reconcile that a retry cannot help
+    ├── AlreadyOwnedError       a child belongs to another owner, or to none
     ├── LeadershipLost          this process leads no more, and must not write
     └── APIError                the API server answered with a failure; carries its Status
         ├── BadRequest 400            ├── Gone 410 (reasons Gone, Expired)
@@ -62,6 +63,25 @@ class DecodeError(KubewrightError, ValueError):
 
 class TerminalError(KubewrightError):
     """Raised by a reconciler for what a retry cannot help; the request is not retried until something changes."""
+
+
+class AlreadyOwnedError(KubewrightError):
+    """A child was not applied: another object controls the live one, or nothing does and it was not adopted.
+
+    The message names the child, the live controlling owner and what to do. A reconcile that raises this error is
+    retried with backoff, so it succeeds when the child becomes free.
+    """
+
+    def __init__(
+        self, message: str, *, controller: str = "", controller_kind: str = "", controller_uid: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.controller = controller
+        """The name of the live controlling owner; empty if there is none."""
+        self.controller_kind = controller_kind
+        """Its kind."""
+        self.controller_uid = controller_uid
+        """Its uid."""
 
 
 class LeadershipLost(KubewrightError):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
@@ -21,6 +21,15 @@ _DURATION_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)",
 _NANOSECONDS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip
+
+
+Seconds: TypeAlias = float | timedelta
+"""How long: a number of seconds, or a timedelta. Every parameter for a duration accepts both."""
+
+
+def seconds(value: Seconds) -> float:
+    """Return a duration in seconds, whichever way it was written."""
+    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def parse(text: str) -> datetime:

@@ -187,8 +187,12 @@ class Registry:
         conform_applied(self.resource, config)
         if self.has(name, namespace):
             meta.metadata_of(config).setdefault("name", name)
-        self.address(config, name, namespace)
+        metadata = self.address(config, name, namespace)
         if not subresource and not self.has(name, namespace):
+            if metadata.get("uid"):
+                why = f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing object was found"
+                raise conflict(self.resource, name, why)
+            metadata.pop("resourceVersion", None)  # a version counts where there is an object to compare it with
             obj = self._merge_applied(None, config, fields, subresource, options)
             conform(self.resource, obj, options)
             return Outcome(self._create(obj, options, applied=True), created=True)

@@ -1,0 +1,217 @@
+"""Writes as values: every write verb of a `Client` is one `WriteCall`, which a `Writer` carries out.
+
+`RESTWriter` sends calls to the API server. A writer around a writer adds a check, a record or a shortcut: for example
+`kubewright.cache._writers` skips applies that would change nothing. A client has one writer, so no verb and no
+subresource escapes a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+
+import msgspec
+
+from kubewright.client._dynamic import decode_object
+from kubewright.client._rest import JSON, RESTClient
+from kubewright.machinery.errors import AlreadyExists, Conflict, StatusDetails
+from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
+
+FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
+"""What the server does with unknown and duplicate fields: reject the write, warn, or drop them silently."""
+
+Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
+"""What happens to the objects that a deleted object owns: deleted after it, before it, or kept."""
+
+Verb: TypeAlias = Literal["create", "update", "patch", "apply", "delete", "deletecollection"]
+"""What a write does. All but `apply` are the verbs of RBAC; an apply needs `patch`."""
+
+APPLY: Final = "application/apply-patch+yaml"
+"""The content type of an apply."""
+
+_METHODS: Final[dict[Verb, str]] = {
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "apply": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
+
+_NEVER: Final = "1"
+"""A resource version that no stored object has. The API server compares it with that of an existing object, and does
+not look at it when an apply creates one. So an apply with this version creates an object or fails with a Conflict.
+"""
+
+
+class WriteOptions(TypedDict, total=False):
+    """Options that most writes take."""
+
+    dry_run: bool
+    """The server checks the write and answers it, but stores nothing."""
+    field_manager: str
+    """The owner of the fields that are written; by default the client's."""
+    field_validation: FieldValidation
+    """What the server does with unknown and duplicate fields; by default the client's setting."""
+
+
+class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
+    """One write, before it is sent."""
+
+    kind: type[Object]
+    """The kind of the object that is written, also when the call is for a subresource."""
+    answer_kind: type[T]
+    """What the server answers: the object, or for a subresource like `scale` and `eviction` a kind of its own."""
+    verb: Verb
+    path: str
+    query: dict[str, str | None]
+    body: bytes
+    namespace: str | None = None
+    name: str = ""
+    """Empty for a collection, and for a create whose name the server makes."""
+    subresource: str = ""
+    content_type: str = JSON
+    accept: str = JSON
+    dry_run: bool = False
+    uid: str = ""
+    """The apply is for the object of this uid only."""
+    resource_version: str = ""
+    """The apply is for the object at this resource version only."""
+    create_only: bool = False
+    """The apply creates an object, and fails with AlreadyExists if there is one of that name."""
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return _METHODS[self.verb]
+
+    @property
+    def answers_object(self) -> bool:
+        """Whether the answer is the object itself, as it is also for the subresource `status`."""
+        return self.answer_kind is self.kind
+
+    @property
+    def is_eviction(self) -> bool:
+        """Whether the call deletes a Pod through its subresource."""
+        return self.subresource == "eviction" and self.verb == "create"
+
+
+class Answer(Generic[T]):
+    """The answer to a write. Decoded when someone looks, and then only once."""
+
+    __slots__ = ("_object", "data", "kind")
+
+    def __init__(self, kind: type[T], data: bytes) -> None:
+        self.kind = kind
+        self.data = data
+        """The document."""
+        self._object: T | None = None
+
+    @property
+    def object(self) -> T:
+        """The object as the write left it. Writers share it with the caller, so they do not change it."""
+        if self._object is None:
+            self._object = decode_object(self.kind, self.data)
+        return self._object
+
+
+class Writer(Protocol):
+    """Carries out writes: sends them, or does something before or after another writer sends them.
+
+    Most writers are an `async def`. One that only looks at a call returns what the next writer returns, which spares
+    a coroutine for each write.
+    """
+
+    def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
+        """Carry out `call`. Awaiting the result raises what the server answers."""
+        ...
+
+
+class RESTWriter:
+    """Sends writes to an API server."""
+
+    def __init__(self, rest: RESTClient) -> None:
+        self._rest = rest
+
+    async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+        body = call.body
+        if call.verb == "apply" and (call.uid or call.resource_version or call.create_only):
+            body = _with_preconditions(call)
+        try:
+            data = await self._rest.request(
+                _METHODS[call.verb],
+                call.path,
+                call.query,
+                body=body,
+                content_type=call.content_type,
+                accept=call.accept,
+            )
+        except Conflict as error:
+            if call.create_only and error.status.details is not None and error.status.details.name == call.name:
+                raise _already_exists(call) from error
+            raise
+        return Answer(call.answer_kind, data)
+
+
+def _with_preconditions(call: WriteCall[T]) -> bytes:
+    """The body of an apply, with its preconditions at the beginning of the metadata."""
+    version = _NEVER if call.create_only else call.resource_version
+    added = b'"resourceVersion":"%s"' % version.encode() if version else b""
+    if call.uid:
+        added += b',"uid":"%s"' % call.uid.encode() if added else b'"uid":"%s"' % call.uid.encode()
+    return call.body.replace(b'"metadata":{', b'"metadata":{' + added + b",", 1)
+
+
+def _already_exists(call: WriteCall[T]) -> AlreadyExists:
+    api = call.kind.__api__
+    details = StatusDetails(name=call.name, group=api.group, kind=api.plural)
+    return AlreadyExists(f'{api.gvr.qualified_resource} "{call.name}" already exists', details=details)
+
+
+class DeletedMetadata(msgspec.Struct, gc=False, rename="camel"):
+    """The metadata in the answer to a delete."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Details(msgspec.Struct, gc=False):
+    uid: str = ""
+
+
+class Deletion(msgspec.Struct, gc=False):
+    """The answer to a delete: the object as it is now, or a Status that names what was deleted."""
+
+    metadata: DeletedMetadata = msgspec.field(default_factory=DeletedMetadata)
+    details: _Details | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.details.uid if self.details else self.metadata.uid
+
+    @property
+    def version(self) -> int:
+        return int(self.metadata.resource_version or 0)
+
+
+class _DeletedList(msgspec.Struct, gc=False):
+    items: list[Deletion] | None = None
+
+
+# Made on import: msgspec cannot learn the same class in two threads at once.
+_decode_deletion: Final = msgspec.json.Decoder(Deletion).decode
+_decode_deleted_list: Final = msgspec.json.Decoder(_DeletedList).decode
+
+
+def deletions_of(call: WriteCall[T], answer: Answer[T]) -> list[Deletion]:
+    """What a call with the verb `delete` or `deletecollection` deleted, with the name and namespace of each object."""
+    if call.verb == "deletecollection":
+        return _decode_deleted_list(answer.data).items or []
+    deletion = _decode_deletion(answer.data)
+    deletion.metadata.name, deletion.metadata.namespace = call.name, call.namespace or ""
+    return [deletion]

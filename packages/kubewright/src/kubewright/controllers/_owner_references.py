@@ -1,0 +1,171 @@
+"""Owner references: which object controls which, and applies that respect it.
+
+Guarantees
+    `apply_child` never changes an object that another object controls. It changes one that nothing controls only with
+    `adopt=True`. This also holds if the cache is late, if two owners race for one name, and if the child is deleted and
+    created again between the read and the write.
+    As long as the cache is right, an apply is one request, or none if nothing would change.
+How
+    An object that the cache does not show is applied so that the API server may only create it. One that the cache
+    shows as ours is applied with its uid as a precondition. If either fails, or if the cache shows another owner, the
+    live object decides.
+Not guaranteed
+    To notice that the very object (same uid) was handed to another owner a moment ago, if our own field manager did it
+    from another process. Writes of this process are taken into account before the cache shows them.
+
+Follows controller-runtime's pkg/controller/controllerutil.
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from kubewright.cache._client import CachedClient
+from kubewright.cache._entry import Entry, ObjectKey
+from kubewright.machinery.errors import AlreadyExists, AlreadyOwnedError, ConfigError, Conflict, Invalid
+from kubewright.models import Object
+from kubewright.models._meta import OwnerReference, owner_reference
+
+T = TypeVar("T", bound=Object)
+
+_IDENTITY: Final = frozenset({"metadata.uid", "metadata.ownerReferences"})
+"""The fields of an Invalid answer if the live object is not the one that was expected."""
+
+
+def set_controller_reference(owner: Object, child: Object) -> None:
+    """Make `owner` the controlling owner of `child`: Kubernetes deletes the child after its owner.
+
+    Raises AlreadyOwnedError if `child` names another controlling owner, and ConfigError if the owner lives in another
+    namespace.
+    """
+    if owner.metadata.namespace and owner.metadata.namespace != child.metadata.namespace:
+        raise ConfigError(
+            f"{_described(owner)} cannot own {_described(child)}: an owner is in the same namespace as what it owns, "
+            f"or cluster-scoped. Put the child into {owner.metadata.namespace!r}, or delete it in a finalizer"
+        )
+    reference = owner_reference(owner)
+    if not child.metadata.owner_references:
+        child.metadata.owner_references = [reference]
+        return
+    current = controller_of(child)
+    if current is not None and current.uid != reference.uid:
+        raise _owned_by_another(child, current, reference)
+    others = [each for each in child.metadata.owner_references if each.uid != reference.uid]
+    child.metadata.owner_references = [*others, reference]
+
+
+def is_controlled_by(child: Object, owner: Object) -> bool:
+    """Whether `owner`, this very object and not another one of the same name, is the controlling owner of `child`."""
+    current = controller_of(child)
+    return current is not None and current.uid == owner.metadata.uid
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """The reference to the controlling owner of `obj`; None if nothing controls it."""
+    for reference in obj.metadata.owner_references:
+        if reference.controller:
+            return reference
+    return None
+
+
+async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_only: bool) -> T:
+    """Apply `child`, if its controlling owner also controls the live object or there is none.
+
+    A child without a controlling owner reference is applied whatever the live object is. With `create_only`, a live
+    object that may be applied is returned as it is. Raises AlreadyOwnedError, and Conflict if the live object keeps
+    changing.
+    """
+    owner = controller_of(child)
+    if owner is None:
+        return await (_create_or_read(client, child) if create_only else client.apply(child))
+    informer = client.cache.known(type(child))
+    if informer is not None and informer.synced:
+        meta = child.metadata
+        key = ObjectKey(meta.namespace or None, meta.name)
+        entry = informer.latest(key)
+        try:
+            if entry is None:
+                if informer.concerns(key, meta.labels):
+                    return await client.apply(child, create_only=True)
+            elif _controls(owner, entry):
+                return entry.decode() if create_only else await client.apply(child, uid=entry.uid)
+        except (AlreadyExists, Conflict):
+            pass  # the cache is late
+        except Invalid as error:
+            if not _is_about_identity(error):
+                raise
+    return await _apply_to_live(client, child, owner, adopt=adopt, create_only=create_only)
+
+
+async def _apply_to_live(
+    client: CachedClient, child: T, owner: OwnerReference, *, adopt: bool, create_only: bool
+) -> T:
+    """Apply `child` to the object that the server has now."""
+    meta = child.metadata
+    live = await client.uncached.find(type(child), meta.name, namespace=meta.namespace or None)
+    current = controller_of(live) if live is not None else None
+    if current is not None and current.uid != owner.uid:
+        raise _owned_by_another(child, current, owner)
+    if live is not None and current is None and not adopt:
+        raise _owned_by_nobody(child, owner)
+    if live is not None and create_only:
+        return live
+    try:
+        if live is None:
+            return await client.apply(child, create_only=True)
+        version = live.metadata.resource_version if current is None else None
+        return await client.apply(child, uid=live.metadata.uid, resource_version=version)
+    except AlreadyExists as error:
+        raise _changed(child) from error
+    except Invalid as error:
+        if not _is_about_identity(error):
+            raise
+        raise _changed(child) from error
+
+
+async def _create_or_read(client: CachedClient, child: T) -> T:
+    """Create a child that has no controlling owner, or return the object that there is."""
+    meta = child.metadata
+    informer = client.cache.known(type(child))
+    entry = informer.latest(ObjectKey(meta.namespace or None, meta.name)) if informer is not None else None
+    if entry is not None:
+        return entry.decode()
+    try:
+        return await client.apply(child, create_only=True)
+    except AlreadyExists:
+        return await client.uncached.get(type(child), meta.name, namespace=meta.namespace or None)
+
+
+def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
+    return any(each.controller and each.uid == owner.uid for each in entry.owners)
+
+
+def _is_about_identity(error: Invalid) -> bool:
+    return any(cause.field in _IDENTITY for cause in error.causes)
+
+
+def _owned_by_another(child: Object, current: OwnerReference, owner: OwnerReference) -> AlreadyOwnedError:
+    return AlreadyOwnedError(
+        f'{_described(child)} is controlled by {current.kind} "{current.name}", so {owner.kind} "{owner.name}" cannot '
+        f"control it as well. Give the child another name, or delete the other owner or its child",
+        controller=current.name,
+        controller_kind=current.kind,
+        controller_uid=current.uid,
+    )
+
+
+def _owned_by_nobody(child: Object, owner: OwnerReference) -> AlreadyOwnedError:
+    return AlreadyOwnedError(
+        f'{_described(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it '
+        "over. Give the child another name, delete the existing object, or adopt it with ctx.apply(child, adopt=True)"
+    )
+
+
+def _changed(child: Object) -> Conflict:
+    return Conflict(f"{_described(child)} changed while it was applied; try again")
+
+
+def _described(obj: Object) -> str:
+    meta = obj.metadata
+    return f'{obj.kind} "{meta.namespace}/{meta.name}"' if meta.namespace else f'{obj.kind} "{meta.name}"'
