@@ -148,7 +148,7 @@ class Answers:
 @asynccontextmanager
 async def operator(answers: Answers) -> AsyncGenerator[None]:
     """The Widget operator at work on them."""
-    client = Client(HandlerTransport(answers.handle), user_agent=_MANAGER, field_manager=_MANAGER)
+    client = Client(transport=HandlerTransport(answers.handle), user_agent=_MANAGER, field_manager=_MANAGER)
     cache = Cache(client, scopes={ConfigMap: Scope(keep_managed_fields=True)})
     counts = Metrics(_MANAGER).controller(reconcile.name, reconcile.workers)
     loop = ControlLoop(reconcile, CachedClient(client, cache), cache, observer=counts)

@@ -13,7 +13,6 @@ import pytest_asyncio
 
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ContainerStatus, Event, Pod
-from kubewright.client import pod_logs
 from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
 from kubewright.models import codec
@@ -89,7 +88,7 @@ class Programs:
 
     def follow(self, name: str = "p") -> AsyncGenerator[str]:
         """The lines of the log, to its end."""
-        return pod_logs(self.client, name, namespace=self.namespace, follow=True)
+        return self.client.logs(name, namespace=self.namespace, follow=True)
 
     async def says(self, text: str, name: str = "p") -> str:
         """What the container has written, once `text` is in it."""

@@ -121,7 +121,7 @@ async def unreliable(cluster: Cluster) -> AsyncIterator[Callable[[int, bool], tu
 
     def make(seed: int, streams_lists: bool) -> tuple[Unreliable, Client]:
         transport = Unreliable(HTTPTransport(cluster.config), seed, streams_lists=streams_lists)
-        clients.append(Client(transport, clock=Hurried()))
+        clients.append(Client(transport=transport, clock=Hurried()))
         return transport, clients[-1]
 
     yield make

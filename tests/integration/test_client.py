@@ -18,8 +18,6 @@ from kubewright.client import (
     StrategicPatch,
     Unstructured,
     extract,
-    wait_for,
-    wait_until_gone,
 )
 from kubewright.machinery.errors import (
     AlreadyExists,
@@ -106,9 +104,9 @@ async def test_an_update_of_what_has_changed_since_is_a_conflict(client: Client,
 
 
 async def test_what_may_not_be_there_is_looked_for(client: Client, namespace: str) -> None:
-    assert await client.find(ConfigMap, "a", namespace=namespace) is None
+    assert await client.get_or_none(ConfigMap, "a", namespace=namespace) is None
     made = await client.create(config_map(namespace, k="1"))
-    assert await client.find(ConfigMap, "a", namespace=namespace) == made
+    assert await client.get_or_none(ConfigMap, "a", namespace=namespace) == made
 
 
 async def test_each_kind_of_patch_changes_what_it_names(client: Client, namespace: str) -> None:
@@ -294,7 +292,7 @@ async def test_a_kind_that_is_not_installed_is_said_so(client: Client, namespace
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
         await client.get(Uninstalled, "x", namespace=namespace)
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
-        await client.find(Uninstalled, "x", namespace=namespace)
+        await client.get_or_none(Uninstalled, "x", namespace=namespace)
     with pytest.raises(ConfigError, match="is its CustomResourceDefinition installed"):
         await RESTMapper(client).kind("client.test/v1", "Uninstalled")
 
@@ -329,9 +327,9 @@ async def test_kinds_are_found_by_name(client: Client, namespace: str) -> None:
 async def test_an_object_is_waited_for(client: Client, namespace: str) -> None:
     obj = await client.create(config_map(namespace))
     await client.patch(obj, MergePatch({"data": {"k": "1"}}))
-    ready = await wait_for(client, ConfigMap, "a", lambda each: each.data.get("k") == "1", namespace=namespace)
+    ready = await client.wait_for(ConfigMap, "a", lambda each: each.data.get("k") == "1", namespace=namespace)
     await client.delete(ready)
-    await wait_until_gone(client, ConfigMap, "a", namespace=namespace)
+    await client.wait_until_gone(ConfigMap, "a", namespace=namespace)
 
 
 async def test_a_finalizer_holds_an_object_until_it_is_removed(client: Client, namespace: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from integration.command import COMMAND, environment
 from kubewright import Client, Config, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
-from kubewright.client import Unstructured, pod_logs
+from kubewright.client import Unstructured
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
@@ -137,7 +137,7 @@ async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> No
             assert (await client.get(Pod, "shell", namespace="default")).status.phase == "Succeeded"
 
         await eventually(is_over)
-        assert [line async for line in pod_logs(client, "shell", namespace="default")] == ["it runs"]
+        assert [line async for line in client.logs("shell", namespace="default")] == ["it runs"]
         await client.close()
 
 

@@ -22,7 +22,7 @@ from kubewright.apis.core.v1 import (
 )
 from kubewright.apis.meta.v1 import DeleteOptions, LabelSelector, ObjectMeta
 from kubewright.apis.policy.v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
-from kubewright.client import Client, MergePatch, StrategicPatch, pod_logs
+from kubewright.client import Client, MergePatch, StrategicPatch
 from kubewright.machinery.errors import BadRequest, Conflict, Invalid, TooManyRequests
 from kubewright.testing import Cluster, eventually, gone
 
@@ -143,7 +143,7 @@ async def test_the_log_of_which_container_has_to_be_said_where_there_are_several
     client: Client, namespace: str
 ) -> None:
     await client.create(pod(namespace, "c", "side"))
-    async with aclosing(pod_logs(client, "p", namespace=namespace)) as lines:
+    async with aclosing(client.logs("p", namespace=namespace)) as lines:
         with pytest.raises(BadRequest, match=r"choose one of: \[c side\]"):
             await anext(lines)
 
@@ -157,6 +157,6 @@ async def test_the_log_of_a_simulated_pod_is_what_its_annotation_says(
     await client.create(pod(namespace, "c", annotations=annotations))
 
     async def logged() -> list[str]:
-        return [line async for line in pod_logs(client, "p", namespace=namespace)]
+        return [line async for line in client.logs("p", namespace=namespace)]
 
     assert await eventually(logged) == ["one", "two"]

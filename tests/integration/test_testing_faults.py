@@ -77,7 +77,7 @@ async def test_nothing_of_the_dead_reaches_the_server(copies: Copies) -> None:
     async with running(copies.operator(faults)):
         faults.die()
         await copies.original("unseen")
-        client = Client(faults)
+        client = Client(transport=faults)
         with pytest.raises(ConnectionFailed, match="the process is dead"):
             await client.get(ConfigMap, "unseen", namespace=copies.namespace)
     assert await copies.of("unseen") == []
@@ -96,7 +96,7 @@ async def test_a_last_write_that_comes_to_nothing_is_the_last_all_the_same(copie
 
     faults.loses = note
     made = ConfigMap(metadata=ObjectMeta(name="a", namespace=copies.namespace))
-    writing = asyncio.create_task(Client(faults).create(made))
+    writing = asyncio.create_task(Client(transport=faults).create(made))
     await sent.wait()
     writing.cancel()
     await asyncio.wait([writing])
@@ -115,7 +115,7 @@ async def test_an_operator_rests_when_all_is_written(copies: Copies) -> None:
 
 async def test_who_never_stops_writing_does_not_rest(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
-    client = Client(faults)
+    client = Client(transport=faults)
 
     async def write() -> None:
         number = 0
@@ -142,7 +142,7 @@ async def test_what_comes_on_a_watch_is_late_and_in_order(copies: Copies) -> Non
     faults = Faults(copies.cluster.config)
     faults.lag = 0.3
     loop = asyncio.get_running_loop()
-    client = Client(faults)
+    client = Client(transport=faults)
     page = await client.list(ConfigMap, namespace=copies.namespace)
     began = loop.time()
     for number in range(3):
@@ -161,7 +161,7 @@ async def test_what_comes_on_a_watch_is_late_and_in_order(copies: Copies) -> Non
 async def test_an_answer_of_the_tests_own_is_what_the_operator_gets(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.answer = lambda request: failure(409, "Conflict", "not now") if request.method == "PUT" else None
-    client = Client(faults)
+    client = Client(transport=faults)
     await copies.original("original")
     present = await client.get(ConfigMap, "original", namespace=copies.namespace)
     with pytest.raises(Conflict, match="not now"):
@@ -174,7 +174,7 @@ async def test_an_answer_of_the_tests_own_is_what_the_operator_gets(copies: Copi
 async def test_a_lost_answer_is_that_of_a_request_that_was_carried_out(copies: Copies) -> None:
     faults = Faults(copies.cluster.config)
     faults.loses = lambda request: request.method == "POST"
-    client = Client(faults)
+    client = Client(transport=faults)
     lost = ConfigMap(metadata=ObjectMeta(name="lost", namespace=copies.namespace))
     with pytest.raises(ConnectionFailed, match="the answer is lost"):
         await client.create(lost)
@@ -187,7 +187,7 @@ async def test_an_operator_lives_through_a_storm(copies: Copies) -> None:
     seen = Counter[str]()
     async with running(copies.operator(faults)):
         faults.storm(random.Random(20261122), share=0.5)
-        client = Client(faults)
+        client = Client(transport=faults)
         for number in range(400):  # so many that each way to fail is among them, whoever else draws lots
             if number < 40:
                 await copies.original(f"original-{number}")

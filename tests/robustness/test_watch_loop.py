@@ -79,7 +79,7 @@ async def followed(
     async with (
         cluster.service_account([RULE], namespace=namespace) as account,
         between(account) as (far, line, gate),
-        Client(transport(far)) as client,
+        Client(transport=transport(far)) as client,
     ):
         follower = Follower(client, namespace)
         world = World(cluster, namespace, follower)

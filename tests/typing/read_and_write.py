@@ -17,7 +17,6 @@ from kubewright.client import (
     RESTMapper,
     Unstructured,
     WatchEvent,
-    wait_for,
 )
 
 
@@ -28,7 +27,7 @@ async def read(client: Client, cache: Cache, cached: CachedClient) -> None:
         assert_type(await reader.list(Deployment, labels={"app": "web"}), ObjectList[Deployment])
     assert_type(await cached.list(Deployment, owner="uid", index=("image", "nginx")), ObjectList[Deployment])
     assert_type([each.spec.replicas for each in await client.list(Deployment)], list[int | None])
-    ready = await wait_for(client, Deployment, "web", lambda each: each.status.ready_replicas == 3, namespace="d")
+    ready = await client.wait_for(Deployment, "web", lambda each: each.status.ready_replicas == 3, namespace="d")
     assert_type(ready, Deployment)
     await client.get("Deployment", "web")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await client.list(Deployment, index=("a", "b"))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -35,7 +35,8 @@ def role() -> list[PolicyRule]:
 @asynccontextmanager
 async def at_work(server: Config | Transport, *, workers: int = 2) -> AsyncGenerator[FooController]:
     """The controller, for as long as the block lasts: as a process of its own would be, without memory of another."""
-    async with Client(server, field_manager=NAME) as client:
+    transport = HTTPTransport(server) if isinstance(server, Config) else server
+    async with Client(transport=transport, field_manager=NAME) as client:
         controller = FooController(client, workers=workers)
         running = asyncio.create_task(controller.run())
         try:

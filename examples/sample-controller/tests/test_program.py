@@ -54,7 +54,7 @@ async def test_what_is_in_hand_at_the_stop_is_finished(foos: Foos, account: Conf
         creating.set()
         await go_on.wait()
 
-    async with Client(BeforeCreation(account, "web", wait)) as client:
+    async with Client(transport=BeforeCreation(account, "web", wait)) as client:
         running = asyncio.create_task(FooController(client).run())
         await foos.create()
         await eventually(creating.wait)

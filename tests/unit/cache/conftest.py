@@ -19,4 +19,4 @@ def server(clock: VirtualClock) -> Server:
 
 @pytest.fixture
 def client(server: Server, clock: VirtualClock) -> Client:
-    return Client(server, clock=clock)
+    return Client(transport=server, clock=clock)

@@ -49,7 +49,7 @@ async def costs(count: int) -> dict[str, int]:
     """The steps of what happens all the time, with `count` objects in the cache."""
     clock = VirtualClock()
     server = Server(clock)
-    client = Client(server, clock=clock)
+    client = Client(transport=server, clock=clock)
     cache = Cache(client, scopes={Widget: Scope(indexers={"node": lambda each: [each.spec.node]})})
     cached = CachedClient(client, cache)
     cache.start()

@@ -367,7 +367,7 @@ async def test_warnings_are_logged_once_each(server: Server, client: Client, cap
 
 async def test_warnings_go_to_a_handler_each_time(server: Server) -> None:
     heard: list[str] = []
-    client = Client(server, on_warning=heard.append)
+    client = Client(transport=server, on_warning=heard.append)
     for _ in range(2):
         await exchange(server, client.create(a_widget()), widget("a", 3), headers={"warning": '299 - "careful"'})
     assert heard == ["careful", "careful"]

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from kubewright.client import Client, Config, pod_logs
+from kubewright.client import Client, Config
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.http.stream import Pipe
@@ -49,7 +49,7 @@ async def client(kubelet: Kubelet) -> AsyncIterator[Client]:
 
 
 async def test_lines_come_as_they_are_written_however_they_are_cut(client: Client, kubelet: Kubelet) -> None:
-    async with aclosing(pod_logs(client, "web-0", namespace="d", follow=True)) as lines:
+    async with aclosing(client.logs("web-0", namespace="d", follow=True)) as lines:
         kubelet.written.write(b"one\ntwo\nthr")
         assert [await anext(lines), await anext(lines)] == ["one", "two"]
         half = "ée".encode()
@@ -62,15 +62,15 @@ async def test_lines_come_as_they_are_written_however_they_are_cut(client: Clien
 
 async def test_all_that_can_be_asked_for_is(client: Client, kubelet: Kubelet) -> None:
     kubelet.written.close()
-    everything = pod_logs(
-        client, "w", namespace="d", container="c", previous=True, follow=True, since=timedelta(minutes=1), tail_lines=0,
+    everything = client.logs(
+        "w", namespace="d", container="c", previous=True, follow=True, since=timedelta(minutes=1), tail_lines=0,
         limit_bytes=9, timestamps=True,
     )  # fmt: skip
     assert [each async for each in everything] == []
     moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     kubelet.written = Pipe()
     kubelet.written.close()
-    assert [each async for each in pod_logs(client, "w", namespace="d", since=moment)] == []
+    assert [each async for each in client.logs("w", namespace="d", since=moment)] == []
     first, second = kubelet.requests
     assert first.path == "/api/v1/namespaces/d/pods/w/log"
     assert {key: value for key, [value] in parse_qs(first.query).items()} == {
@@ -81,7 +81,7 @@ async def test_all_that_can_be_asked_for_is(client: Client, kubelet: Kubelet) ->
 
 
 async def test_leaving_a_log_ends_its_stream(client: Client, kubelet: Kubelet) -> None:
-    async with aclosing(pod_logs(client, "w", namespace="d", follow=True)) as lines:
+    async with aclosing(client.logs("w", namespace="d", follow=True)) as lines:
         kubelet.written.write(b"one\n")
         await anext(lines)
     await asyncio.wait_for(kubelet.abandoned.wait(), 10)
@@ -90,7 +90,7 @@ async def test_leaving_a_log_ends_its_stream(client: Client, kubelet: Kubelet) -
 async def test_a_log_that_breaks_is_an_error_and_no_end(client: Client, kubelet: Kubelet) -> None:
     kubelet.written.write(b"one\ntw")
     kubelet.written.close(RuntimeError("the node is gone"))
-    async with aclosing(pod_logs(client, "w", namespace="d", follow=True)) as lines:
+    async with aclosing(client.logs("w", namespace="d", follow=True)) as lines:
         assert await anext(lines) == "one"
         with pytest.raises(ConnectionFailed, match="in the middle of its answer"):
             await anext(lines)
@@ -105,6 +105,6 @@ async def test_what_the_server_refuses_carries_its_status() -> None:
     await server.start()
     client = Client(Config(f"http://127.0.0.1:{server.port}"))
     with pytest.raises(BadRequest, match="container is waiting"):
-        await anext(pod_logs(client, "w", namespace="d"))
+        await anext(client.logs("w", namespace="d"))
     await client.close()
     await server.close()

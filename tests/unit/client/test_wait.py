@@ -7,7 +7,7 @@ import pytest
 from tests.unit.scripted import Server, Widget, added, deleted, modified, settle, widget
 
 from kubewright._runtime.clock import VirtualClock
-from kubewright.client import Client, Unstructured, has_condition, wait_for, wait_until_gone
+from kubewright.client import Client, Unstructured, has_condition
 from kubewright.client._dynamic import decode_object
 from kubewright.machinery.errors import DeadlineExceeded, Forbidden
 
@@ -19,7 +19,7 @@ def big(each: Widget) -> bool:
 
 
 async def test_an_object_that_is_there_and_fits_is_given_at_once(server: Server, client: Client) -> None:
-    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d"))
+    task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     call = await server.call()
     assert call.query["fieldSelector"] == "metadata.name=a"
     call.answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3, size=5)]})
@@ -28,7 +28,7 @@ async def test_an_object_that_is_there_and_fits_is_given_at_once(server: Server,
 
 
 async def test_an_object_is_followed_until_it_fits(server: Server, clock: VirtualClock, client: Client) -> None:
-    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d"))
+    task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     (await server.call()).answer(EMPTY)
     watch = await server.call()
     assert watch.query["resourceVersion"] == "9"
@@ -43,7 +43,7 @@ async def test_an_object_is_followed_until_it_fits(server: Server, clock: Virtua
 
 
 async def test_an_object_is_waited_for_until_it_is_gone(server: Server, client: Client) -> None:
-    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d"))
+    task = asyncio.ensure_future(client.wait_until_gone(Widget, "a", namespace="d"))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3)]})
     stream = (await server.call()).stream()
     await settle()
@@ -54,30 +54,30 @@ async def test_an_object_is_waited_for_until_it_is_gone(server: Server, client: 
 
 
 async def test_a_namesake_is_not_the_object(server: Server, client: Client) -> None:
-    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d", uid="old"))
+    task = asyncio.ensure_future(client.wait_until_gone(Widget, "a", namespace="d", uid="old"))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3, uid="new")]})
     await task
 
 
 async def test_waiting_in_vain_says_for_what(server: Server, client: Client) -> None:
-    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d", timeout=0.5))
+    task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d", timeout=0.5))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3)]})
     with pytest.raises(
         DeadlineExceeded, match=r'Widget "a": big was not met after 0\.5 s; it is at resource version 3'
     ):
         await task
     held = widget("a", 3, finalizers=["example.com/hold"])
-    task = asyncio.ensure_future(wait_until_gone(client, Widget, "a", namespace="d", timeout=0.5))
+    task = asyncio.ensure_future(client.wait_until_gone(Widget, "a", namespace="d", timeout=0.5))
     watch = await server.call()
     if watch.watches:
         watch = await server.call()
     watch.answer({"metadata": {"resourceVersion": "9"}, "items": [held]})
-    with pytest.raises(DeadlineExceeded, match=r"finalizers hold it: example\.com/hold"):
+    with pytest.raises(DeadlineExceeded, match=r"finalizers keep it: example\.com/hold"):
         await task
 
 
 async def test_a_right_that_is_missing_ends_the_wait(server: Server, client: Client) -> None:
-    task = asyncio.ensure_future(wait_for(client, Widget, "a", big, namespace="d"))
+    task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     (await server.call()).fail(403, "Forbidden", "no")
     with pytest.raises(Forbidden):
         await task
@@ -106,6 +106,6 @@ def test_a_condition_is_met_when_it_is_about_the_object_as_it_is(status: dict[st
 
 
 async def test_a_condition_that_is_not_met_in_time_is_named(server: Server, client: Client) -> None:
-    waiting = wait_for(client, Widget, "a", has_condition("Ready", "False"), namespace="d", timeout=0.01)
+    waiting = client.wait_for(Widget, "a", has_condition("Ready", "False"), namespace="d", timeout=0.01)
     with pytest.raises(DeadlineExceeded, match=r'Widget "a": condition Ready=False was not met'):
         await waiting

@@ -169,13 +169,13 @@ async def test_a_read_sees_what_this_process_just_wrote(shop: Workshop) -> None:
 
 async def test_what_may_not_be_there_is_looked_for(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
-        assert await ctx.find(Secret, "one") is None
+        assert await ctx.get_or_none(Secret, "one") is None
         made = await ctx.create(secret("one"))
-        assert await ctx.find(Secret, "one") == made
-        assert await ctx.find(Secret, "one", namespace="elsewhere") is None
+        assert await ctx.get_or_none(Secret, "one") == made
+        assert await ctx.get_or_none(Secret, "one", namespace="elsewhere") is None
         await ctx.delete(made)
-        assert await ctx.find(Secret, "one") is None
-        assert await ctx.client.uncached.find(Secret, "one", namespace=NAMESPACE) is None
+        assert await ctx.get_or_none(Secret, "one") is None
+        assert await ctx.client.uncached.get_or_none(Secret, "one", namespace=NAMESPACE) is None
 
     await within(shop, work)
 

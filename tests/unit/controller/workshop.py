@@ -98,7 +98,7 @@ class Workshop:
         self.meanwhile: Callable[[Request], Awaitable[None]] | None = None
         """What happens before the controller's next write arrives; called once."""
         self._server = APIServer()
-        self.admin = Client(HandlerTransport(self._server.handle, peer=ADMIN), field_manager="admin")
+        self.admin = Client(transport=HandlerTransport(self._server.handle, peer=ADMIN), field_manager="admin")
         self._caches: list[Cache] = []
         self._running: list[tuple[ControlLoop[Any], asyncio.Task[None]]] = []
 
@@ -115,7 +115,7 @@ class Workshop:
 
     async def run(self, controller: Controller[Any], *, tracing: Tracing | None = None) -> ControlLoop[Any]:
         """Set `controller` to work, and wait until it has nothing to do."""
-        client = Client(HandlerTransport(self._handle, peer=ADMIN), field_manager="operator", clock=self.clock)
+        client = Client(transport=HandlerTransport(self._handle, peer=ADMIN), field_manager="operator", clock=self.clock)
         scopes: dict[type[Object], Scope] = {kind: Scope(keep_managed_fields=True) for kind in controller.owns}
         scopes[controller.kind] = Scope(indexers=controller.indexers)
         cache = Cache(client, scopes=scopes)

@@ -37,7 +37,7 @@ async def server() -> AsyncGenerator[tuple[HandlerTransport, Client]]:
     await api.start()
     transport = HandlerTransport(api.handle, peer=ADMIN)
     try:
-        yield transport, Client(transport)
+        yield transport, Client(transport=transport)
     finally:
         await api.close()
 

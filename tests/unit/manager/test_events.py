@@ -26,7 +26,7 @@ MAP = ConfigMap(metadata=ObjectMeta(name="settings", namespace="shop", uid="u1",
 
 @pytest.fixture
 async def recorder(server: SmallServer, clock: VirtualClock) -> AsyncIterator[EventWriter]:
-    client = Client(HandlerTransport(server.handle), clock=clock)
+    client = Client(transport=HandlerTransport(server.handle), clock=clock)
     writer = EventWriter(client, "web.my.domain", "host_1")
     task = asyncio.create_task(writer.run())
     yield writer
@@ -135,7 +135,7 @@ async def test_an_event_that_goes_with_its_namespace_is_no_warning(
         return Response(error.status.code, {}, msgspec.json.encode(error.status.to_dict()))
 
     caplog.set_level(logging.DEBUG, "kubewright.manager")
-    writer = EventWriter(Client(HandlerTransport(refuse), clock=clock), "web", "host")
+    writer = EventWriter(Client(transport=HandlerTransport(refuse), clock=clock), "web", "host")
     task = asyncio.create_task(writer.run())
     writer.normal(MAP, "Scaled", "to 3")
     await clock.advance(0)
@@ -165,7 +165,7 @@ async def test_what_is_dropped_is_told_although_the_server_takes_nothing(
         raise AssertionError
 
     fates: list[str] = []
-    writer = EventWriter(Client(HandlerTransport(never), clock=clock), "web", "host_1", count=fates.append)
+    writer = EventWriter(Client(transport=HandlerTransport(never), clock=clock), "web", "host_1", count=fates.append)
     task = asyncio.create_task(writer.run())
     await clock.advance(0)
     for number in range(events.BACKLOG + 7):
@@ -199,7 +199,7 @@ async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespac
 
 
 async def test_what_waits_at_the_stop_is_still_written(server: SmallServer, clock: VirtualClock) -> None:
-    writer = EventWriter(Client(HandlerTransport(server.handle), clock=clock), "web", "host_1")
+    writer = EventWriter(Client(transport=HandlerTransport(server.handle), clock=clock), "web", "host_1")
     task = asyncio.create_task(writer.run())
     await clock.advance(0)
     writer.normal(MAP, "Stopped", "bye")

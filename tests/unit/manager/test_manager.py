@@ -49,7 +49,7 @@ class API:
 
     def __init__(self) -> None:
         self.server = APIServer()
-        self.admin = Client(self.as_user(ADMIN))
+        self.admin = Client(transport=self.as_user(ADMIN))
         self.down: set[str] = set()
 
     def as_user(self, peer: Peer) -> HandlerTransport:

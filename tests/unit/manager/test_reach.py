@@ -64,7 +64,7 @@ async def until(cut: asyncio.Event, body: AsyncIterator[bytes]) -> AsyncIterator
 class API:
     def __init__(self) -> None:
         self.server = APIServer()
-        self.admin = Client(HandlerTransport(self.server.handle, peer=ADMIN))
+        self.admin = Client(transport=HandlerTransport(self.server.handle, peer=ADMIN))
         self.sent: list[str] = []
         self.cuts: dict[str, asyncio.Event] = {}
         """By path: ends the watch that runs there."""

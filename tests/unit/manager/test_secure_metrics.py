@@ -40,7 +40,7 @@ class API:
 
     def __init__(self) -> None:
         self.server = APIServer()
-        self.admin = Client(HandlerTransport(self.server.handle, peer=ADMIN))
+        self.admin = Client(transport=HandlerTransport(self.server.handle, peer=ADMIN))
         self.reviews: list[str] = []
         self.down = False
 

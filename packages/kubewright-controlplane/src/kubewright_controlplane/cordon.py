@@ -13,7 +13,7 @@ from typing import Final
 from kubewright.apis.core.v1 import Container, Node, Pod, PodSpec
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.client._wait import has_condition, wait_for
+from kubewright.client._wait import has_condition
 from kubewright.models._meta import ObjectMeta
 from kubewright.testing._waiting import eventually
 
@@ -47,7 +47,7 @@ async def _is_passed_by(client: Client, node: str) -> None:
     spec = PodSpec(node_selector={"kubernetes.io/hostname": node}, containers=[Container(name="probe", image="probe")])
     probe = await client.create(Pod(metadata=ObjectMeta(generate_name="probe-", namespace=_NAMESPACE), spec=spec))
     try:
-        decided = await wait_for(client, Pod, probe.metadata.name, _is_decided, namespace=_NAMESPACE)
+        decided = await client.wait_for(Pod, probe.metadata.name, _is_decided, namespace=_NAMESPACE)
     finally:
         await client.delete(probe, grace_period=0)
     assert not decided.spec.node_name, f"the scheduler still puts Pods on {node}"

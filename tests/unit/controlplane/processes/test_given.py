@@ -105,7 +105,7 @@ async def test_a_token_is_renewed_before_it_ends(tmp_path: Path) -> None:
     api = APIServer()
     await api.start()
     admin = Peer(common_name="admin", organizations=("system:masters",))
-    client, clock = Client(HandlerTransport(api.handle, peer=admin)), VirtualClock()
+    client, clock = Client(transport=HandlerTransport(api.handle, peer=admin)), VirtualClock()
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s", "namespace": "default"}}
     source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     spec = {

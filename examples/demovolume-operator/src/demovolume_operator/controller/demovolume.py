@@ -45,7 +45,7 @@ def of_its_name(claim: PersistentVolumeClaim, _: object) -> Iterable[Request]:
 @controller(DemoVolume, owns=[PersistentVolumeClaim], watches=[Watch(PersistentVolumeClaim, map=of_its_name)])
 async def reconcile(ctx: Context[DemoVolume]) -> Result | None:
     volume = ctx.object
-    claim = await ctx.find(PersistentVolumeClaim, volume.metadata.name)  # whosever it is
+    claim = await ctx.get_or_none(PersistentVolumeClaim, volume.metadata.name)  # whosever it is
     try:
         if claim is None:
             claim = await make(ctx)

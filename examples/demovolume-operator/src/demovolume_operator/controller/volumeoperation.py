@@ -179,7 +179,7 @@ def uses(pod: Pod, claim: str) -> bool:
 
 async def live(ctx: Context[VolumeOperation], kind: type[T]) -> T | None:
     """The object of the volume's name, as the server has it now."""
-    return await ctx.client.uncached.find(kind, ctx.object.spec.volume, namespace=ctx.request.namespace)
+    return await ctx.client.uncached.get_or_none(kind, ctx.object.spec.volume, namespace=ctx.request.namespace)
 
 
 async def report(ctx: Context[VolumeOperation], stage: Stage) -> None:

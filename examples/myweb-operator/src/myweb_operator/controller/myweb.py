@@ -115,7 +115,7 @@ async def refusal(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
 
 async def make_way(ctx: Context[MyWeb]) -> None:
     """Give up the node port of before where another MyWeb wants it: two that swap theirs would wait for each other."""
-    present = await ctx.find(Service, ctx.object.metadata.name)
+    present = await ctx.get_or_none(Service, ctx.object.metadata.name)
     if present is None:
         return
     for port in node_ports_of(present):
@@ -126,8 +126,8 @@ async def make_way(ctx: Context[MyWeb]) -> None:
 
 async def find(ctx: Context[MyWeb], kind: type[T], name: str) -> T | None:
     """Where the cache shows nothing the server is asked: an apply would take over what came a moment ago."""
-    present = await ctx.find(kind, name)
-    return present or await ctx.client.uncached.find(kind, name, namespace=ctx.request.namespace)
+    present = await ctx.get_or_none(kind, name)
+    return present or await ctx.client.uncached.get_or_none(kind, name, namespace=ctx.request.namespace)
 
 
 def is_strangers(child: Object, web: MyWeb) -> bool:

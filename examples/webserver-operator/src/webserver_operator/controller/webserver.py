@@ -103,7 +103,7 @@ async def find(ctx: Context[WebServer], desired: T) -> T | None:
     Where the cache shows nothing the server is asked: an apply would take over what came a moment ago.
     """
     kind, name = type(desired), desired.metadata.name
-    present = await ctx.find(kind, name) or await ctx.client.uncached.find(kind, name, namespace=ctx.request.namespace)
+    present = await ctx.get_or_none(kind, name) or await ctx.client.uncached.get_or_none(kind, name, namespace=ctx.request.namespace)
     if present is not None and not is_controlled_by(present, ctx.object):
         what = f'{kind.__api__.kind} "{name}"'
         raise Hindered("NameTaken", f"{what} is there already, and not of this WebServer; remove one or the other")

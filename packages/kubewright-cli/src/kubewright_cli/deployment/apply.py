@@ -15,7 +15,6 @@ from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._wait import wait_until_gone
 from kubewright.machinery.errors import NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
@@ -90,7 +89,7 @@ async def undeploy(
     for document in documents:
         if document["kind"] == "Namespace" and ours:
             yield await objects.delete(document)
-            await wait_until_gone(client, Namespace, settings.namespace, timeout=timeout)
+            await client.wait_until_gone(Namespace, settings.namespace, timeout=timeout)
 
 
 async def _prune(client: Client, settings: Settings, wanted: set[tuple[str, str, str, str]]) -> AsyncGenerator[Change]:
@@ -117,12 +116,12 @@ def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
 
 
 async def _until_free(client: Client, namespace: str) -> None:
-    found = await client.find(Namespace, namespace)
+    found = await client.get_or_none(Namespace, namespace)
     if found is not None and found.metadata.deletion_timestamp is not None:
-        await wait_until_gone(client, Namespace, namespace)
+        await client.wait_until_gone(Namespace, namespace)
 
 
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
     """Whether the Namespace is of the deployment; `default` when there is none."""
-    found = await client.find(Namespace, settings.namespace)
+    found = await client.get_or_none(Namespace, settings.namespace)
     return default if found is None else labels_of(settings).items() <= found.metadata.labels.items()

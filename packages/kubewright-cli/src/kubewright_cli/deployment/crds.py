@@ -10,7 +10,6 @@ from kubewright.client._client import Client
 from kubewright.client._crds import is_established as is_established
 from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._wait import wait_until_gone
 from kubewright.machinery.errors import DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
@@ -53,7 +52,7 @@ async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: floa
             names.append(crd["metadata"]["name"])
     for name in names:
         try:
-            await wait_until_gone(client, CustomResourceDefinition, name, timeout=timeout)
+            await client.wait_until_gone(CustomResourceDefinition, name, timeout=timeout)
         except DeadlineExceeded:
             crd = next(each for each in crds if each["metadata"]["name"] == name)
             raise held_up(await customs(client, [crd]), timeout) from None
@@ -89,7 +88,7 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
     try:
         for each in doomed:
             kind = PartialObjectMetadata.of(each.api)
-            await wait_until_gone(client, kind, each.name, namespace=each.namespace, timeout=timeout)
+            await client.wait_until_gone(kind, each.name, namespace=each.namespace, timeout=timeout)
     except DeadlineExceeded:
         raise held_up(await customs(client, crds), timeout) from None
 

@@ -106,7 +106,7 @@ async def _kinds(client: Client, manifests: Manifests) -> AsyncGenerator[Finding
 async def _rights(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
     settings = manifests.settings
     name = names_of(manifests).account
-    if await client.find(ServiceAccount, name, namespace=settings.namespace) is None:
+    if await client.get_or_none(ServiceAccount, name, namespace=settings.namespace) is None:
         where = f'there is no ServiceAccount "{name}" in namespace {settings.namespace}'
         yield Finding("rbac", where, "run `kubewright deploy`")
         return

@@ -11,7 +11,6 @@ from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ContainerStatus, Pod
 from kubewright.client._client import Client
-from kubewright.client._logs import pod_logs
 from kubewright.machinery.errors import BadRequest, ConfigError, ConnectionFailed, NotFound
 from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.manifests import Manifests
@@ -60,7 +59,7 @@ async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
 async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
     """The Lease by which the manager's Pods elect; None when there is none."""
     namespace = manifests.program.lease_namespace or manifests.settings.namespace
-    return await client.find(Lease, manifests.program.manager.name, namespace=namespace)
+    return await client.get_or_none(Lease, manifests.program.manager.name, namespace=namespace)
 
 
 def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:
@@ -107,7 +106,7 @@ async def last_lines(client: Client, pod: str, namespace: str, count: int) -> li
     """The last lines of the manager's log: of the run before, where the present one has written nothing."""
     for previous in (False, True):
         try:
-            lines = pod_logs(client, pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)
+            lines = client.logs(pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)
             async with aclosing(lines):
                 found = [line async for line in lines]
         except (NotFound, BadRequest):
@@ -138,8 +137,7 @@ async def logs(
         if seen == run:  # it has ended, and the next has not begun
             await client.clock.sleep(1.0)
             continue
-        lines = pod_logs(
-            client,
+        lines = client.logs(
             pod.metadata.name,
             namespace=namespace,
             container=CONTAINER,

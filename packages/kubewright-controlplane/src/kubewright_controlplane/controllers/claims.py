@@ -59,7 +59,7 @@ class Claims:
     async def _may_adopt(self, ctx: Context[T]) -> bool:
         """The owner is there, is the one that was looked at, and is not being deleted."""
         mine = ctx.object.metadata
-        live = await self._live.find(type(ctx.object), mine.name, namespace=mine.namespace)
+        live = await self._live.get_or_none(type(ctx.object), mine.name, namespace=mine.namespace)
         return live is not None and live.metadata.uid == mine.uid and live.metadata.deletion_timestamp is None
 
     async def _adopt(self, ctx: Context[T], child: U) -> U | None:

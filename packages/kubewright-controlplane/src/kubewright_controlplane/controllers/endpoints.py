@@ -52,7 +52,7 @@ async def reconcile(ctx: Context[Service]) -> None:
     if not is_managed(service):
         return
     desired = _desired(service, _subsets(service, await pods_behind(ctx)))
-    present = await ctx.find(Endpoints, service.metadata.name)
+    present = await ctx.get_or_none(Endpoints, service.metadata.name)
     if present is None:
         await ctx.create(desired)
         return
@@ -67,7 +67,7 @@ async def reconcile(ctx: Context[Service]) -> None:
 
 async def _remove(ctx: Context[Service]) -> None:
     """The Service is gone. Endpoints under its name that somebody else wrote stay."""
-    present = await ctx.find(Endpoints, ctx.request.name)
+    present = await ctx.get_or_none(Endpoints, ctx.request.name)
     if present is not None and present.metadata.labels.get(_MANAGED_BY) == _NAME:
         await ctx.delete(present)
 

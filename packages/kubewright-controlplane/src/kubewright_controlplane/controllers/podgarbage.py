@@ -50,7 +50,7 @@ class PodGarbage:
         return await self._look_for_node(ctx, pod.spec.node_name) if pod.spec.node_name else None
 
     async def _look_for_node(self, ctx: Context[Pod], node: str) -> Result | None:
-        if await ctx.find(Node, node) is None:
+        if await ctx.get_or_none(Node, node) is None:
             return await self._without_node(ctx, node)
         self._missing.pop(node, None)
         return None
@@ -60,7 +60,7 @@ class PodGarbage:
         left = since + QUARANTINE - self._clock.now()
         if left > timedelta(0):
             return Result(requeue_after=left)
-        if await self._live.find(Node, node) is None:
+        if await self._live.get_or_none(Node, node) is None:
             await self._fail(ctx)
             await self._delete(ctx, ctx.object)
         return None

@@ -43,7 +43,7 @@ class NamespaceContents:
             await self._ensure_ca(ctx, name)
 
     async def _ensure_account(self, ctx: Context[Namespace], namespace: str) -> None:
-        if await ctx.find(ServiceAccount, DEFAULT, namespace=namespace) is None:
+        if await ctx.get_or_none(ServiceAccount, DEFAULT, namespace=namespace) is None:
             await _create(ctx, ServiceAccount(metadata=ObjectMeta(name=DEFAULT, namespace=namespace)))
 
     async def _ensure_ca(self, ctx: Context[Namespace], namespace: str) -> None:

@@ -76,7 +76,7 @@ class Kubelet:
 
 async def _node(ctx: Context[Pod]) -> Node | None:
     """The pod's node, when that is there and ready."""
-    node = await ctx.find(Node, ctx.object.spec.node_name or "")
+    node = await ctx.get_or_none(Node, ctx.object.spec.node_name or "")
     return node if node is not None and address_of(node) is not None else None
 
 

@@ -23,7 +23,6 @@ from kubewright.cache._cache import Scope
 from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.client._patch import MergePatch
-from kubewright.client._wait import wait_for
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
@@ -87,7 +86,7 @@ class ProcessNode:
             stack.push_async_callback(self._leave)
             manager = self._manager(runtime, server.port)
             await stack.enter_async_context(working(manager, name=f"node {self.name}"))
-            await wait_for(self._client, Node, self.name, _takes_pods)
+            await self._client.wait_for(Node, self.name, _takes_pods)
             self._stack = stack.pop_all()
         return self.name
 

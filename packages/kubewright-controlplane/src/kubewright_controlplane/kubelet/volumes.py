@@ -51,13 +51,13 @@ class VolumeCheck:
         waiting: list[PersistentVolumeClaim] = []
         volumes: list[PersistentVolume] = []
         for name in claims_of(ctx.object):
-            claim = await ctx.find(PersistentVolumeClaim, name)
+            claim = await ctx.get_or_none(PersistentVolumeClaim, name)
             if claim is None:
                 return cls(ctx, f'persistentvolumeclaim "{name}" not found')
             if claim.metadata.deletion_timestamp is not None:
                 return cls(ctx, f'persistentvolumeclaim "{name}" is being deleted')
             if claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations:
-                volume = await ctx.find(PersistentVolume, claim.spec.volume_name)
+                volume = await ctx.get_or_none(PersistentVolume, claim.spec.volume_name)
                 if volume is None:
                     return cls(ctx, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
                 volumes.append(volume)
@@ -90,5 +90,5 @@ class VolumeCheck:
 async def _waits(ctx: Context[Pod], claim: PersistentVolumeClaim) -> bool:
     if not claim.spec.storage_class_name:
         return False
-    storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name)
+    storage_class = await ctx.get_or_none(StorageClass, claim.spec.storage_class_name)
     return storage_class is not None and storage_class.volume_binding_mode == WAIT

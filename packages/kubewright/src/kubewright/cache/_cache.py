@@ -69,13 +69,13 @@ class Cache:
         self._sync_timeout = sync_timeout
         self._informers: dict[_Identity, Informer[Any]] = {}
         self._of_resource: dict[type[Object], builtins.list[Informer[Any]]] = {}
-        """What `informers` answered, until there is another informer."""
+        """What `informers_of` returned, until there is another informer."""
         self._started = False
         self._stopped = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
         """The one informer of `kind`; started if the cache is."""
-        informer = self.known(kind)
+        informer = self.informer_or_none(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
             self._of_resource.clear()
@@ -87,7 +87,7 @@ class Cache:
         """What part of `kind` this cache holds."""
         return self._scopes.get(_identity(kind), self._default)
 
-    def known(self, kind: type[T]) -> Informer[T] | None:
+    def informer_or_none(self, kind: type[T]) -> Informer[T] | None:
         """The informer of `kind`, if it has been asked for."""
         # By its class it is held, unless that was made at run time.
         return self._informers.get(kind) or self._informers.get(_identity(kind))
@@ -96,7 +96,7 @@ class Cache:
         """The informers that there are now."""
         return iter(list(self._informers.values()))
 
-    def informers(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
+    def informers_of(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
         """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""
         found = self._of_resource.get(kind)
         if found is None:
@@ -137,7 +137,7 @@ class Cache:
         """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
-        informer = self.known(kind)
+        informer = self.informer_or_none(kind)
         held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespace)
         if held != EVERYWHERE and namespace and namespace not in held:
             raise ConfigError(
@@ -154,7 +154,7 @@ class Cache:
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
-    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+    async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
         """The object of that name, or None. Raises DecodeError for one that is there but not of its kind."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).lister.get(name, namespace or None)

@@ -44,7 +44,7 @@ class CachedClient(Client):
         `writer` is in place of the one that records own writes and sends; see `kubewright.cache._writers`.
         """
         super().__init__(
-            client.rest.transport,
+            transport=client.rest.transport,
             user_agent=client.rest.user_agent,
             field_manager=client.field_manager,
             field_validation=client.field_validation,
@@ -54,7 +54,7 @@ class CachedClient(Client):
         self.cache = cache
         recorded = writer or RecordOwnWrites(RESTWriter(self.rest), cache)
         self.writer = SkipUnchangedApplies(recorded, cache)
-        self.uncached: Reader = Client(client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
+        self.uncached: Reader = Client(transport=client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
         """Reads from the server: what is looked at too rarely to be kept, or for the last time before a loss."""
 
     # ---- reading

@@ -60,7 +60,7 @@ class RecordOwnWrites:
             return
         key = ObjectKey(meta.namespace or None, meta.name)
         ends = meta.deletion_timestamp is not None and not meta.finalizers
-        for informer in self._cache.informers(answer.kind):
+        for informer in self._cache.informers_of(answer.kind):
             if not informer.concerns(key, meta.labels):
                 continue
             if ends:
@@ -74,20 +74,20 @@ class RecordOwnWrites:
         if not meta.resource_version or meta.name != call.name:
             return
         key = ObjectKey(call.namespace, call.name)
-        for informer in self._cache.informers(call.kind):
+        for informer in self._cache.informers_of(call.kind):
             if informer.store.get(key) is not None:
                 informer.own_writes.wrote(key, int(meta.resource_version))
 
     def _evicted(self, call: WriteCall[T]) -> None:
         """The answer to an eviction has no uid: the evicted Pod is the one that the cache shows."""
         key = ObjectKey(call.namespace, call.name)
-        for informer in self._cache.informers(call.kind):
+        for informer in self._cache.informers_of(call.kind):
             entry = informer.store.get(key)
             if entry is not None:
                 informer.own_writes.deleted(key, entry.uid, 0)
 
     def _deleted(self, kind: type[Object], key: ObjectKey, deletion: Deletion) -> None:
-        for informer in self._cache.informers(kind):
+        for informer in self._cache.informers_of(kind):
             if informer.concerns(key, deletion.metadata.labels or {}):
                 informer.own_writes.deleted(key, deletion.uid, deletion.version)
 
@@ -101,7 +101,7 @@ class SkipUnchangedApplies:
 
     def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
         if call.verb == "apply" and not call.dry_run:
-            informer = self._cache.known(call.kind)
+            informer = self._cache.informer_or_none(call.kind)
             if informer is not None:
                 return self._apply(call, informer)
         elif call.verb == "update":

@@ -11,8 +11,6 @@ rest        requests in terms of paths and bytes             tracing     trace c
 """
 
 from kubewright.client._client import Client as Client
-from kubewright.client._client import FieldValidation as FieldValidation
-from kubewright.client._client import Propagation as Propagation
 from kubewright.client._config import Config as Config
 from kubewright.client._config import ExecPlugin as ExecPlugin
 from kubewright.client._config import Impersonation as Impersonation
@@ -22,7 +20,6 @@ from kubewright.client._extract import extract as extract
 from kubewright.client._lists import Fields as Fields
 from kubewright.client._lists import Labels as Labels
 from kubewright.client._lists import ObjectList as ObjectList
-from kubewright.client._logs import pod_logs as pod_logs
 from kubewright.client._mapper import RESTMapper as RESTMapper
 from kubewright.client._mapper import ServedResource as ServedResource
 from kubewright.client._patch import JSONPatch as JSONPatch
@@ -33,8 +30,9 @@ from kubewright.client._reader import Reader as Reader
 from kubewright.client._subresource import Subresource as Subresource
 from kubewright.client._transport import Transport as Transport
 from kubewright.client._wait import has_condition as has_condition
-from kubewright.client._wait import wait_for as wait_for
-from kubewright.client._wait import wait_until_gone as wait_until_gone
 from kubewright.client._warnings import WarningHandler as WarningHandler
 from kubewright.client._watch import Bookmark as Bookmark
 from kubewright.client._watch import WatchEvent as WatchEvent
+from kubewright.client._write import FieldValidation as FieldValidation
+from kubewright.client._write import Propagation as Propagation
+from kubewright.client._write import WriteOptions as WriteOptions

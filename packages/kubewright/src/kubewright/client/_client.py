@@ -18,9 +18,10 @@ Follows https://kubernetes.io/docs/reference/using-api/api-concepts/ and control
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Literal, Self, TypeVar, Unpack, overload
+from datetime import datetime
+from typing import Final, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -29,10 +30,12 @@ from kubewright.client._config import Config
 from kubewright.client._dynamic import decode_object, encode_object
 from kubewright.client._endpoint import Endpoint
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
+from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
-from kubewright.client._rest import JSON, Query, RESTClient
+from kubewright.client._rest import ANY, JSON, Query, RESTClient
 from kubewright.client._subresource import Subresource
 from kubewright.client._transport import HTTPTransport, Transport
+from kubewright.client._wait import until_gone, until_met
 from kubewright.client._warnings import LogOnce, WarningHandler
 from kubewright.client._watch import Bookmark, WatchEvent
 from kubewright.client._write import (
@@ -45,12 +48,15 @@ from kubewright.client._write import (
     WriteOptions,
     Writer,
 )
-from kubewright.machinery.errors import ConfigError, Gone, NotFound
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded, Gone, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
+
+_PAUSE: Final = 1.0
+"""Seconds before `wait_for` starts a broken watch again."""
 
 
 class Client:
@@ -58,21 +64,25 @@ class Client:
 
     def __init__(
         self,
-        config: Config | Transport,
+        config: Config | None = None,
         *,
+        transport: Transport | None = None,
         user_agent: str = "kubewright",
         field_manager: str = "kubewright",
         field_validation: FieldValidation | None = None,
         on_warning: WarningHandler | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """A client of the server that `config` names, or of whatever answers behind a transport.
+        """Connect to the server that `config` names, or send requests through `transport`. Pass one of the two.
 
-        `field_manager` owns the fields that this client writes. `field_validation` is what is asked for every write
-        (the server's own default is Warn). `on_warning` gets each warning of the server; without it, each is logged
-        once.
+        `field_manager` owns the fields that this client writes. `field_validation` is the default of all writes; the
+        server's own default is Warn. `on_warning` is called with each warning of the server; without it, each warning
+        is logged once.
         """
-        transport = HTTPTransport(config) if isinstance(config, Config) else config
+        if transport is None and isinstance(config, Config):
+            transport = HTTPTransport(config)
+        elif transport is None or config is not None:
+            raise ConfigError("a Client takes either a Config or transport=; for example Client(Config.load())")
         self.rest = RESTClient(transport, user_agent=user_agent, on_warning=on_warning or LogOnce())
         self.field_manager = field_manager
         self.clock: Clock = clock or SystemClock()
@@ -107,7 +117,7 @@ class Client:
         data = await self.rest.request("GET", endpoint.item(name, namespace), accept=endpoint.accept)
         return decode_object(kind, data)
 
-    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+    async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
         """The object of that name, or None. Raises NotFound where the server does not have the kind."""
         try:
             return await self.get(kind, name, namespace=namespace)
@@ -228,6 +238,95 @@ class Client:
                             yield event.bookmark()
                     else:
                         yield WatchEvent(event.type, decode_object(kind, bytes(event.object)))
+
+    async def wait_for(
+        self,
+        kind: type[T],
+        name: str,
+        condition: Callable[[T], bool],
+        *,
+        namespace: str | None = None,
+        timeout: Seconds = 60.0,
+    ) -> T:
+        """Wait until an object of that name exists and meets `condition`, and return it.
+
+        `condition` is any function of the object; `has_condition("Available")` returns one. A broken watch is started
+        again. Raises DeadlineExceeded after `timeout`, and the APIError of a request that the server rejects, for
+        example because the kind is not installed.
+        """
+        states = self._states(kind, name, namespace)
+        return await until_met(states, f'{kind.__api__.kind} "{name}"', condition, timeout)
+
+    async def wait_until_gone(
+        self,
+        kind: type[Object],
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        timeout: Seconds = 60.0,
+    ) -> None:
+        """Wait until no object of that name exists, or only one with another uid than `uid`.
+
+        Raises the errors of `wait_for`.
+        """
+        await until_gone(self._states(kind, name, namespace), f'{kind.__api__.kind} "{name}"', uid, timeout)
+
+    async def _states(self, kind: type[T], name: str, namespace: str | None) -> AsyncGenerator[T | None, None]:
+        self.endpoint(kind).item(name, namespace)  # raises ConfigError for a missing name or namespace
+        selected = {"metadata.name": name}
+        while True:
+            try:
+                found = await self.list(kind, namespace=namespace, fields=selected)
+                yield found.items[0] if found else None
+                changes = self.watch(
+                    kind, namespace=namespace, fields=selected, resource_version=found.resource_version
+                )
+                async with aclosing(changes) as events:
+                    async for event in events:
+                        yield None if event.type == "DELETED" else event.object
+            except (Gone, ConnectionFailed, DeadlineExceeded):
+                await self.clock.sleep(_PAUSE)
+
+    async def logs(
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        container: str | None = None,
+        previous: bool = False,
+        follow: bool = False,
+        since: Seconds | datetime | None = None,
+        tail_lines: int | None = None,
+        limit_bytes: int | None = None,
+        timestamps: bool = False,
+    ) -> AsyncGenerator[str, None]:
+        """The lines of a container's log, without line breaks. Bytes that are not UTF-8 are replaced.
+
+        `container` is needed only if the Pod has several. `previous` reads the log of the container before its last
+        restart. `follow` continues until the container ends, however long it is silent. `since` is a time, or a
+        duration before now. `tail_lines` and `limit_bytes` limit the log, and `timestamps` puts a time before each
+        line.
+
+        This is a single stream and may break with ConnectionFailed; continue with `since`. Close it
+        (`contextlib.aclosing`) if you leave before its end. Raises NotFound, and BadRequest if the container has not
+        started or must be named.
+        """
+        from kubewright.apis.core.v1 import Pod  # loads all of core/v1
+
+        query = log_query(
+            container=container,
+            previous=previous,
+            follow=follow,
+            since=since,
+            tail_lines=tail_lines,
+            limit_bytes=limit_bytes,
+            timestamps=timestamps,
+        )
+        stream = self.rest.stream(self.endpoint(Pod).item(pod, namespace, "log"), query, accept=ANY)
+        async with aclosing(lines_of(stream)) as lines:
+            async for line in lines:
+                yield line
 
     # ---- writing
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._client import Client
-from kubewright.client._wait import wait_for
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 
 _SERVED_WITHIN: Final = 30.0
@@ -20,10 +19,10 @@ async def until_established(client: Client, name: str) -> None:
     Raises ConfigError when another has its names, and says which; DeadlineExceeded when it takes too long.
     """
     try:
-        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SETTLED_WITHIN)
+        await client.wait_for(CustomResourceDefinition, name, is_established, timeout=_SETTLED_WITHIN)
     except DeadlineExceeded:
         await _check_names(client, name)
-        await wait_for(client, CustomResourceDefinition, name, is_established, timeout=_SERVED_WITHIN)
+        await client.wait_for(CustomResourceDefinition, name, is_established, timeout=_SERVED_WITHIN)
 
 
 async def _check_names(client: Client, name: str) -> None:

@@ -17,7 +17,7 @@ class Reader(Protocol):
         """The object of that name. Raises NotFound."""
         ...
 
-    async def find(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
+    async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
         """The object of that name, or None."""
         ...
 

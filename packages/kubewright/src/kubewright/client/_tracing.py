@@ -1,6 +1,6 @@
 """Trace context: tells the server to which span a request belongs. Needs the extra `otel`.
 
-    client = Client(Propagating(HTTPTransport(Config.load())))
+    client = Client(transport=Propagating(HTTPTransport(Config.load())))
 
 A Manager that is given a tracer provider does so for its requests.
 

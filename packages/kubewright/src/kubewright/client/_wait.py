@@ -1,28 +1,31 @@
-"""Waiting for an object to become what one wants it to be, or to be gone."""
+"""Waiting until an object meets a condition, or no longer exists. `Client.wait_for` and `Client.wait_until_gone` use it.
+
+The states of an object come from a list and a watch, which are repeated when they break.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import TypeAlias, TypeVar
 
-from kubewright.client._client import Client
-from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded, Gone
+from kubewright.machinery.errors import DeadlineExceeded
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object, codec
 
 T = TypeVar("T", bound=Object)
 
-_PAUSE: Final = 1.0
-"""Seconds between two streams, when one broke."""
+States: TypeAlias = AsyncGenerator[T | None, None]
+"""The states of one object, without an end; None while it does not exist."""
 
 
 def has_condition(type: str, status: str = "True") -> Callable[[Object], bool]:
-    """For `wait_for`: whether an object has a condition of that type with that status.
+    """Return a test for `Client.wait_for`: whether an object has a condition of that type with that status.
 
-    One that is about an older generation does not count, where condition or status says which it observed. As
-    `kubectl wait --for=condition=...` has it.
+    A condition of an older generation does not count, if the condition or the status names the generation that it
+    observed. `kubectl wait --for=condition=...` follows the same rule.
     """
 
     def check(obj: Object) -> bool:
@@ -40,69 +43,32 @@ def has_condition(type: str, status: str = "True") -> Callable[[Object], bool]:
     return check
 
 
-async def wait_for(
-    client: Client,
-    kind: type[T],
-    name: str,
-    condition: Callable[[T], bool],
-    *,
-    namespace: str | None = None,
-    timeout: float = 60.0,
-) -> T:
-    """Wait until there is an object of that name for which `condition` is true, and give it.
-
-    `condition` is any function of the object; `has_condition("Available")` makes one. Follows the object by a watch; a
-    broken one is made anew. DeadlineExceeded after `timeout` seconds, APIError for what the server refuses (a kind it
-    does not have, a right that is missing).
-    """
+async def until_met(states: States[T], what: str, condition: Callable[[T], bool], timeout: Seconds) -> T:
+    """Return the first state that meets `condition`. Raises DeadlineExceeded after `timeout`."""
     obj: T | None = None
+    allowed = seconds(timeout)
     try:
-        async with asyncio.timeout(timeout), aclosing(_states(client, kind, name, namespace)) as states:
+        async with asyncio.timeout(allowed), aclosing(states):
             async for obj in states:
                 if obj is not None and condition(obj):
                     return obj
     except TimeoutError as error:
-        seen = f"it is at resource version {obj.metadata.resource_version}" if obj is not None else "there is none"
+        seen = f"it is at resource version {obj.metadata.resource_version}" if obj is not None else "it does not exist"
         wanted = getattr(condition, "__name__", "the condition")
-        raise DeadlineExceeded(
-            f'{kind.__api__.kind} "{name}": {wanted} was not met after {timeout:g} s; {seen}'
-        ) from error
+        raise DeadlineExceeded(f"{what}: {wanted} was not met after {allowed:g} s; {seen}") from error
     raise AssertionError("the states of an object have no end")
 
 
-async def wait_until_gone(
-    client: Client,
-    kind: type[Object],
-    name: str,
-    *,
-    namespace: str | None = None,
-    uid: str | None = None,
-    timeout: float = 60.0,
-) -> None:
-    """Wait until there is no object of that name, or one with another uid than `uid`. Fails as `wait_for` does."""
-    obj: Object | None = None
+async def until_gone(states: States[T], what: str, uid: str | None, timeout: Seconds) -> None:
+    """Return when the object does not exist, or has another uid than `uid`. Raises DeadlineExceeded after `timeout`."""
+    obj: T | None = None
+    allowed = seconds(timeout)
     try:
-        async with asyncio.timeout(timeout), aclosing(_states(client, kind, name, namespace)) as states:
+        async with asyncio.timeout(allowed), aclosing(states):
             async for obj in states:
                 if obj is None or (uid is not None and obj.metadata.uid != uid):
                     return
     except TimeoutError as error:
-        holders = ", ".join(obj.metadata.finalizers) if obj is not None else ""
-        held = f"finalizers hold it: {holders}" if holders else "nothing but its grace period, if any, holds it"
-        raise DeadlineExceeded(f'{kind.__api__.kind} "{name}" was still there after {timeout:g} s; {held}') from error
-
-
-async def _states(client: Client, kind: type[T], name: str, namespace: str | None) -> AsyncGenerator[T | None, None]:
-    """What the object is now, and what it becomes, without an end; None while there is none."""
-    client.endpoint(kind).item(name, namespace)  # says what is missing
-    selected = {"metadata.name": name}
-    while True:
-        try:
-            found = await client.list(kind, namespace=namespace, fields=selected)
-            yield found.items[0] if found else None
-            changes = client.watch(kind, namespace=namespace, fields=selected, resource_version=found.resource_version)
-            async with aclosing(changes) as events:
-                async for event in events:
-                    yield None if event.type == "DELETED" else event.object
-        except (Gone, ConnectionFailed, DeadlineExceeded):
-            await client.clock.sleep(_PAUSE)
+        finalizers = ", ".join(obj.metadata.finalizers) if obj is not None else ""
+        held = f"its finalizers keep it: {finalizers}" if finalizers else "only its grace period, if any, keeps it"
+        raise DeadlineExceeded(f"{what} still exists after {allowed:g} s; {held}") from error

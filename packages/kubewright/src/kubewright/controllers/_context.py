@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
-from kubewright.client._client import Propagation
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
+from kubewright.client._write import Propagation
 from kubewright.controllers._events import EventRecorder
 from kubewright.controllers._guardedpatch import guarded_patch, test
 from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
@@ -95,9 +95,9 @@ class Context(Generic[T]):
         """The object of that name. Raises NotFound."""
         return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
 
-    async def find(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
+    async def get_or_none(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
         """The object of that name, or None."""
-        return await self.client.find(kind, name, namespace=self._namespace(kind, namespace))
+        return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
 
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False

@@ -79,7 +79,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
     owner = controller_of(child)
     if owner is None:
         return await (_create_or_read(client, child) if create_only else client.apply(child))
-    informer = client.cache.known(type(child))
+    informer = client.cache.informer_or_none(type(child))
     if informer is not None and informer.synced:
         meta = child.metadata
         key = ObjectKey(meta.namespace or None, meta.name)
@@ -103,7 +103,7 @@ async def _apply_to_live(
 ) -> T:
     """Apply `child` to the object that the server has now."""
     meta = child.metadata
-    live = await client.uncached.find(type(child), meta.name, namespace=meta.namespace or None)
+    live = await client.uncached.get_or_none(type(child), meta.name, namespace=meta.namespace or None)
     current = controller_of(live) if live is not None else None
     if current is not None and current.uid != owner.uid:
         raise _owned_by_another(child, current, owner)
@@ -127,7 +127,7 @@ async def _apply_to_live(
 async def _create_or_read(client: CachedClient, child: T) -> T:
     """Create a child that has no controlling owner, or return the object that there is."""
     meta = child.metadata
-    informer = client.cache.known(type(child))
+    informer = client.cache.informer_or_none(type(child))
     entry = informer.latest(ObjectKey(meta.namespace or None, meta.name)) if informer is not None else None
     if entry is not None:
         return entry.decode()

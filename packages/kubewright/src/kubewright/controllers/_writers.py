@@ -164,7 +164,7 @@ class DetectHotLoops:
         if suspect.is_at_stake:
             with suppress(KubewrightError):  # then the rival stays unknown, unless the cache shows it
                 return read_object(await self._rest.request("GET", call.path, accept=call.accept))
-        informer, last = self._cache.known(call.kind), suspect.last
+        informer, last = self._cache.informer_or_none(call.kind), suspect.last
         entry = informer.store.get(suspect.key) if informer is not None and call.answers_object else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
             return read_object(entry.data)

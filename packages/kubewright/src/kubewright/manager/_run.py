@@ -124,7 +124,7 @@ class Run:
 
     def _client_of(self, transport: Transport) -> Client:
         name = self._manager.name
-        return Client(transport, user_agent=name, field_manager=name, clock=self._manager.clock)
+        return Client(transport=transport, user_agent=name, field_manager=name, clock=self._manager.clock)
 
     def _events(self, client: Client) -> EventWriter:
         from kubewright.manager._events import EventWriter  # all of core/v1 comes with it

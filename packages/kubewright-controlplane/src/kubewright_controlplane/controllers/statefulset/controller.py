@@ -84,7 +84,7 @@ def _keeps_current(stateful_set: StatefulSet, ordinal: int) -> bool:
 
 async def _ensure_claims(ctx: Context[StatefulSet], ordinal: int) -> None:
     for claim in identity.build_claims(ctx.object, ordinal):
-        if await ctx.find(PersistentVolumeClaim, claim.metadata.name) is None:
+        if await ctx.get_or_none(PersistentVolumeClaim, claim.metadata.name) is None:
             made = await ctx.create(claim)
             note = f"create Claim {made.metadata.name} Pod {ctx.object.metadata.name}-{ordinal} in StatefulSet "
             note += f"{ctx.object.metadata.name} success"

@@ -32,7 +32,7 @@ async def _settle_pod(ctx: Context[StatefulSet], pod: Pod, *, condemned: bool) -
     stateful_set = ctx.object
     ordinal = identity.ordinal_of(stateful_set, pod)
     for template in stateful_set.spec.volume_claim_templates if ordinal is not None else ():
-        claim = await ctx.find(PersistentVolumeClaim, identity.claim_name(stateful_set, template, ordinal or 0))
+        claim = await ctx.get_or_none(PersistentVolumeClaim, identity.claim_name(stateful_set, template, ordinal or 0))
         if claim is None:
             continue
         ours = {stateful_set.metadata.uid, pod.metadata.uid}

@@ -124,7 +124,7 @@ async def _class_of(ctx: Context[PersistentVolumeClaim]) -> StorageClass | None:
     name = ctx.object.spec.storage_class_name
     if not name:
         return None
-    return await ctx.find(StorageClass, name)
+    return await ctx.get_or_none(StorageClass, name)
 
 
 async def _kept_for(ctx: Context[PersistentVolumeClaim]) -> bool:

@@ -38,7 +38,7 @@ DEFAULT_CLASS: Final = "standard"
 @while_namespace_lasts
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
-    storage_class = await ctx.find(StorageClass, claim.spec.storage_class_name or "none")
+    storage_class = await ctx.get_or_none(StorageClass, claim.spec.storage_class_name or "none")
     if storage_class is None or storage_class.provisioner != NAME:
         return
     if claim.metadata.annotations.get(binding.PROVISIONER) == NAME and not claim.spec.volume_name:

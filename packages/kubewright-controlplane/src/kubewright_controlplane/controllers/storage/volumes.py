@@ -43,8 +43,8 @@ class VolumeReconciler:
         return "Bound"
 
     async def _find(self, ctx: Context[PersistentVolume], name: str, namespace: str) -> PersistentVolumeClaim | None:
-        claim = await ctx.find(PersistentVolumeClaim, name, namespace=namespace)
-        return claim or await self._live.find(PersistentVolumeClaim, name, namespace=namespace)
+        claim = await ctx.get_or_none(PersistentVolumeClaim, name, namespace=namespace)
+        return claim or await self._live.get_or_none(PersistentVolumeClaim, name, namespace=namespace)
 
     def _is_to_be_deleted(self, volume: PersistentVolume) -> bool:
         ours = volume.metadata.annotations.get(binding.PROVISIONED_BY) == self._simulated
