@@ -13,7 +13,7 @@ from kubewright import markers as m
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
-from kubewright.controllers import Context, controller
+from kubewright.controllers import Context, Finalizer, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
@@ -142,7 +142,7 @@ async def test_a_finalizer_is_on_before_the_work_and_off_after_the_cleanup(
     async def clean_up(ctx: Context[Gizmo]) -> None:
         cleaned.append(ctx.request.name)
 
-    @controller(Gizmo, finalizer=FINALIZER, finalize=clean_up)
+    @controller(Gizmo, finalizer=Finalizer(FINALIZER, clean_up))
     async def keep(ctx: Context[Gizmo]) -> None:
         live = await cluster.client.get(Gizmo, ctx.request.name, namespace=namespace)
         assert live.metadata.finalizers == [FINALIZER]
@@ -186,7 +186,7 @@ async def test_a_rule_that_keeps_a_finalizer_on_is_told_of_as_the_api_server_say
     async def finalize(ctx: Context[Chest]) -> None:
         """Has nothing to do."""
 
-    @controller(Chest, finalizer=FINALIZER, finalize=finalize)
+    @controller(Chest, finalizer=Finalizer(FINALIZER, finalize))
     async def keep(ctx: Context[Chest]) -> None:
         """Has nothing to do."""
 

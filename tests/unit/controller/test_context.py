@@ -247,7 +247,7 @@ async def test_a_write_of_a_kind_that_was_not_declared_is_told_of_once(
             await ctx.create(Service(metadata=ObjectMeta(name=name), spec=ServiceSpec(ports=[ServicePort(port=80)])))
 
     await within(shop, work)
-    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert told == ["services"]
 
 
@@ -263,7 +263,7 @@ async def test_a_write_of_a_subresource_that_was_not_declared_is_told_of(
 
     await shop.run(reconcile)
     await shop.create(deployment())
-    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert told == ["deployments.apps/status", "deployments.apps"]
 
 
@@ -279,7 +279,7 @@ async def test_an_undeclared_write_through_a_subresource_is_reported(
         await subresource.patch(Scale, MergePatch({"spec": {"replicas": 2}}))
 
     await within(shop, work)
-    reported = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    reported = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert reported == ["deployments.apps/scale"]
 
 

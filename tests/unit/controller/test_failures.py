@@ -9,7 +9,7 @@ import pytest
 
 from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.controllers import Backoff, Context, controller
+from kubewright.controllers import Backoff, Context, Retry, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
@@ -24,7 +24,7 @@ async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backo
 ) -> None:
     tries: list[tuple[float, int]] = []
 
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=timedelta(seconds=1))))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         tries.append((clock.monotonic(), ctx.attempt))
         if len(tries) < 4:
@@ -53,7 +53,7 @@ async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, capl
     await shop.stop(loop)
     assert shop.told.failures[0] is Failure.MISTAKE
     error = next(vars(each)["fields"]["error"] for each in caplog.records if each.levelno >= logging.ERROR)
-    assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it returns None or a Result"
+    assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it must return None or a Result"
 
 
 async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
@@ -61,7 +61,7 @@ async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
 ) -> None:
     seen: list[str] = []
 
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(hours=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
         if ctx.request.name == "bad":
@@ -79,7 +79,7 @@ async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
 async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_another_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=timedelta(seconds=1))))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         if ctx.object.data.get("good") != "yes":
             raise KeyError("spec" if ctx.attempt < 3 else "status")
@@ -187,7 +187,7 @@ async def test_conflicts_that_do_not_end_are_warned_of(
     await shop.run(reconcile)
     await shop.create(config_map("web"))
     await clock.advance(1)
-    warned = [each for each in caplog.records if each.msg == "Object changed meanwhile"]
+    warned = [each for each in caplog.records if each.msg == "Conflict found"]
     assert warned[0].fields["conflicts"] == 6  # type: ignore[attr-defined]
 
 
@@ -205,7 +205,7 @@ async def test_a_terminal_error_is_not_tried_again_until_something_changes(
     obj = await shop.create(config_map("web"))
     await clock.advance(timedelta(days=1))
     assert tries == [1]
-    assert errors(caplog) == ["Reconcile failed for good"]
+    assert errors(caplog) == ["Reconcile failed permanently"]
     assert shop.told.failures == [Failure.TERMINAL]
     obj.data["a"] = "b"
     await shop.admin.update(obj)
@@ -235,8 +235,8 @@ async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled
     await shop.create(config_map("good"))
     await clock.advance(timedelta(days=1))
     assert seen == ["good"]
-    assert errors(caplog) == ["Reconcile failed for good"]
-    assert "expected int, got str; it is reconciled when it has been mended" in caplog.text
+    assert errors(caplog) == ["Reconcile failed permanently"]
+    assert "expected int, got str; it will be reconciled once it is fixed" in caplog.text
     bad.data.clear()
     await shop.admin.update(bad)
     await shop.settle()
@@ -259,7 +259,7 @@ async def test_the_object_itself_going_away_meanwhile_is_no_error(
 
 
 async def test_another_object_that_is_missing_is_an_error(shop: Workshop) -> None:
-    @controller(ConfigMap, predicate=ours, reads=[Secret], backoff=Backoff(base=timedelta(hours=1)))
+    @controller(ConfigMap, predicate=ours, cached=[Secret], retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.get(Secret, "web")
 
@@ -274,7 +274,12 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
     cleaned_up: list[int] = []
     cancelled = asyncio.Event()
 
-    @controller(ConfigMap, predicate=ours, timeout=timedelta(milliseconds=1), backoff=Backoff(base=timedelta(hours=1)))
+    @controller(
+        ConfigMap,
+        predicate=ours,
+        timeout=0.001,
+        retry=Retry(backoff=Backoff(base=3600)),
+    )
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         try:
             await asyncio.Event().wait()
@@ -292,7 +297,9 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
 
 
 async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(shop: Workshop) -> None:
-    @controller(ConfigMap, predicate=ours, timeout=timedelta(hours=1), backoff=Backoff(base=timedelta(hours=1)))
+    @controller(
+        ConfigMap, predicate=ours, timeout=timedelta(hours=1), retry=Retry(backoff=Backoff(base=3600))
+    )
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         raise TimeoutError("the database did not answer")
 
@@ -302,7 +309,7 @@ async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(s
 
 
 async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Workshop) -> None:
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(hours=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         raise ExceptionGroup("unhandled errors in a TaskGroup", [Conflict("changed")])
 

@@ -7,7 +7,7 @@ import pytest
 from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.controllers import Context, Controller, Finalizer, Result, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import NotFound
@@ -49,7 +49,7 @@ def disks() -> Disks:
 
 @pytest.fixture
 def keeper(disks: Disks) -> Controller[ConfigMap]:
-    return controller(ConfigMap, finalizer=NAME, predicate=only_web)(disks)
+    return controller(ConfigMap, finalizer=Finalizer(NAME, disks.finalize), predicate=only_web)(disks)
 
 
 async def live(shop: Workshop) -> ConfigMap:
@@ -185,7 +185,7 @@ async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_t
                 ctx.object, MergePatch({"metadata": {"finalizers": [NAME]}})
             )  # the other one is done, and ours moves to the front
 
-    keeper = controller(ConfigMap, finalizer=NAME, finalize=finalize, predicate=only_web)(disks)
+    keeper = controller(ConfigMap, finalizer=Finalizer(NAME, finalize), predicate=only_web)(disks)
     held = config_map("web")
     held.metadata.finalizers = [OTHER, NAME]
     await shop.create(held)

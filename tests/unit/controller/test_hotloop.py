@@ -162,7 +162,7 @@ async def test_a_status_that_follows_the_world_is_no_hot_loop(shop: Workshop, ca
 
 
 async def test_work_in_steps_of_its_own_is_no_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
-    @controller(ConfigMap, reads=[Secret], predicate=ours)
+    @controller(ConfigMap, cached=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         have = len(await ctx.list(Secret))
         if have < 60:

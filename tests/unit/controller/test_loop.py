@@ -9,10 +9,10 @@ import pytest
 from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Lister
-from kubewright.controllers import Channel, Context, Request, Result, Watch, controller
+from kubewright.controllers import Context, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers._outcome import Outcome
 from kubewright.controllers.predicates import labels_changed
-from kubewright.machinery.errors import NotFound
+from kubewright.controllers.sources import Channel
 
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
 
@@ -71,7 +71,7 @@ async def test_a_watched_object_reconciles_whom_the_map_function_names(shop: Wor
             if each.data.get("secret") == changed.metadata.name
         ]
 
-    @controller(ConfigMap, watches=[Watch(Secret, map=users)], predicate=ours)
+    @controller(ConfigMap, watches=[Watch.mapped(Secret, users)], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
 
@@ -93,7 +93,7 @@ async def test_a_map_function_that_raises_costs_that_event_alone(
             raise KeyError("what?")
         return [Request(NAMESPACE, "web")]
 
-    @controller(ConfigMap, watches=[Watch(Secret, map=users)], predicate=ours)
+    @controller(ConfigMap, watches=[Watch.mapped(Secret, users)], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
 
@@ -222,12 +222,10 @@ async def test_an_object_that_is_gone_or_going_does_not_reach_the_function(shop:
 async def test_a_controller_that_asks_for_them_sees_objects_that_are_gone_or_going(shop: Workshop) -> None:
     seen: list[tuple[str, bool]] = []
 
-    @controller(ConfigMap, predicate=ours, deleted=True)
-    async def reconcile(ctx: Context[ConfigMap]) -> None:
-        seen.append((ctx.request.name, ctx.gone))
-        if ctx.gone:
-            with pytest.raises(NotFound, match="default/free"):
-                _ = ctx.object
+    @controller(ConfigMap, predicate=ours, reconcile_deleted=True)
+    async def reconcile(ctx: Context[ConfigMap] | DeletedContext[ConfigMap]) -> None:
+        seen.append((ctx.request.name, isinstance(ctx, DeletedContext)))
+        assert isinstance(ctx, DeletedContext) or ctx.object.metadata.name == ctx.request.name
 
     await shop.run(reconcile)
     held = config_map("held")

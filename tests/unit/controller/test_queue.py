@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from kubewright._runtime.clock import VirtualClock
-from kubewright.controllers._observer import QueueObserver
+from kubewright.controllers._outcome import QueueObserver
 from kubewright.controllers._queue import LOW_PRIORITY, Backoff, QueueClosed, WorkQueue
-from kubewright.controllers._reconcile import Request
+from kubewright.controllers._types import Request
 
 WEB = Request("default", "web")
 SHOP = Request("default", "shop")
@@ -216,12 +216,12 @@ async def test_an_event_during_work_that_fails_is_not_held_back_by_the_backoff(c
 def test_the_default_backoff_is_5_ms_doubled_up_to_1000_s() -> None:
     backoff = Backoff()
     delays = [backoff.delay(failures) for failures in (1, 2, 3, 18, 19, 10_000)]
-    assert delays == [timedelta(seconds=each) for each in (0.005, 0.01, 0.02, 655.36, 1000, 1000)]
+    assert delays == [0.005, 0.01, 0.02, 655.36, 1000, 1000]
 
 
 def test_jitter_lengthens_a_wait_by_at_most_its_part() -> None:
     backoff = Backoff(base=timedelta(seconds=10), jitter=0.1)
-    delays = {backoff.delay(1).total_seconds() for _ in range(50)}
+    delays = {backoff.delay(1) for _ in range(50)}
     assert len(delays) > 1
     assert all(10 <= each < 11 for each in delays)
 

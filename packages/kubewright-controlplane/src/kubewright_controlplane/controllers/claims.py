@@ -89,7 +89,7 @@ class Claims:
 
 def orphans(kind: type[Object]) -> Watch[Object]:
     """For controllers with an index `SELECTOR`: a child that nobody controls concerns whoever would adopt it."""
-    return Watch(kind, map=_adopters, predicate=_is_orphan)
+    return Watch.mapped(kind, _adopters, predicate=_is_orphan)
 
 
 def _adopters(child: Object, owners: Lister[Object]) -> Iterable[Request]:

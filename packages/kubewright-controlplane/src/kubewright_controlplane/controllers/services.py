@@ -29,7 +29,7 @@ def _in_front(pod: Pod, services: Lister[Service]) -> Iterable[Request]:
             yield Request(service.metadata.namespace, service.metadata.name)
 
 
-BEHIND = Watch(Pod, map=_in_front)
+BEHIND = Watch.mapped(Pod, _in_front)
 """For controllers of Services with an index `SELECTOR`: a pod concerns the Services that select it."""
 
 

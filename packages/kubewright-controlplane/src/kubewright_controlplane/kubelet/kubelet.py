@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright_controlplane.controllers.pods import is_finished
 from kubewright_controlplane.kubelet.addresses import PodAddresses
 from kubewright_controlplane.kubelet.ended import confirm_ended
@@ -29,8 +29,8 @@ class Kubelet:
         self._processes = processes
         self._ips = PodAddresses()
 
-    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
-        if ctx.gone:
+    async def reconcile(self, ctx: Context[Pod] | DeletedContext[Pod]) -> Result | None:
+        if isinstance(ctx, DeletedContext):
             self._ips.release(ctx.request)
             if self._processes is not None:
                 self._processes.gone(ctx)
@@ -87,17 +87,17 @@ def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
 
 def kubelet(clock: Clock, processes: ProcessKubelet | None = None) -> Controller[Pod]:
     """The half of `kubelet` that looks at pods, of every node. Without `processes` all of them are simulated."""
-    watches = [Watch(Node, map=_pods_on)]
+    watches = [Watch.mapped(Node, _pods_on)]
     if processes is None:
-        declare = controller(Pod, name="kubelet", watches=watches, deleted=True, workers=4)
+        declare = controller(Pod, name="kubelet", watches=watches, reconcile_deleted=True, workers=4)
     else:
         declare = controller(
             Pod,
             name="kubelet",
-            watches=[*watches, Watch(ConfigMap, index="configmaps"), Watch(Secret, index="secrets")],
+            watches=[*watches, Watch.indexed(ConfigMap, "configmaps"), Watch.indexed(Secret, "secrets")],
             sources=[processes.changed],
             indexers={"configmaps": config_maps_of, "secrets": secrets_of},
-            deleted=True,
+            reconcile_deleted=True,
             workers=4,
         )
     return declare(Kubelet(clock, processes))

@@ -20,7 +20,7 @@ from kubewright.apis.core.v1 import Service, ServicePort
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright_controlplane.controllers.selection import matching
 from kubewright_controlplane.kubelet.addresses import LOOPBACK, ProcessNetwork
 from kubewright_controlplane.kubelet.processes.ports import port_of_process
@@ -58,12 +58,15 @@ class NodePorts:
         finally:
             await asyncio.gather(*(each.cut() for each in self._forwarders.values()))
 
-    async def reconcile(self, ctx: Context[Service]) -> Result | None:
-        wanted: Mapping[NodePort, Sequence[Target]] = {} if ctx.gone else await self._wanted(ctx)
+    async def reconcile(self, ctx: Context[Service] | DeletedContext[Service]) -> Result | None:
+        wanted: Mapping[NodePort, Sequence[Target]] = {} if isinstance(ctx, DeletedContext) else await self._wanted(ctx)
         for number in [port for port, holder in self._holders.items() if holder == ctx.request]:
             if NodePort(number, "TCP") not in wanted:
                 self._forwarders.pop(number).close()
                 del self._holders[number]
+        if isinstance(ctx, DeletedContext):
+            self._told.pop(ctx.request, None)
+            return None
         attempts = [await self._lead(ctx, port, targets) for port, targets in wanted.items()]
         faults = {fault for fault in attempts if fault is not None}
         self._tell(ctx, faults)
@@ -144,5 +147,7 @@ def _of_service(each: EndpointSlice, _: Lister[Service]) -> Iterable[Request]:
 
 def proxy(node_ports: NodePorts) -> Controller[Service]:
     """The controller named `kube-proxy`."""
-    declare = controller(Service, name=NAME, watches=[Watch(EndpointSlice, map=_of_service)], deleted=True, workers=1)
+    declare = controller(
+        Service, name=NAME, watches=[Watch.mapped(EndpointSlice, _of_service)], reconcile_deleted=True, workers=1
+    )
     return declare(node_ports)

@@ -1,34 +1,50 @@
-"""Turns events into reconciles: work queue, sources, predicates, handlers, controller."""
+"""Controllers: from events to reconciles.
 
-from kubewright.controllers._context import Context
-from kubewright.controllers._controller import Controller, ReconcileFunction, Reconciler, Watch, controller
-from kubewright.controllers._events import EventRecorder
+controller          declares a controller; Watch, Retry, Backoff, RateLimit, Finalizer and DeleteFuse configure it
+Context, Result     what a reconcile function receives and returns
+WorkQueue           the queue of requests, for controllers without a Manager
+predicates          which events lead to a reconcile
+sources             requests from outside Kubernetes
+"""
+
+from kubewright.controllers._context import Context, DeletedContext
+from kubewright.controllers._controller import (
+    Controller,
+    ReconcileDeletedFunction,
+    ReconcileFunction,
+    Reconciler,
+    Watch,
+    controller,
+)
+from kubewright.controllers._finalizer import Finalizer
 from kubewright.controllers._fuse import DeleteFuse
-from kubewright.controllers._handlers import MapFunction
+from kubewright.controllers._handlers import IndexValues, MapFunction
 from kubewright.controllers._owner_references import is_controlled_by, set_controller_reference
-from kubewright.controllers._queue import Backoff, QueueClosed, WorkQueue
-from kubewright.controllers._ratelimit import RateLimit
-from kubewright.controllers._reconcile import Request, Result
-from kubewright.controllers.sources import Channel, Every, Polling, Source
+from kubewright.controllers._queue import QueueClosed, WorkItem, WorkQueue
+from kubewright.controllers._retry import Backoff, RateLimit, Retry
+from kubewright.controllers._types import EventRecord, EventRecorder, Request, Result
 
 __all__ = [
     "Backoff",
-    "Channel",
     "Context",
     "Controller",
     "DeleteFuse",
+    "DeletedContext",
+    "EventRecord",
     "EventRecorder",
-    "Every",
+    "Finalizer",
+    "IndexValues",
     "MapFunction",
-    "Polling",
     "QueueClosed",
     "RateLimit",
+    "ReconcileDeletedFunction",
     "ReconcileFunction",
     "Reconciler",
     "Request",
     "Result",
-    "Source",
+    "Retry",
     "Watch",
+    "WorkItem",
     "WorkQueue",
     "controller",
     "is_controlled_by",

@@ -10,11 +10,10 @@ from kubewright.cache._client import CachedClient
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
 from kubewright.client._write import Propagation
-from kubewright.controllers._events import EventRecorder
 from kubewright.controllers._guardedpatch import guarded_patch, test
 from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
-from kubewright.controllers._reconcile import Request
 from kubewright.controllers._statuspatch import status_patch
+from kubewright.controllers._types import EventRecorder, Request
 from kubewright.machinery.errors import AlreadyOwnedError, ConfigError, NotFound
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode
@@ -23,23 +22,98 @@ T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
 
 
-class Context(Generic[T]):
-    """One reconcile of one object.
+class BaseContext(Generic[T]):
+    """What a reconciler can use with and without an object: see `Context` and `DeletedContext`."""
 
-    Reads come from the cache and see what this process wrote. A namespace that is not given is the object's own, for
-    kinds that have namespaces.
-    """
-
-    __slots__ = (
-        "_kind", "_logger", "_object", "_owns", "_status", "_version", "attempt", "client", "events", "is_last_attempt",
-        "request",
-    )  # fmt: skip
+    __slots__ = ("_kind", "_logger", "attempt", "client", "events", "is_last_attempt", "request")
 
     def __init__(
         self,
         kind: type[T],
         request: Request,
-        obj: T | None,
+        *,
+        attempt: int,
+        is_last_attempt: bool,
+        client: CachedClient,
+        events: EventRecorder,
+        logger: StructuredLogger,
+    ) -> None:
+        self.request = request
+        """The namespace and name of the object."""
+        self.attempt = attempt
+        """1 for the first attempt, plus one for each failure in a row before it."""
+        self.is_last_attempt = is_last_attempt
+        """Whether a failure of this attempt is not retried (`Backoff.attempts`). Then report it in the status."""
+        self.client = client
+        """A client for everything that the methods of the context do not do."""
+        self.events = events
+        """Records Kubernetes Events for the users of an object; `kubectl describe` shows them."""
+        self._kind = kind
+        self._logger = logger
+
+    @property
+    def log(self) -> StructuredLogger:
+        """A logger that adds the names of the controller and of the object to each line."""
+        return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
+
+    @property
+    def clock(self) -> Clock:
+        """The manager's clock: `ctx.clock.now()` returns the time, and a test can move it."""
+        return self.client.clock
+
+    async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
+        """Return the object of that name. Raises NotFound."""
+        return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
+
+    async def get_or_none(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
+        """Return the object of that name; None if it does not exist."""
+        return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
+
+    async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
+        """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
+        return await self.client.patch(target, patch, subresource=subresource)
+
+    async def delete(
+        self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
+    ) -> None:
+        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
+
+        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
+        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
+        read, of which only the name is known.
+        """
+        kind, meta = target.__api__.kind, target.metadata
+        if not meta.uid:
+            raise ConfigError(
+                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes that '
+                f"one; ctx.client.delete({kind}, name, namespace=...) deletes whatever has the name"
+            )
+        version = meta.resource_version if if_unchanged else None
+        try:
+            await self.client.delete(target, resource_version=version, propagation=propagation)
+        except NotFound:
+            return
+
+    def _namespace(self, kind: type[Object], given: str | None) -> str | None:
+        if given is not None or not kind.__api__.namespaced:
+            return given or None
+        return self.request.namespace
+
+
+class Context(BaseContext[T]):
+    """One reconcile of one object.
+
+    Reads come from the cache and see the writes of this process. Without `namespace=`, the object's own namespace is
+    used, for kinds that have namespaces.
+    """
+
+    __slots__ = ("_owns", "_status", "_version", "object")
+
+    def __init__(
+        self,
+        kind: type[T],
+        request: Request,
+        obj: T,
         *,
         attempt: int,
         is_last_attempt: bool,
@@ -48,56 +122,24 @@ class Context(Generic[T]):
         events: EventRecorder,
         logger: StructuredLogger,
     ) -> None:
-        self.request = request
-        """The name of the object, also when it is gone."""
-        self.attempt = attempt
-        """1 for a first try; one more for each failure in a row before it."""
-        self.is_last_attempt = is_last_attempt
-        """A failure of this one is not tried again (`Backoff.attempts`): the time to say so in the status."""
-        self.client = client
-        """For what the methods here do not cover."""
-        self.events = events
-        """For what the users of the object should read: `kubectl describe` shows it."""
-        self._kind = kind
-        self._object = obj
+        super().__init__(
+            kind,
+            request,
+            attempt=attempt,
+            is_last_attempt=is_last_attempt,
+            client=client,
+            events=events,
+            logger=logger,
+        )
+        self.object = obj
+        """The object, freshly decoded from the cache. The reconciler may change it."""
         self._owns = owns
-        self._logger = logger
-        self._version = obj.metadata.resource_version if obj is not None else ""
-        """Of the object as it was read, or as the last write of its status left it."""
+        self._version = obj.metadata.resource_version
+        """The resource version of the object as it was read, or after the last write of its status."""
         self._status = b"null"
-        """As the server has it; the object's own may be changed by whoever holds the object."""
-        if "status" in kind.__api__.subresources and obj is not None:
+        """The status on the server. The reconciler may change `object.status`."""
+        if "status" in kind.__api__.subresources:
             self._status = encode(getattr(obj, "status", None))
-
-    @property
-    def log(self) -> StructuredLogger:
-        """Carries the controller's and the object's name."""
-        return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
-
-    @property
-    def clock(self) -> Clock:
-        """The Manager's, which a test may move: ask `ctx.clock.now()` for the time."""
-        return self.client.clock
-
-    @property
-    def object(self) -> T:
-        """The object, fresh from the cache and the caller's own. Raises NotFound when it is gone (see `gone`)."""
-        if self._object is None:
-            raise NotFound(f'{self._kind.__api__.kind} "{self.request}" is gone; look at ctx.gone first')
-        return self._object
-
-    @property
-    def gone(self) -> bool:
-        """The object does not exist any more. Only seen by controllers with `deleted=True`."""
-        return self._object is None
-
-    async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
-        """The object of that name. Raises NotFound."""
-        return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
-
-    async def get_or_none(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
-        """The object of that name, or None."""
-        return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
 
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
@@ -145,31 +187,6 @@ class Context(Generic[T]):
             self.events.warning(self.object, "AlreadyOwned", str(error))
             raise
 
-    async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
-        """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
-        return await self.client.patch(target, patch, subresource=subresource)
-
-    async def delete(
-        self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
-    ) -> None:
-        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
-
-        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
-        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
-        read, of which only the name is known.
-        """
-        kind, meta = target.__api__.kind, target.metadata
-        if not meta.uid:
-            raise ConfigError(
-                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes that '
-                f"one; ctx.client.delete({kind}, name, namespace=...) deletes whatever has the name"
-            )
-        version = meta.resource_version if if_unchanged else None
-        try:
-            await self.client.delete(target, resource_version=version, propagation=propagation)
-        except NotFound:
-            return
-
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
         """Make `status` the object's status. Sends what differs, and nothing when nothing does.
 
@@ -200,7 +217,15 @@ class Context(Generic[T]):
         if type(obj) in self._owns:
             set_controller_reference(self.object, obj)
 
-    def _namespace(self, kind: type[Object], given: str | None) -> str | None:
-        if given is not None or not kind.__api__.namespaced:
-            return given or None
-        return self.request.namespace
+
+class DeletedContext(BaseContext[T]):
+    """One reconcile of an object that no longer exists, for controllers with `reconcile_deleted=True`.
+
+    `request` has its namespace and name. There is no object, and nothing can be applied in its name.
+    """
+
+    __slots__ = ()
+
+    async def list(self, kind: type[U], *, namespace: str | None = None, labels: Labels = None) -> ObjectList[U]:
+        """Return the objects of a kind that match. `namespace=""` means all namespaces."""
+        return await self.client.list(kind, namespace=self._namespace(kind, namespace), labels=labels)

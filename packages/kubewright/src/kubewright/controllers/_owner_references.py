@@ -98,9 +98,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
     return await _apply_to_live(client, child, owner, adopt=adopt, create_only=create_only)
 
 
-async def _apply_to_live(
-    client: CachedClient, child: T, owner: OwnerReference, *, adopt: bool, create_only: bool
-) -> T:
+async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, *, adopt: bool, create_only: bool) -> T:
     """Apply `child` to the object that the server has now."""
     meta = child.metadata
     live = await client.uncached.get_or_none(type(child), meta.name, namespace=meta.namespace or None)

@@ -48,7 +48,7 @@ class Run:
         self._manager = manager
         self._holder = identity()
         self._log = get_logger("kubewright.manager")
-        self._kinds = list(dict.fromkeys(kind for each in manager.controllers for kind in each.cached))
+        self._kinds = list(dict.fromkeys(kind for each in manager.controllers for kind in each.cached_kinds))
         self._late: list[type[Object]] = []
         """Kinds that were not served at the start, and are waited for."""
 
@@ -254,7 +254,7 @@ class Run:
     async def _run_loop(self, loop: ControlLoop[Any]) -> None:
         """Run a loop, once the kinds that it waits for have come."""
         assert self.client is not None
-        late = [kind for kind in loop.controller.cached if kind in self._late]
+        late = [kind for kind in loop.controller.cached_kinds if kind in self._late]
         for kind in late:
             try:
                 await self.tasks.or_stop(self.client.cache.informer(kind).wait_synced())

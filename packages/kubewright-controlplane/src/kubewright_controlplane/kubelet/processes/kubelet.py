@@ -7,7 +7,7 @@ import asyncio
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Result
+from kubewright.controllers import Context, DeletedContext, Result
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.controllers.pods import is_finished
 from kubewright_controlplane.kubelet.addresses import LOOPBACK, PodAddresses, ProcessNetwork
@@ -44,7 +44,7 @@ class ProcessKubelet:
         finally:
             await self._runtime.close()
 
-    def gone(self, ctx: Context[Pod]) -> None:
+    def gone(self, ctx: DeletedContext[Pod]) -> None:
         """The Pod of this name is no more."""
         self._runtime.forget(ctx.request)
         if self._addresses is not None:

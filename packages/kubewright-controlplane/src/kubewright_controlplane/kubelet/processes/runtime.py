@@ -17,8 +17,8 @@ from urllib.parse import parse_qs, unquote
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
-from kubewright.controllers import Channel
 from kubewright.controllers import Request as Name
+from kubewright.controllers.sources import Channel
 from kubewright.http.message import Request, Response
 from kubewright.machinery import time
 from kubewright_controlplane.kubelet.outcome import ANNOTATION
