@@ -8,7 +8,17 @@ import pytest
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
 from kubewright.cache import Informer
-from kubewright.controllers import Context, Finalizer, QueueClosed, Request, Result, Watch, WorkQueue, controller
+from kubewright.controllers import (
+    Context,
+    DeletedContext,
+    Finalizer,
+    QueueClosed,
+    Request,
+    Result,
+    Watch,
+    WorkQueue,
+    controller,
+)
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import CustomResource, Model, PolicyRule, cluster_role, field
 
@@ -178,3 +188,12 @@ async def test_a_controller_can_be_made_by_hand_of_client_informer_lister_and_qu
     queue.close()
     await worker
     await informer.stop()
+
+
+def test_a_function_for_deleted_objects_must_take_both_contexts() -> None:
+    async def of_both(ctx: Context[Deployment] | DeletedContext[Deployment]) -> None:
+        """Does nothing."""
+
+    assert controller(Deployment, reconcile_deleted=True)(of_both).reconcile_deleted is of_both
+    with pytest.raises(ConfigError, match=r"write ctx: Context\[Deployment\] \| DeletedContext\[Deployment\]"):
+        controller(Deployment, reconcile_deleted=True)(reconcile)

@@ -147,8 +147,7 @@ async def test_a_namespace_that_is_being_deleted_is_no_error(
 ) -> None:
     @controller(ConfigMap, predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
-        cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
-        raise Forbidden("because it is being terminated", details=StatusDetails(causes=(cause,)))
+        raise in_a_deleted_namespace()
 
     await shop.run(reconcile)
     await shop.create(config_map("web"))
@@ -350,3 +349,49 @@ async def test_a_conflict_comes_again_within_a_second_and_is_no_failure(shop: Wo
         await clock.advance(1)
     assert len(attempts) >= 60
     assert set(attempts) == {1}
+
+
+def in_a_deleted_namespace() -> Forbidden:
+    cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
+    return Forbidden("because it is being terminated", details=StatusDetails(causes=(cause,)))
+
+
+async def test_a_controller_can_stop_when_the_namespace_is_deleted(shop: Workshop, clock: VirtualClock) -> None:
+    @controller(ConfigMap, predicate=ours, namespace_ending="stop")
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [in_a_deleted_namespace()])
+
+    loop = await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(3600)
+    assert shop.told.outcomes == [Outcome.SUCCESS]
+    assert shop.told.failures == []
+    assert loop.queue.known == 0
+
+
+async def test_a_child_of_another_owner_is_reported_and_retried_with_growing_delays(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[tuple[str, float]] = []
+
+    @controller(ConfigMap, owns=[Secret], predicate=ours, retry=Retry(backoff=Backoff(base=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        tries.append((ctx.request.name, clock.monotonic()))
+        await ctx.apply(secret("shared"))
+
+    await shop.run(reconcile)
+    first = await shop.create(config_map("first"))
+    await shop.create(config_map("second"))
+    writes = len(shop.sent)
+    await clock.advance(20)
+    assert [at for name, at in tries if name == "second"] == [0, 1, 3, 7, 15]
+    assert len(shop.sent) == writes
+    notes = {event for event in shop.events if event.startswith("Warning AlreadyOwned")}
+    assert len(notes) == 1  # always the same text, so it makes one series of Events and one condition
+    assert 'Secret "default/shared" is controlled by ConfigMap "first"' in notes.pop()
+    assert [each.exc_info for each in caplog.records if each.msg == "Reconcile failed"] == [None] * 5
+    await shop.admin.delete(first)
+    await shop.admin.delete(Secret, "shared", namespace=NAMESPACE)
+    await clock.advance(20)
+    child = await shop.admin.get(Secret, "shared", namespace=NAMESPACE)
+    assert child.metadata.owner_references[0].name == "second"

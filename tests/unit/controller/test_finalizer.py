@@ -1,5 +1,6 @@
 """Finalizers: what is guaranteed of an object that needs cleaning up."""
 
+import logging
 from datetime import timedelta
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, Finalizer, Result, controller
+from kubewright.controllers import Backoff, Context, Controller, Finalizer, Result, Retry, controller
+from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 
 from .workshop import NAMESPACE, Workshop, config_map
 
@@ -197,3 +199,33 @@ async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_t
     assert shop.told.failures == []
     with pytest.raises(NotFound):
         await live(shop)
+
+
+async def test_a_finalizer_that_a_deleted_namespace_blocks_is_a_warning_and_an_error(
+    shop: Workshop, disks: Disks, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def keep_a_backup(ctx: Context[ConfigMap]) -> None:
+        cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
+        raise Forbidden("secrets is forbidden: it is being terminated", details=StatusDetails(causes=(cause,)))
+
+    keeper = controller(
+        ConfigMap,
+        finalizer=Finalizer(NAME, keep_a_backup),
+        predicate=only_web,
+        retry=Retry(backoff=Backoff(base=1)),
+        namespace_ending="stop",
+    )(disks)
+    await shop.run(keeper)
+    await shop.create(config_map("web"))
+    shop.told.outcomes.clear()
+    await delete(shop)
+    await clock.advance(2)
+    assert shop.told.outcomes == [Outcome.ERROR, Outcome.ERROR]
+    assert shop.told.failures == [Failure.NAMESPACE_ENDING, Failure.NAMESPACE_ENDING]
+    first, _ = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert first.msg == "Finalizer blocked by namespace deletion"
+    fields = vars(first)["fields"]
+    assert (fields["namespace"], fields["name"], fields["finalizer"]) == (NAMESPACE, "web", NAME)
+    assert fields["error"] == "secrets is forbidden: it is being terminated"
+    assert "namespace_is_ending" in fields["advice"]
+    assert (await live(shop)).metadata.finalizers == [NAME]

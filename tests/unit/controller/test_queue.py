@@ -7,7 +7,8 @@ import pytest
 
 from kubewright._runtime.clock import VirtualClock
 from kubewright.controllers._outcome import QueueObserver
-from kubewright.controllers._queue import LOW_PRIORITY, Backoff, QueueClosed, WorkQueue
+from kubewright.controllers._queue import LOW_PRIORITY, QueueClosed, WorkQueue
+from kubewright.controllers._retry import Backoff, RateLimit
 from kubewright.controllers._types import Request
 
 WEB = Request("default", "web")
@@ -303,3 +304,150 @@ async def test_the_observer_hears_of_adds_waits_work_and_retries(clock: VirtualC
         ("done", 0),
         ("retried", 0),
     ]
+
+
+class TimedWorker(Worker):
+    """Notes when it got its requests."""
+
+    def __init__(self, queue: WorkQueue, clock: VirtualClock) -> None:
+        self.times: list[float] = []
+        self._clock = clock
+        super().__init__(queue)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                async with self._queue.take():
+                    self.times.append(self._clock.monotonic())
+            except QueueClosed:
+                return
+
+
+async def test_a_debounced_request_is_due_when_its_events_pause(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=1)
+    worker = TimedWorker(queue, clock)
+    for _ in range(4):
+        queue.add_event(WEB)
+        await clock.advance(0.75)
+    await clock.advance(60)
+    assert worker.times == [3.25]  # the last event was at 2.25
+
+
+async def test_events_without_a_pause_delay_a_request_by_ten_debounces_at_most(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=timedelta(seconds=1))
+    worker = TimedWorker(queue, clock)
+    for _ in range(100):
+        queue.add_event(WEB)
+        await clock.advance(0.25)
+    await clock.advance(60)
+    assert worker.times == [10, 20, 25.75]
+
+
+async def test_each_request_is_debounced_by_itself(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=1)
+    worker = Worker(queue)
+    queue.add_event(WEB)
+    await clock.advance(0.5)
+    queue.add_event(SHOP)
+    await clock.advance(0.5)
+    assert worker.taken == [WEB]
+    await clock.advance(0.5)
+    assert worker.taken == [WEB, SHOP]
+
+
+async def test_a_debounce_delays_neither_retries_nor_requeues_nor_the_first_list(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=10, backoff=Backoff(base=1))
+    queue.add_event(WEB, initial=True)
+    queue.add(SHOP, after=2)
+    queue.add_event(SHOP)
+    assert queue.depth == 1
+    with pytest.raises(RuntimeError):
+        await fail(queue)
+    await clock.advance(1)
+    assert await drain(queue) == [WEB]
+    await clock.advance(1)
+    assert await drain(queue) == [SHOP]
+    await clock.advance(60)
+    assert queue.depth == 0  # the hand-out after 2 s came after the event, too
+
+
+async def test_events_during_work_are_debounced_too(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=1)
+    queue.add(WEB)
+    async with queue.take():
+        queue.add_event(WEB)
+        await clock.advance(0.5)
+        queue.add_event(WEB)
+    await clock.advance(0.75)
+    assert queue.depth == 0
+    await clock.advance(0.25)
+    assert await drain(queue) == [WEB]
+
+
+async def test_events_of_one_request_pass_no_faster_than_its_rate_limit_and_are_merged(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, key_rate_limit=RateLimit(per_second=0.1, burst=2))
+    worker = TimedWorker(queue, clock)
+    for _ in range(25):
+        queue.add_event(WEB)
+        await clock.advance(1)
+    assert worker.times == [0, 1, 10, 20]
+    await clock.advance(60)
+    assert worker.times == [0, 1, 10, 20, 30]  # the events after 20 s were not lost
+
+
+async def test_the_rate_limit_of_one_request_delays_no_other_and_no_retry(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, key_rate_limit=RateLimit(per_second=0.1, burst=1), backoff=Backoff(base=1))
+    queue.add_event(WEB)
+    queue.add_event(SHOP)
+    assert await drain(queue) == [WEB, SHOP]
+    queue.add_event(WEB)
+    queue.add(SHOP)
+    assert await drain(queue) == [SHOP]
+    queue.add(WEB)
+    with pytest.raises(RuntimeError):
+        await fail(queue)
+    await clock.advance(1)
+    assert await drain(queue) == [WEB]
+
+
+async def test_a_request_is_debounced_and_limited(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=1, key_rate_limit=RateLimit(per_second=0.1, burst=1))
+    worker = TimedWorker(queue, clock)
+    for _ in range(3):
+        queue.add_event(WEB)
+        await clock.advance(4)
+    await clock.advance(60)
+    assert worker.times == [1, 10]
+
+
+async def test_a_request_keeps_the_higher_priority_while_it_is_debounced(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=1)
+    queue.add_event(SHOP, priority=LOW_PRIORITY)
+    queue.add_event(SHOP, priority=5)
+    queue.add_event(WEB)
+    await clock.advance(1)
+    assert await drain(queue) == [SHOP, WEB]
+
+
+async def test_a_work_item_that_fails_is_handed_out_again_after_its_backoff(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, backoff=Backoff(base=1))
+    queue.add(WEB)
+    item = queue.take()
+    async with item as request:
+        assert request == WEB
+        item.fail()
+    assert (queue.failures(WEB), queue.depth) == (1, 0)
+    await clock.advance(1)
+    assert await drain(queue) == [WEB]
+
+
+async def test_the_queue_knows_nothing_about_requests_that_are_done(clock: VirtualClock) -> None:
+    queue = WorkQueue(clock=clock, debounce=1, key_rate_limit=RateLimit(per_second=1, burst=5))
+    for number in range(100):
+        queue.add_event(Request("default", f"web-{number}"))
+    await clock.advance(1)
+    await drain(queue)
+    await clock.advance(10)
+    queue.add(WEB)
+    await drain(queue)
+    assert queue.known == 0

@@ -222,8 +222,8 @@ class ControlLoop(Generic[T]):
             state.paused = paused
             self._paused += 1 if paused else -1
             self._observer.paused(self._paused)
-            message = "Object paused" if paused else "Object resumed"
-            self._log.info(message, namespace=state.request.namespace, name=state.request.name)
+            log = self._log.bind(namespace=state.request.namespace, name=state.request.name)
+            log.info("Object paused" if paused else "Object resumed")
         return paused
 
     async def _fetch(self, request: Request) -> T | None:
