@@ -230,7 +230,7 @@ async def test_an_object_that_comes_and_goes_while_it_is_worked_on_is_no_error(
         counts = manager.metrics.controllers["gizmo"]
         assert counts.queue is not None
         assert counts.queue.depth == 0
-        assert list(counts.queue.in_hand()) == []
+        assert list(counts.queue.in_progress()) == []
 
     await eventually(idle)
     assert manager.metrics.controllers["gizmo"].failures[Failure.MISTAKE] == 0

@@ -79,14 +79,14 @@ def test_a_reconciler_with_state_is_an_object_with_a_reconcile_method() -> None:
     assert controller(Deployment)(keeper).reconcile == keeper.reconcile
 
 
-def test_what_is_reconciled_may_be_read_and_its_status_written() -> None:
+def test_the_reconciled_kind_may_be_read_and_its_status_written() -> None:
     assert rules_of(*controller(Shop)(reconcile_shop).rbac_rules()) == [
         {"apiGroups": ["example.com"], "resources": ["shops"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["example.com"], "resources": ["shops/status"], "verbs": ["get", "patch", "update"]},
     ]
 
 
-def test_a_kind_without_a_status_asks_for_no_rights_on_one() -> None:
+def test_a_kind_without_a_status_needs_no_permissions_for_it() -> None:
     made = controller(Note)(reconcile_note)
     assert [rule["resources"] for rule in rules_of(*made.rbac_rules())] == [["notes"]]
 
@@ -101,19 +101,19 @@ def test_a_built_in_kind_is_only_read_unless_more_is_declared() -> None:
     ]
 
 
-def test_who_owns_objects_may_block_the_deletion_of_their_owner() -> None:
+def test_a_controller_that_owns_objects_may_block_the_deletion_of_the_owner() -> None:
     blocking = {"apiGroups": ["apps"], "resources": ["deployments/finalizers"], "verbs": ["update"]}
     assert blocking in rules_of(*controller(Deployment, owns=[Service])(reconcile).rbac_rules())
     assert blocking not in rules_of(*controller(Deployment, finalizer=keep)(reconcile).rbac_rules())
 
 
-def test_a_finalizer_needs_the_right_to_write_the_object() -> None:
+def test_a_finalizer_needs_the_permission_to_write_the_object() -> None:
     made = controller(Deployment, finalizer=keep)(reconcile)
     (rule,) = [each for each in rules_of(*made.rbac_rules()) if each["resources"] == ["deployments"]]
     assert rule["verbs"] == ["get", "list", "patch", "update", "watch"]
 
 
-def test_rules_follow_from_what_is_owned_watched_read_and_written() -> None:
+def test_rules_follow_from_the_declared_kinds() -> None:
     extra = PolicyRule(api_groups=["metrics.k8s.io"], resources=["pods"], verbs=["get"])
     made = controller(
         Deployment,
@@ -130,12 +130,12 @@ def test_rules_follow_from_what_is_owned_watched_read_and_written() -> None:
     assert {"apiGroups": ["metrics.k8s.io"], "resources": ["pods"], "verbs": ["get"]} in rules
 
 
-def test_what_cannot_be_meant_is_refused_with_what_to_write_instead() -> None:
+def test_wrong_declarations_are_refused_with_a_hint() -> None:
     def not_async(ctx: Context[Deployment]) -> None:
-        """Not awaited by anybody."""
+        """Is not async."""
 
     async def of_two(ctx: Context[Deployment], more: int) -> None:
-        """Nobody gives it the second."""
+        """Takes a second argument."""
 
     with pytest.raises(ConfigError, match=r"of_two is called with one argument, the context; write async def"):
         controller(Deployment)(of_two)  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ def test_a_finalizer_without_a_domain_is_refused() -> None:
         Finalizer("example.com/", reconcile)
 
 
-async def test_a_controller_can_be_made_by_hand_of_client_informer_lister_and_queue(shop: Workshop) -> None:
+async def test_a_controller_can_be_built_from_informer_lister_and_queue(shop: Workshop) -> None:
     informer = Informer(shop.admin, ConfigMap, namespace="default")
     queue = WorkQueue()
     informer.add_handler(

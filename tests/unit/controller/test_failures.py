@@ -1,4 +1,4 @@
-"""What becomes of a reconcile that fails."""
+"""What happens after a reconcile that fails."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from kubewright.models import Object, field
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
 
 
-async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backoff(
+async def test_a_reconcile_that_raises_is_logged_and_retried_after_its_backoff(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[tuple[float, int]] = []
@@ -44,7 +44,7 @@ async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backo
     assert shop.told.failures == [Failure.ERROR] * 3
 
 
-async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_return_value_is_a_mistake_that_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     async def look(ctx: Context[ConfigMap]) -> Any:
         return timedelta(seconds=5)
 
@@ -56,7 +56,7 @@ async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, capl
     assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it must return None or a Result"
 
 
-async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
+async def test_a_mistake_in_the_code_stays_local_and_is_logged_with_its_traceback(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[str] = []
@@ -102,7 +102,7 @@ async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_
     assert [each.exc_info is not None for each in caplog.records if each.msg == "Reconcile failed"] == [True]
 
 
-async def test_a_reconciler_whose_own_task_was_cancelled_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
+async def test_a_reconciler_whose_own_task_was_cancelled_is_retried(shop: Workshop, clock: VirtualClock) -> None:
     tries: list[int] = []
 
     @controller(ConfigMap, predicate=ours)
@@ -119,7 +119,7 @@ async def test_a_reconciler_whose_own_task_was_cancelled_is_tried_again(shop: Wo
     assert tries == [1, 2]
 
 
-async def test_a_conflict_is_tried_again_soon_and_is_no_error(
+async def test_a_conflict_is_retried_soon_and_is_not_an_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[float] = []
@@ -142,7 +142,7 @@ async def test_a_conflict_is_tried_again_soon_and_is_no_error(
     assert shop.told.failures == []
 
 
-async def test_a_namespace_that_is_being_deleted_is_no_error(
+async def test_a_namespace_that_is_being_deleted_is_not_an_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -157,7 +157,7 @@ async def test_a_namespace_that_is_being_deleted_is_no_error(
     assert shop.told.failures == []
 
 
-async def test_a_namespace_that_is_gone_with_the_object_in_it_is_no_error(
+async def test_a_namespace_that_was_deleted_with_the_object_is_not_an_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = NAMESPACE
@@ -176,7 +176,7 @@ async def test_a_namespace_that_is_gone_with_the_object_in_it_is_no_error(
     assert shop.told.outcomes[1] == Outcome.ERROR
 
 
-async def test_conflicts_that_do_not_end_are_warned_of(
+async def test_conflicts_that_do_not_end_cause_warnings(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -190,7 +190,7 @@ async def test_conflicts_that_do_not_end_are_warned_of(
     assert warned[0].fields["conflicts"] == 6  # type: ignore[attr-defined]
 
 
-async def test_a_terminal_error_is_not_tried_again_until_something_changes(
+async def test_a_terminal_error_is_not_retried_until_something_changes(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[int] = []
@@ -220,7 +220,7 @@ class Numbers(Object):
     data: dict[str, int] = field(default_factory=dict)
 
 
-async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled_once_it_is_mended(
+async def test_an_object_that_cannot_be_decoded_is_reported_once_and_reconciled_when_it_is_fixed(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[str] = []
@@ -242,7 +242,7 @@ async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled
     assert seen == ["good", "bad"]
 
 
-async def test_the_object_itself_going_away_meanwhile_is_no_error(
+async def test_a_delete_of_the_object_during_its_reconcile_is_not_an_error(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -267,7 +267,7 @@ async def test_another_object_that_is_missing_is_an_error(shop: Workshop) -> Non
     assert shop.told.failures == [Failure.ERROR]
 
 
-async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
+async def test_a_reconcile_that_takes_too_long_is_cancelled_and_retried(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     cleaned_up: list[int] = []
@@ -295,7 +295,7 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
     assert "took longer than 0.001 s" in str([each.__dict__ for each in caplog.records])
 
 
-async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(shop: Workshop) -> None:
+async def test_a_timeout_inside_a_reconcile_is_not_a_timeout_of_the_reconcile(shop: Workshop) -> None:
     @controller(
         ConfigMap, predicate=ours, timeout=timedelta(hours=1), retry=Retry(backoff=Backoff(base=3600))
     )
@@ -307,7 +307,7 @@ async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(s
     assert shop.told.failures == [Failure.ERROR]
 
 
-async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Workshop) -> None:
+async def test_the_only_error_of_a_task_group_is_handled_like_any_other(shop: Workshop) -> None:
     @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         raise ExceptionGroup("unhandled errors in a TaskGroup", [Conflict("changed")])
@@ -317,7 +317,7 @@ async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Works
     assert shop.told.outcomes == [Outcome.REQUEUE]
 
 
-async def test_a_server_that_fails_for_a_while_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
+async def test_writes_are_retried_while_the_server_fails(shop: Workshop, clock: VirtualClock) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("child"))
@@ -335,7 +335,7 @@ async def test_a_server_that_fails_for_a_while_is_tried_again(shop: Workshop, cl
     assert shop.told.outcomes[1] is Outcome.SUCCESS
 
 
-async def test_a_conflict_comes_again_within_a_second_and_is_no_failure(shop: Workshop, clock: VirtualClock) -> None:
+async def test_a_conflict_is_retried_within_a_second_and_is_not_a_failure(shop: Workshop, clock: VirtualClock) -> None:
     attempts: list[int] = []
 
     @controller(ConfigMap, predicate=ours)

@@ -76,7 +76,7 @@ async def test_the_finalizer_is_on_before_the_first_reconcile_and_off_after_the_
         await live(shop)
 
 
-async def test_an_object_that_was_deleted_while_nobody_looked_is_cleaned_up(
+async def test_an_object_that_was_deleted_while_the_operator_was_down_is_cleaned_up(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
 ) -> None:
     loop = await shop.run(keeper)
@@ -90,7 +90,7 @@ async def test_an_object_that_was_deleted_while_nobody_looked_is_cleaned_up(
         await live(shop)
 
 
-async def test_a_cleanup_that_fails_is_tried_again_and_the_object_stays_until_then(
+async def test_a_cleanup_that_fails_is_retried_and_the_object_stays_until_then(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks, clock: VirtualClock
 ) -> None:
     disks.answers = [OSError("the cloud is down")]
@@ -106,7 +106,7 @@ async def test_a_cleanup_that_fails_is_tried_again_and_the_object_stays_until_th
         await live(shop)
 
 
-async def test_a_cleanup_that_is_not_finished_is_looked_at_again_later(
+async def test_a_cleanup_that_is_not_finished_is_called_again_later(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks, clock: VirtualClock
 ) -> None:
     disks.answers = [Result(requeue_after=timedelta(seconds=30))]
@@ -123,7 +123,7 @@ async def test_a_cleanup_that_is_not_finished_is_looked_at_again_later(
         await live(shop)
 
 
-async def test_finalizers_of_others_are_left_and_nothing_is_reconciled_while_they_hold_the_object(
+async def test_other_finalizers_stay_and_the_object_is_not_reconciled_while_they_hold_it(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
 ) -> None:
     await shop.run(keeper)
@@ -142,7 +142,7 @@ async def test_finalizers_of_others_are_left_and_nothing_is_reconciled_while_the
     assert disks.did == ["removed"]
 
 
-async def test_an_object_that_is_being_deleted_already_gets_no_finalizer_and_no_reconcile(
+async def test_an_object_that_is_already_being_deleted_gets_no_finalizer_and_no_reconcile(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
 ) -> None:
     held = config_map("web")
@@ -154,7 +154,7 @@ async def test_an_object_that_is_being_deleted_already_gets_no_finalizer_and_no_
     assert (await live(shop)).metadata.finalizers == [OTHER]
 
 
-async def test_a_finalizer_that_somebody_put_on_meanwhile_is_not_lost(
+async def test_a_finalizer_that_another_writer_adds_is_not_lost(
     shop: Workshop, keeper: Controller[ConfigMap], clock: VirtualClock
 ) -> None:
     first = True
@@ -177,7 +177,7 @@ async def test_a_finalizer_that_somebody_put_on_meanwhile_is_not_lost(
     assert (await live(shop)).metadata.finalizers == [OTHER, NAME]
 
 
-async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_take_off_another(
+async def test_only_our_finalizer_is_removed_if_the_others_change(
     shop: Workshop, disks: Disks, clock: VirtualClock
 ) -> None:
     async def finalize(ctx: Context[ConfigMap]) -> None:

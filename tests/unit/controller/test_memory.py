@@ -101,7 +101,7 @@ async def test_an_object_that_is_deleted_during_its_reconcile_is_forgotten(shop:
     assert loop.queue.known == 0
 
 
-async def test_a_cleanup_that_fails_for_good_after_the_delete_is_forgotten(shop: Workshop) -> None:
+async def test_a_terminal_error_after_the_delete_is_forgotten(shop: Workshop) -> None:
     @controller(ConfigMap, predicate=ours, reconcile_deleted=True)
     async def reconcile(ctx: Context[ConfigMap] | DeletedContext[ConfigMap]) -> None:
         if isinstance(ctx, DeletedContext):

@@ -202,7 +202,7 @@ async def test_a_child_handed_to_another_owner_before_the_write_is_left_alone(sh
     assert set(shop.told.failures) == {Failure.ERROR}
 
 
-async def test_an_operator_that_died_right_after_the_create_goes_on_with_its_child(shop: Workshop) -> None:
+async def test_an_operator_that_died_right_after_the_create_keeps_its_child(shop: Workshop) -> None:
     def lose_answer(request: Request) -> Response | None:
         if request.method == "PATCH":
             shop.spoil = lambda request: None

@@ -27,7 +27,7 @@ def queue(clock: VirtualClock) -> WorkQueue:
 
 
 async def drain(queue: WorkQueue) -> list[Request]:
-    """What is due now, in the order in which one worker gets it."""
+    """Return the requests that are due now, in the order in which one worker gets them."""
     taken: list[Request] = []
     while queue.depth:
         async with queue.take() as request:
@@ -44,7 +44,7 @@ async def fail(queue: WorkQueue, meanwhile: Request | None = None) -> None:
 
 
 class Worker:
-    """Takes for ever, and notes what it got."""
+    """Takes requests until the queue is closed, and records them."""
 
     def __init__(self, queue: WorkQueue) -> None:
         self.taken: list[Request] = []
@@ -67,7 +67,7 @@ async def test_a_request_added_twice_before_it_is_taken_is_one_entry(queue: Work
     assert await drain(queue) == [WEB, SHOP]
 
 
-async def test_a_request_added_while_in_hand_comes_once_more_after_that_work_and_never_beside_it(
+async def test_a_request_added_during_its_work_is_handed_out_again_afterwards(
     queue: WorkQueue,
 ) -> None:
     queue.add(WEB)
@@ -94,7 +94,7 @@ async def test_higher_priority_goes_first_and_arrival_decides_among_equals(queue
     assert await drain(queue) == [WEB, SHOP, MAIL]
 
 
-async def test_a_low_priority_that_waited_long_enough_goes_before_a_newcomer(
+async def test_a_low_priority_request_that_waited_long_enough_goes_before_a_new_one(
     queue: WorkQueue, clock: VirtualClock
 ) -> None:
     queue.add(MAIL, priority=LOW_PRIORITY)
@@ -113,7 +113,7 @@ async def test_a_waiting_request_keeps_the_higher_of_two_priorities(queue: WorkQ
     assert await drain(queue) == [SHOP, WEB]
 
 
-async def test_a_delayed_request_comes_when_its_time_has(queue: WorkQueue, clock: VirtualClock) -> None:
+async def test_a_delayed_request_is_handed_out_when_it_is_due(queue: WorkQueue, clock: VirtualClock) -> None:
     worker = Worker(queue)
     queue.add(WEB, after=timedelta(seconds=10))
     await clock.advance(9.999)
@@ -133,7 +133,7 @@ async def test_the_earlier_of_two_times_holds(queue: WorkQueue, clock: VirtualCl
     assert worker.taken == [WEB]
 
 
-async def test_an_event_is_not_held_back_by_a_requeue_that_is_due_later(queue: WorkQueue, clock: VirtualClock) -> None:
+async def test_an_event_is_not_delayed_by_a_later_requeue(queue: WorkQueue, clock: VirtualClock) -> None:
     queue.add(WEB, after=timedelta(minutes=10))
     queue.add(WEB)
     assert await drain(queue) == [WEB]
@@ -180,7 +180,7 @@ async def test_an_idle_worker_wakes_for_a_later_time_while_another_is_busy_with_
         each.cancel()
 
 
-async def test_failures_in_a_row_double_the_wait_up_to_the_limit(clock: VirtualClock) -> None:
+async def test_failures_in_a_row_double_the_delay_up_to_the_limit(clock: VirtualClock) -> None:
     queue = WorkQueue(clock=clock, backoff=Backoff(base=timedelta(seconds=1), limit=timedelta(seconds=5)))
     queue.add(WEB)
     waits: list[float] = []
@@ -194,7 +194,7 @@ async def test_failures_in_a_row_double_the_wait_up_to_the_limit(clock: VirtualC
     assert waits == [1, 2, 4, 5, 5]
 
 
-async def test_a_success_forgets_the_failures_before_it(queue: WorkQueue, clock: VirtualClock) -> None:
+async def test_a_success_resets_the_failures(queue: WorkQueue, clock: VirtualClock) -> None:
     queue.add(WEB)
     with pytest.raises(RuntimeError):
         await fail(queue)
@@ -206,7 +206,7 @@ async def test_a_success_forgets_the_failures_before_it(queue: WorkQueue, clock:
     assert queue.depth == 0
 
 
-async def test_an_event_during_work_that_fails_is_not_held_back_by_the_backoff(clock: VirtualClock) -> None:
+async def test_an_event_during_work_that_fails_is_not_delayed_by_the_backoff(clock: VirtualClock) -> None:
     queue = WorkQueue(clock=clock, backoff=Backoff(base=timedelta(hours=1)))
     queue.add(WEB)
     with pytest.raises(RuntimeError):
@@ -220,14 +220,14 @@ def test_the_default_backoff_is_5_ms_doubled_up_to_1000_s() -> None:
     assert delays == [0.005, 0.01, 0.02, 655.36, 1000, 1000]
 
 
-def test_jitter_lengthens_a_wait_by_at_most_its_part() -> None:
+def test_jitter_lengthens_a_delay_by_at_most_its_part() -> None:
     backoff = Backoff(base=timedelta(seconds=10), jitter=0.1)
     delays = {backoff.delay(1) for _ in range(50)}
     assert len(delays) > 1
     assert all(10 <= each < 11 for each in delays)
 
 
-async def test_after_close_waiting_and_later_takers_are_sent_home(queue: WorkQueue, clock: VirtualClock) -> None:
+async def test_close_ends_waiting_and_later_workers(queue: WorkQueue, clock: VirtualClock) -> None:
     worker = Worker(queue)
     await clock.advance(0)
     queue.close()
@@ -238,12 +238,12 @@ async def test_after_close_waiting_and_later_takers_are_sent_home(queue: WorkQue
             pytest.fail("a closed queue handed something out")
 
 
-async def test_what_is_in_hand_at_close_can_be_given_back(queue: WorkQueue) -> None:
+async def test_a_request_in_progress_can_be_returned_after_close(queue: WorkQueue) -> None:
     queue.add(WEB)
     async with queue.take():
         queue.add(WEB)
         queue.close()
-    assert list(queue.in_hand()) == []
+    assert list(queue.in_progress()) == []
     with pytest.raises(QueueClosed):
         async with queue.take():
             pytest.fail("a closed queue handed something out")
@@ -259,7 +259,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_loses_nothing(queue: Wo
     assert second.taken == [WEB]
 
 
-async def test_workers_that_are_cancelled_at_the_moment_they_are_woken_end_in_peace(queue: WorkQueue) -> None:
+async def test_workers_that_are_cancelled_when_they_are_woken_lose_nothing(queue: WorkQueue) -> None:
     workers = [Worker(queue) for _ in range(3)]
     await asyncio.sleep(0)
     for worker in workers:
@@ -270,7 +270,7 @@ async def test_workers_that_are_cancelled_at_the_moment_they_are_woken_end_in_pe
     assert await drain(queue) == [WEB]
 
 
-async def test_the_observer_hears_of_adds_waits_work_and_retries(clock: VirtualClock) -> None:
+async def test_the_observer_is_notified_of_adds_waits_work_and_retries(clock: VirtualClock) -> None:
     heard: list[tuple[str, float]] = []
 
     class Recorder(QueueObserver):
@@ -291,7 +291,7 @@ async def test_the_observer_hears_of_adds_waits_work_and_retries(clock: VirtualC
     await clock.advance(2)
     async with queue.take():
         await clock.advance(3)
-        assert list(queue.in_hand()) == [3]
+        assert list(queue.in_progress()) == [3]
     queue.add(WEB)
     with pytest.raises(RuntimeError):
         await fail(queue)
@@ -307,7 +307,7 @@ async def test_the_observer_hears_of_adds_waits_work_and_retries(clock: VirtualC
 
 
 class TimedWorker(Worker):
-    """Notes when it got its requests."""
+    """Records when it got its requests."""
 
     def __init__(self, queue: WorkQueue, clock: VirtualClock) -> None:
         self.times: list[float] = []
@@ -343,7 +343,7 @@ async def test_events_without_a_pause_delay_a_request_by_ten_debounces_at_most(c
     assert worker.times == [10, 20, 25.75]
 
 
-async def test_each_request_is_debounced_by_itself(clock: VirtualClock) -> None:
+async def test_each_request_has_its_own_debounce(clock: VirtualClock) -> None:
     queue = WorkQueue(clock=clock, debounce=1)
     worker = Worker(queue)
     queue.add_event(WEB)

@@ -19,7 +19,7 @@ from .workshop import NAMESPACE, Workshop, config_map, secret
 ours = Predicate(lambda event: event.key.name.startswith("web"))
 
 
-async def test_a_timer_asks_for_every_object_or_for_those_that_it_chooses(shop: Workshop) -> None:
+async def test_a_timer_requests_every_object_or_those_that_it_chooses(shop: Workshop) -> None:
     seen: list[str] = []
     chosen = Every(timedelta(seconds=25), lambda objects: [Request(NAMESPACE, "web-b")] if len(objects) else [])
 
@@ -41,7 +41,7 @@ async def test_a_timer_asks_for_every_object_or_for_those_that_it_chooses(shop: 
     assert seen == ["web-b"]
 
 
-async def test_a_poll_asks_for_the_objects_whose_answer_changed(shop: Workshop) -> None:
+async def test_a_poll_requests_the_objects_whose_value_changed(shop: Workshop) -> None:
     outside: dict[Request, object] = {Request(NAMESPACE, "web"): "small", Request(NAMESPACE, "web-2"): "small"}
     seen: list[str] = []
 
@@ -66,7 +66,7 @@ async def test_a_poll_asks_for_the_objects_whose_answer_changed(shop: Workshop) 
     assert seen == ["web", "web-2"]
 
 
-async def test_a_poll_that_fails_is_told_and_the_next_one_finds_what_changed(
+async def test_a_poll_that_fails_is_logged_and_the_next_one_finds_what_changed(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers: list[dict[Request, object] | None] = [{}, None, {Request(NAMESPACE, "web"): 1}]
@@ -92,7 +92,7 @@ async def test_a_poll_that_fails_is_told_and_the_next_one_finds_what_changed(
     assert seen == ["web"]
 
 
-async def test_nothing_is_polled_any_more_when_the_controller_stopped(shop: Workshop) -> None:
+async def test_polling_ends_with_the_controller(shop: Workshop) -> None:
     polls: list[float] = []
 
     async def ask() -> dict[Request, object]:
@@ -137,7 +137,7 @@ async def test_a_watch_by_index_reconciles_the_objects_that_refer_to_what_change
     assert seen == ["web-b"]
 
 
-async def test_a_watch_by_index_looks_where_the_labels_of_what_changed_say(shop: Workshop) -> None:
+async def test_a_watch_by_index_can_look_up_labels_of_the_changed_object(shop: Workshop) -> None:
     seen: list[str] = []
     asked: list[str] = []
 
@@ -206,7 +206,7 @@ async def test_retries_of_many_objects_pass_no_faster_than_the_rate_limit(shop: 
     assert 60 <= len(tries) <= 66
 
 
-async def test_a_request_is_given_up_after_its_attempts_until_something_changes(
+async def test_a_request_is_not_retried_after_its_last_attempt_until_something_changes(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[tuple[int, bool]] = []

@@ -39,7 +39,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class Told(ControllerObserver):
-    """What a controller told of its reconciles."""
+    """Records what a controller reports about its reconciles."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []

@@ -70,23 +70,23 @@ class BaseContext(Generic[T]):
         return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
 
     async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
-        """Change `target` by a patch. Gives it as it then is. Raises NotFound, Conflict, Invalid."""
+        """Patch `target`, and return the updated object. Raises NotFound, Conflict, Invalid."""
         return await self.client.patch(target, patch, subresource=subresource)
 
     async def delete(
         self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
     ) -> None:
-        """Delete `target`, which was read, and no namesake made since. One that is gone already is fine.
+        """Delete `target`, an object that was read. It is not an error if it no longer exists.
 
-        With `if_unchanged` it is not deleted when anybody has written it since it was read: for what is decided by how
-        it looked. Raises Conflict when there is a namesake now or such a change, ConfigError for an object that was not
-        read, of which only the name is known.
+        A newer object of the same name is never deleted. With `if_unchanged`, the object is deleted only if it did not
+        change since it was read: use it if the decision to delete depends on the object's fields. Raises Conflict if
+        there is a newer object or such a change, and ConfigError for an object that was not read and has no uid.
         """
         kind, meta = target.__api__.kind, target.metadata
         if not meta.uid:
             raise ConfigError(
-                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes that '
-                f"one; ctx.client.delete({kind}, name, namespace=...) deletes whatever has the name"
+                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes no '
+                f"other; use ctx.client.delete({kind}, name, namespace=...) to delete by name"
             )
         version = meta.resource_version if if_unchanged else None
         try:
@@ -144,9 +144,9 @@ class Context(BaseContext[T]):
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
     ) -> ObjectList[U]:
-        """The objects of a kind that match. With `owned`, those alone whose controlling owner is this object.
+        """Return the objects of a kind that match. With `owned`, only those that this object controls.
 
-        `namespace=""` is every namespace.
+        `namespace=""` means all namespaces.
         """
         owner = self.object.metadata.uid if owned else None
         found = await self.client.list(kind, namespace=self._namespace(kind, namespace), labels=labels, owner=owner)
@@ -155,7 +155,7 @@ class Context(BaseContext[T]):
         return found
 
     async def create(self, obj: U) -> U:
-        """Create `obj`. Of a kind in `owns`, it gets this object as its owner. Raises AlreadyExists, Invalid."""
+        """Create `obj`. For a kind in `owns`, this object becomes its owner. Raises AlreadyExists, Invalid."""
         self._adopt(obj)
         return await self.client.create(obj)
 
@@ -188,18 +188,18 @@ class Context(BaseContext[T]):
             raise
 
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
-        """Make `status` the object's status. Sends what differs, and nothing when nothing does.
+        """Make `status` the object's status. Sends the differences, or nothing if there are none.
 
-        The status as a whole is this controller's: a field that is left out of it is removed. Written is that object's
-        status and no namesake's made since. With `if_unchanged` it is not written over an object that anybody has
-        written since it was read: for a status that records what is done, which nobody may set back from an old view.
-        Raises NotFound when the object went away, Conflict when there is a namesake now or something that was not seen
-        is in the way, Invalid, ConfigError for a kind that has no status subresource.
+        The controller owns the status as a whole: fields that `status` does not have are removed. The status of a newer
+        object of the same name is never written. With `if_unchanged`, the status is not written if the object changed
+        since it was read: use it for a status that records completed work, so that an old view never overwrites it.
+        Raises NotFound if the object no longer exists, Conflict if there is a newer object or a change that was not
+        seen, Invalid, and ConfigError for a kind without a status subresource.
         """
         if "status" not in self._kind.__api__.subresources:
             raise ConfigError(
-                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; the "
-                "status of any other kind is changed by a patch"
+                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; use "
+                "a patch for the status of any other kind"
             )
         wanted = encode(status)
         if wanted == self._status:

@@ -332,7 +332,7 @@ class ControlLoop(Generic[T]):
             exc_info=traceback_of(error, __file__) if is_news and not explains_itself(error) else None,
         )
 
-    # ---- what is reported beside the outcome
+    # ---- logs and reports
 
     def _log_of(self, attempt: Attempt) -> StructuredLogger:
         """Return a logger that adds the object, the attempt and its causes to each line."""

@@ -215,7 +215,7 @@ class WorkQueue:
         return self._states.get(request)
 
     def forget(self, request: Request) -> None:
-        """Forget the failures of a request that neither waits nor is in hand: its object is deleted."""
+        """Forget the failures of a request that is neither waiting nor in progress: its object is deleted."""
         state = self._states.get(request)
         if state is not None and state.taken_at is None and not state.is_wanted:
             del self._states[request]
@@ -235,17 +235,17 @@ class WorkQueue:
 
     @property
     def depth(self) -> int:
-        """How many requests are due and not in hand."""
+        """How many requests are due and not in progress."""
         self._move_due()
         return sum(state.sequence == sequence for _, sequence, state in self._ready)
 
     @property
     def known(self) -> int:
-        """How many requests the queue knows something about: those that wait, are in hand, failed, or are paused."""
+        """How many requests the queue knows something about: those that wait, are in progress, failed, or are paused."""
         return len(self._states)
 
-    def in_hand(self) -> Iterator[float]:
-        """Return, for each request in hand, for how many seconds a worker has had it."""
+    def in_progress(self) -> Iterator[float]:
+        """Return, for each request that a worker has, for how many seconds the worker has had it."""
         now = self._clock.monotonic()
         return iter([now - state.taken_at for state in self._states.values() if state.taken_at is not None])
 
@@ -268,7 +268,7 @@ class WorkQueue:
         """Schedule `state` for its events. Each new event moves it further away, up to a limit."""
         is_due = min(state.due, state.event_due) <= now
         raised = self._raise_priority(state, priority)
-        if is_due:  # nothing delays it any more
+        if is_due:  # nothing delays it now
             if raised and state.taken_at is None:
                 self._push(state, now)
             return
@@ -331,7 +331,7 @@ class WorkQueue:
     # ---- from heaps to workers
 
     def _hand_out(self) -> RequestState | None:
-        """Return the first request that is due, which is in hand then; None if none is due."""
+        """Return the first request that is due, for a worker that takes it now; None if none is due."""
         if self._closed:
             raise QueueClosed
         if self._delayed:

@@ -38,7 +38,7 @@ class Backoff:
         if base <= 0 or limit <= 0:
             raise ConfigError(f"Backoff(base={base:g}, limit={limit:g}): both must be positive")
         if self.attempts is not None and self.attempts < 1:
-            raise ConfigError(f"Backoff(attempts={self.attempts}): must be at least 1; None is no limit")
+            raise ConfigError(f"Backoff(attempts={self.attempts}): must be at least 1; write None for no limit")
 
     def is_last(self, attempt: int) -> bool:
         """Whether no other attempt follows if this one, counted from 1, fails."""
