@@ -7,7 +7,7 @@ predicates          which events lead to a reconcile
 sources             requests from outside Kubernetes
 """
 
-from kubewright.controllers._context import Context, DeletedContext
+from kubewright.controllers._context import BaseContext, Context, DeletedContext
 from kubewright.controllers._controller import (
     Controller,
     ReconcileDeletedFunction,
@@ -26,6 +26,7 @@ from kubewright.controllers._types import EventRecord, EventRecorder, Request, R
 
 __all__ = [
     "Backoff",
+    "BaseContext",
     "Context",
     "Controller",
     "DeleteFuse",
