@@ -24,7 +24,7 @@ from benchmarks.report import Figure, Medians, Run, in_turns, say
 from kubewright.client._config import Config
 from kubewright.client._rest import JSON, Query, RESTClient
 from kubewright.client._transport import HTTPTransport
-from kubewright.client._warnings import LogOnce
+from kubewright.client._rest import LogOnce
 from kubewright_controlplane.real import RealControlPlane
 
 LISTED: Final = 3000

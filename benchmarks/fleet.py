@@ -11,7 +11,7 @@ from benchmarks.report import NotMeasured
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache._entry import Event
-from kubewright.cache._informer import Informer
+from kubewright.cache._informer import Informer, copy_of
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 
@@ -28,7 +28,7 @@ class Fleet:
         """With `remove`, nothing of the fleet is left on the server when its block is left."""
         self._client = client
         self._remove = remove
-        self._informer = Informer(client, Widget, namespace=NAMESPACE)
+        self._informer = Informer(client, Widget, namespaces=NAMESPACE)
         self._messages: dict[str, str] = {}
         self._behind: set[str] = set()
         self._edition = 0
@@ -63,7 +63,7 @@ class Fleet:
         behind = len(self._behind) + 1
         while len(self._behind) < behind:
             behind = len(self._behind)
-            if await self._informer.wait_until(lambda: not self._behind, _PATIENCE):
+            if await copy_of(self._informer).until(lambda: not self._behind, _PATIENCE):
                 return
         raise NotMeasured(f"{behind} Widgets have not converged, and none has in {_PATIENCE:g} s")
 

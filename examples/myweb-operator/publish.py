@@ -8,6 +8,7 @@ A program of a user of the operator: it knows the generated client, in client/, 
 import argparse
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from kubewright import KubewrightError, ObjectMeta
@@ -39,8 +40,20 @@ async def publish(spec: MyWebSpec, name: str, namespace: str, patience: float) -
                 now = lister.get(name, namespace)
                 return now is not None and is_up_to_date(now, wanted) and now.status.completed
 
-            informer.add_handler(on_add=lambda event: tell(event, wanted), on_update=lambda event: tell(event, wanted))
-            completed = await informer.wait_until(is_completed, patience)
+            changed = asyncio.Event()
+
+            def on_change(event: Event[MyWeb]) -> None:
+                tell(event, wanted)
+                changed.set()
+
+            informer.add_handler(on_add=on_change, on_update=on_change)
+            completed = is_completed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    while not completed:
+                        await changed.wait()
+                        changed.clear()
+                        completed = is_completed()
             for each in await webs.list():
                 state = "completed" if each.status.completed else "not completed"
                 print(f"{each.metadata.name:<20} port {each.spec.node_port_number}  {each.spec.image:<20} {state}")

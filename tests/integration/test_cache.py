@@ -37,7 +37,7 @@ def client(cluster: Cluster) -> Client:
 @pytest.fixture
 async def cache(client: Client, namespace: str) -> AsyncIterator[Cache]:
     cache = Cache(
-        client, namespace=namespace, scopes={ConfigMap: Scope(namespace=namespace, indexers={"data": values})}
+        client, namespaces=namespace, scopes={ConfigMap: Scope(namespaces=namespace, indexers={"data": values})}
     )
     cache.start()
     yield cache
@@ -65,7 +65,7 @@ async def test_handlers_are_told_of_what_is_there_and_then_of_each_change(client
         if event.key.name != "kube-root-ca.crt":
             told.append((event.type, event.key.name, event.initial))
 
-    informer = Informer(client, ConfigMap, namespace=namespace)
+    informer = Informer(client, ConfigMap, namespaces=namespace)
     informer.add_handler(on_add=tell, on_update=tell, on_delete=tell)
     informer.start()
     await informer.wait_synced(60)
@@ -139,7 +139,7 @@ async def test_metadata_alone_is_cached_for_its_own_sake(client: Client, cache: 
 
 
 async def test_a_kind_that_is_installed_later_is_picked_up(cluster: Cluster, namespace: str) -> None:
-    informer = Informer(cluster.client, LateGizmo, namespace=namespace)
+    informer = Informer(cluster.client, LateGizmo, namespaces=namespace)
     informer.start()
 
     async def has_asked() -> None:
@@ -174,7 +174,7 @@ async def test_a_version_that_is_served_no_longer_and_then_again_is_followed_on(
     cluster: Cluster, client: Client, namespace: str
 ) -> None:
     await cluster.install(Versioned)
-    informer = Informer(client, Versioned, namespace=namespace)
+    informer = Informer(client, Versioned, namespaces=namespace)
     informer.start()
     await client.create(Versioned(metadata=ObjectMeta(name="first", namespace=namespace)))
 

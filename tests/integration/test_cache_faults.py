@@ -143,7 +143,7 @@ async def test_the_copy_ends_up_equal(
     streams_lists: bool,
 ) -> None:
     transport, client = unreliable(seed, streams_lists)
-    informer = Informer(client, ConfigMap, namespace=namespace)
+    informer = Informer(client, ConfigMap, namespaces=namespace)
     mirror = Mirror(informer)
     informer.start()
     chance = random.Random(seed)
@@ -176,7 +176,7 @@ async def test_reads_see_own_writes_over_a_watch_that_keeps_breaking(
     namespace: str, unreliable: Callable[[int, bool], tuple[Unreliable, Client]]
 ) -> None:
     transport, client = unreliable(7, True)
-    cache = Cache(client, scopes={ConfigMap: Scope(namespace=namespace)})
+    cache = Cache(client, scopes={ConfigMap: Scope(namespaces=namespace)})
     cache.start()
     await cache.informer(ConfigMap).wait_synced(30)
     cached = CachedClient(client, cache)

@@ -361,7 +361,7 @@ async def test_a_fight_with_another_is_named_in_the_log_with_the_field_and_who_i
 
         for _ in range(10):
             await eventually(undo)
-        line = await process.says("Hot loop: another keeps undoing what a reconcile writes")
+        line = await process.says("Hot loop: writes of a reconcile undone by another client")
         told = {key: line[key] for key in ("level", "object", "field", "found", "written", "managers")}
         assert told == {
             "level": "warning",

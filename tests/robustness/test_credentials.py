@@ -44,7 +44,7 @@ async def test_rights_that_are_taken_away_and_given_back_are_told_of_and_taken_u
         await gizmos.shake()
 
         async def both_watches_are_told_of() -> None:
-            told = [line for line in complaints(caplog) if line.startswith("Cannot follow a kind")]
+            told = [line for line in complaints(caplog) if line.startswith("Watch failed")]
             for resource in ("configmaps", "gizmos.kubewright.test"):
                 assert any(f"resource={resource} " in line and "forbidden" in line for line in told), told
 

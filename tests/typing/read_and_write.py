@@ -61,7 +61,7 @@ async def dynamic(client: Client) -> None:
 
 
 def listen(client: Client) -> None:
-    informer = Informer(client, Deployment, namespace="d", indexers={"strategy": _strategy})
+    informer = Informer(client, Deployment, namespaces="d", indexers={"strategy": _strategy})
     assert_type(informer, Informer[Deployment])
     assert_type(informer.lister.get("web", "d"), Deployment | None)
     assert_type(informer.lister.entry(ObjectKey("d", "web")), Entry[Deployment] | None)

@@ -234,7 +234,7 @@ class Volumes:
     async def claims_seen(self) -> AsyncGenerator[ClaimsSeen]:
         """What claims there are in the block."""
         seen = ClaimsSeen()
-        informer = Informer(self.client, PersistentVolumeClaim, namespace=self.namespace)
+        informer = Informer(self.client, PersistentVolumeClaim, namespaces=self.namespace)
         informer.add_handler(on_add=seen.note, on_update=seen.note)
         informer.start()
         try:

@@ -159,7 +159,7 @@ async def test_all_goes_with_it(webs: MyWebs) -> None:
 async def test_what_is_somebody_elses_is_left_alone_and_named(webs: MyWebs, kind: type[Object]) -> None:
     mine = await webs.client.create(somebodys(kind, webs.namespace))
     await webs.create()
-    await eventually(webs.is_held_up, "NameTaken", f"{kind.__name__} web is there already")
+    await eventually(webs.is_held_up, "NameTaken", f'{kind.__name__} "{webs.namespace}/web" exists and has no')
     still = await webs.client.get(kind, "web", namespace=webs.namespace)
     assert wanted_of(still) == wanted_of(mine)
     assert not still.metadata.owner_references

@@ -78,7 +78,7 @@ async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_sh
         await asyncio.sleep(0.5)  # now its event is on its way, late
         faults.lag = 0
         await webs.create()
-        await eventually(webs.is_held_up, "NameTaken", "ConfigMap web is there already")
+        await eventually(webs.is_held_up, "NameTaken", f'ConfigMap "{webs.namespace}/web" exists and has no controlling owner')
         assert (await webs.config_map()).data == {"index.html": "mine"}
 
 

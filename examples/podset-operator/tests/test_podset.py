@@ -6,7 +6,7 @@ import pytest
 from kubewright import Manager
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.controllers._owner_references import is_controlled_by
+from kubewright.controllers import is_controlled_by
 from kubewright.testing import eventually
 
 from podsets import PodSets

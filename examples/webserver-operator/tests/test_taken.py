@@ -58,7 +58,7 @@ async def test_a_deployment_of_somebody_is_left_alone(webs: WebServers, faults: 
     await asyncio.sleep(lag / 10)  # now its event is on its way, late
     faults.lag = 0
     await webs.create()
-    await eventually(is_told, webs, "web", "NameTaken", 'Deployment "web" is there already, and not of this WebServer')
+    await eventually(is_told, webs, "web", "NameTaken", f'Deployment "{webs.namespace}/web" exists and has no controlling owner')
     present = await webs.deployment()
     assert present.spec.template.spec.containers[0].image == "other"
     assert not present.metadata.owner_references
@@ -87,7 +87,7 @@ async def test_a_service_of_somebody_is_left_alone(webs: WebServers) -> None:
     metadata = ObjectMeta(name="web-service", namespace=webs.namespace)
     made = await webs.client.create(Service(metadata=metadata, spec=spec))
     await webs.create()
-    await eventually(is_told, webs, "web", "NameTaken", 'Service "web-service" is there already')
+    await eventually(is_told, webs, "web", "NameTaken", f'Service "{webs.namespace}/web-service" exists and has no')
     assert (await webs.service()).spec.selector == {"app": "another"}
     await webs.client.delete(made)
     await webs.serves()

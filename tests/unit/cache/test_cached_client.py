@@ -131,7 +131,7 @@ async def test_a_cache_gives_what_there_is_or_none(server: Server, cache: Cache)
 
 
 async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server, client: Client) -> None:
-    cache = Cache(client, namespace="d")
+    cache = Cache(client, namespaces="d")
     cache.start()
     read = await begun(cache.list(Widget, namespace="d"))
     call = await server.call()
@@ -245,7 +245,9 @@ async def test_a_get_after_an_eviction_waits_until_the_cache_has_seen_it(
 async def test_a_lost_scale_is_reported_as_an_update(server: Server, cache: Cache, cached: CachedClient) -> None:
     stream = await filled(cache, server, widget("a", 3))
     updates: list[int] = []
-    cache.informer(Widget).add_handler(on_update=lambda event: updates.append(event.new.resource_version if event.new else 0))
+    cache.informer(Widget).add_handler(
+        on_update=lambda event: updates.append(event.new.resource_version if event.new else 0)
+    )
     scale = Scale(metadata=ObjectMeta(name="a", namespace="d"), spec=ScaleSpec(replicas=2))
     write = await begun(cached.subresource(Widget, "a", "scale", namespace="d").update(scale))
     answer = {"metadata": {"name": "a", "namespace": "d", "resourceVersion": "11"}, "spec": {"replicas": 2}}

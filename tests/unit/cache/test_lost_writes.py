@@ -287,7 +287,7 @@ async def test_what_a_write_took_out_of_the_selection_is_told_once(
 
 
 async def test_each_of_several_namespaces_tells_of_its_own(server: Server, client: Client) -> None:
-    operator = Operator(client, server, Scope(namespace=["d", "e"]))
+    operator = Operator(client, server, Scope(namespaces=["d", "e"]))
     operator.cache.start()
     calls = [await server.call(), await server.call()]
     streams = {call.path.split("/")[5]: call.stream() for call in calls}

@@ -76,13 +76,13 @@ async def test_an_informer_of_many_objects_holds_them_packed(server: Server, cli
     stream = (await server.call()).stream()
     stream.send(*(added(large(number, number + 1)) for number in range(MANY)), bookmark(MANY, ends_list=True))
     await informer.wait_synced()
-    whole = informer.store.size
+    whole = informer.size
     stream.send(*(modified(large(number, MANY + number + 1, number)) for number in range(MANY)))
     await settle()
     assert [each.spec.size for each in informer.lister.list()] == [
         int(entry.key.name[1:]) for entry in informer.lister.entries()
     ]
-    assert informer.store.size < 400 * MANY < 1000 * 1200 < whole
+    assert informer.size < 400 * MANY < 1000 * 1200 < whole
     entry = informer.lister.entry(ObjectKey("d", f"w{MANY - 1}"))
     assert entry is not None
     assert entry.annotations["about"].startswith("much the same")

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.scripted import (
     Call,
     Server,
+    Stream,
     Widget,
     WidgetSpec,
     added,
@@ -21,17 +22,21 @@ from tests.unit.scripted import (
     widget,
 )
 
-from kubewright.apis.meta.v1 import ManagedFieldsEntry, ObjectMeta
+from kubewright._runtime.clock import VirtualClock
+from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.meta.v1 import LabelSelector, LabelSelectorRequirement, ManagedFieldsEntry, ObjectMeta
 from kubewright.client import (
     Bookmark,
     Client,
     JSONPatch,
+    Labels,
     MergePatch,
     PartialObjectMetadata,
     StrategicPatch,
     Unstructured,
     WatchEvent,
 )
+from kubewright.http.message import Response
 from kubewright.machinery.errors import (
     APIError,
     ConfigError,
@@ -42,6 +47,7 @@ from kubewright.machinery.errors import (
     TooManyRequests,
 )
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.selectors import Selector
 from kubewright.models import APIResource, Object
 
 
@@ -271,7 +277,9 @@ async def test_apply_is_forced_and_owned_unless_told_otherwise(server: Server, c
 
 async def test_apply_refuses_an_object_that_was_read(server: Server, client: Client) -> None:
     read = a_widget(managed_fields=[ManagedFieldsEntry(manager="kubectl", operation="Update")])
-    with pytest.raises(ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'):
+    with pytest.raises(
+        ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'
+    ):
         await client.apply(read)
 
 
@@ -432,3 +440,56 @@ async def test_a_subresource_is_read_and_changed_as_its_own_kind(server: Server,
     _, done = await exchange(server, scale.create(found), {"kind": "Status", "status": "Success"}, status=201)
     assert done is None
     await settle()
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ("app=web,tier!=cache", "app=web,tier!=cache"),
+        ({"tier": "cache", "app": "web"}, "app=web,tier=cache"),
+        (Selector.parse("app in (a,b)"), "app in (a,b)"),
+        (LabelSelector(match_labels={"app": "web"}), "app=web"),
+        (
+            LabelSelector(
+                match_labels={"app": "web"},
+                match_expressions=[LabelSelectorRequirement(key="tier", operator="NotIn", values=["a", "b"])],
+            ),
+            "app=web,tier notin (a,b)",
+        ),
+    ],
+)
+async def test_labels_are_text_a_mapping_or_a_selector(
+    server: Server, client: Client, labels: Labels, text: str
+) -> None:
+    task = asyncio.ensure_future(client.list(Widget, labels=labels))
+    call = await server.call()
+    assert call.query["labelSelector"] == text
+    call.answer({"kind": "WidgetList", "metadata": {"resourceVersion": "3"}, "items": []})
+    await task
+
+
+@pytest.mark.parametrize("labels", [["app=web"], 5, {"app": ["a", "b"]}, Deployment])
+async def test_other_labels_are_refused(server: Server, client: Client, labels: Any) -> None:
+    with pytest.raises(ConfigError, match="labels="):
+        await client.list(Widget, labels=labels)
+    assert server.idle
+
+
+@pytest.mark.parametrize("config", [None, 5])
+def test_a_client_needs_a_config_or_a_transport(config: Any) -> None:
+    with pytest.raises(ConfigError, match="either a Config or transport="):
+        Client(config)
+
+
+@pytest.mark.parametrize("status", [403, 410])
+async def test_a_refused_watch_that_is_given_up_closes_its_stream(server: Server, client: Client, status: int) -> None:
+    watching = asyncio.ensure_future(anext(client.watch(Widget)))
+    call = await server.call()
+    body = Stream(VirtualClock(), None)
+    body.send_bytes(b'{"kind": "Status", ')
+    call.answered.set_result(Response(status, {}, body))
+    await settle()
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert body.closed

@@ -175,7 +175,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "bad base64": ({"user": {"client-key-data": "%%%"}}, r'users\["a"\].user.client-key-data is not base64 .*; encode'),
     "a file that is gone": (
         {"cluster": {"server": "https://a", "certificate-authority": "gone.crt"}},
-        r'clusters\["a"\].cluster.certificate-authority names /.*/gone.crt, which is not there; correct the path',
+        r'clusters\["a"\].cluster.certificate-authority names /.*/gone.crt, which does not exist; correct the path',
     ),
     "a certificate without a key": (
         {"user": {"client-certificate-data": encoded("x")}},
@@ -183,7 +183,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "trust and no trust": (
         {"cluster": {"server": "https://a", "insecure-skip-tls-verify": True, "certificate-authority-data": "eA=="}},
-        r"insecure-skip-tls-verify is true beside a certificate-authority; choose one",
+        r"insecure-skip-tls-verify is true together with a certificate-authority; choose one",
     ),
     "a word for a flag": (
         {"cluster": {"server": "https://a", "insecure-skip-tls-verify": "yes please"}},
@@ -194,7 +194,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"user": {"auth-provider": {"name": "gcp"}}},
         r"auth-provider was removed .*; use an exec plugin",
     ),
-    "groups without a user": ({"user": {"as-groups": ["x"]}}, r"user.as is missing beside as-groups"),
+    "groups without a user": ({"user": {"as-groups": ["x"]}}, r"user.as is missing, but as-groups"),
     "a plugin without a command": (
         {"user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}},
         r'users\["a"\].user.exec.command is missing',

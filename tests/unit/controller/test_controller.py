@@ -163,7 +163,7 @@ def test_a_finalizer_without_a_domain_is_refused() -> None:
 
 
 async def test_a_controller_can_be_built_from_informer_lister_and_queue(shop: Workshop) -> None:
-    informer = Informer(shop.admin, ConfigMap, namespace="default")
+    informer = Informer(shop.admin, ConfigMap, namespaces="default")
     queue = WorkQueue()
     informer.add_handler(
         on_add=lambda event: queue.add(Request(*event.key)), on_update=lambda event: queue.add(Request(*event.key))

@@ -2,7 +2,7 @@
 
 from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.meta.v1 import ManagedFieldsEntry
-from kubewright.controllers._existence import ROUNDS, Existence
+from kubewright.controllers._hotloop.existence import ROUNDS, Existence
 
 from .workshop import config_map
 

@@ -57,8 +57,8 @@ async def test_a_child_of_another_object_is_left_alone(shop: Workshop, caplog: p
     assert shop.told.failures == [Failure.ERROR]
     (line,) = [each for each in caplog.records if each.msg == "Reconcile failed"]
     assert vars(line)["fields"]["error"] == (
-        'AlreadyOwnedError: Secret "default/child" is controlled by ConfigMap "other", so ConfigMap "web" cannot control '
-        "it as well. Give the child another name, or delete the other owner or its child"
+        'AlreadyOwnedError: Secret "default/child" is controlled by ConfigMap "other", so ConfigMap "web" cannot '
+        "control it as well. Give the child another name, or delete the other owner or its child"
     )
     assert line.exc_info is None
 
@@ -285,7 +285,8 @@ async def test_a_child_of_a_kind_that_is_not_owned_is_created_only_once(shop: Wo
     @controller(ConfigMap, writes=[Secret], predicate=webs)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         for number in "12":
-            results.append((await ctx.apply(secret("child", number=number), create_only=True)).metadata.labels)
+            made = await ctx.apply(secret("child", number=number), create_only=True)
+            results.append(made.metadata.labels)
 
     await shop.run(reconcile)
     await shop.create(config_map("web"))

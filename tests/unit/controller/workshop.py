@@ -109,7 +109,9 @@ class Workshop:
     async def run(self, controller: Controller[Any], *, tracing: Tracing | None = None) -> ControlLoop[Any]:
         """Set `controller` to work, and wait until it has nothing to do."""
         client = Client(
-            transport=HandlerTransport(self._handle, peer=ADMIN), field_manager="operator", clock=self.clock
+            transport=HandlerTransport(self._handle, peer=ADMIN, clock=self.clock),
+            field_manager="operator",
+            clock=self.clock,
         )
         scopes: dict[type[Object], Scope] = {kind: Scope(keep_managed_fields=True) for kind in controller.owns}
         scopes[controller.kind] = Scope(indexers=controller.indexers)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright.machinery.selectors import FieldSelector, LabelSelector
+from kubewright.machinery.selectors import FieldSelector, Selector
 
 LABELS = {"app": "web", "tier": "front", "n": "5"}
 
@@ -24,9 +24,9 @@ LABELS = {"app": "web", "tier": "front", "n": "5"}
     ],
 )  # fmt: skip
 def test_a_label_selector_matches(text: str, matches: bool) -> None:
-    selector = LabelSelector.parse(text)
+    selector = Selector.parse(text)
     assert selector.matches(LABELS) is matches
-    assert LabelSelector.parse(str(selector)) == selector
+    assert Selector.parse(str(selector)) == selector
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_label_selector_matches(text: str, matches: bool) -> None:
 )
 def test_a_label_selector_that_is_none_is_refused(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=r"found|values|key|Invalid") as refused:
-        LabelSelector.parse(text)
+        Selector.parse(text)
     assert fault in str(refused.value)
 
 
@@ -56,13 +56,13 @@ def test_a_selector_of_an_object() -> None:
             {"key": "x", "operator": "DoesNotExist"},
         ],
     }
-    selector = LabelSelector.from_dict(spec)
+    selector = Selector.from_dict(spec)
     assert str(selector) == "app=web,tier in (back,front),!x"
     assert selector.matches(LABELS)
-    assert LabelSelector.from_dict({}).matches({})
-    assert not LabelSelector.from_dict(None).matches({})
+    assert Selector.from_dict({}).matches({})
+    assert not Selector.from_dict(None).matches({})
     with pytest.raises(ValueError, match='"Is" is not a valid label selector operator'):
-        LabelSelector.from_dict({"matchExpressions": [{"key": "a", "operator": "Is"}]})
+        Selector.from_dict({"matchExpressions": [{"key": "a", "operator": "Is"}]})
 
 
 def test_a_field_selector_matches_what_is_absent_as_empty() -> None:

@@ -29,7 +29,7 @@ class Candidate:
     def __init__(self, name: str, server: SmallServer, clock: Clock) -> None:
         self.server = SmallServer()  # its own way to the server, which can be cut
         self.server.share(server)
-        client = Client(transport=HandlerTransport(self.server.handle), clock=clock)
+        client = Client(transport=HandlerTransport(self.server.handle, clock=clock), clock=clock)
         settings = LeaderElection(name="web", namespace="system")
         self.elector = LeaderElector(client, settings, name, clock=clock)
         self.working = False

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from kubewright._runtime.clock import VirtualClock
+from kubewright._runtime.clock import Clock, VirtualClock
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -55,7 +55,7 @@ class API:
     def as_user(self, peer: Peer) -> HandlerTransport:
         return HandlerTransport(self.server.handle, peer=peer)
 
-    def cuttable(self, name: str) -> HandlerTransport:
+    def cuttable(self, name: str, clock: Clock | None = None) -> HandlerTransport:
         """An administrator's transport that fails while `name` is in `down`."""
 
         async def handle(request: Request) -> Response:
@@ -63,7 +63,7 @@ class API:
                 raise ConnectionFailed("connection refused")
             return await self.server.handle(request)
 
-        return HandlerTransport(handle, peer=ADMIN)
+        return HandlerTransport(handle, peer=ADMIN, clock=clock)
 
     async def grant(self, user: str, rules: list[PolicyRule]) -> None:
         given = [
@@ -415,7 +415,7 @@ async def test_a_standby_can_be_stopped(api: API) -> None:
 async def test_a_manager_that_loses_its_lease_cancels_its_work_and_fails(
     api: API, work: Work, clock: VirtualClock
 ) -> None:
-    running = manager(api, work, config=api.cuttable("first"), leader_election=True, clock=clock)
+    running = manager(api, work, config=api.cuttable("first", clock), leader_election=True, clock=clock)
     task = asyncio.create_task(running.run())
     await moved(clock, lambda: running.metrics.leading)
     work.go_on.clear()

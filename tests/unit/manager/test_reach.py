@@ -16,7 +16,7 @@ from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
 from kubewright.client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HandlerTransport
-from kubewright.controllers import Context, Controller, DeleteFuse, DeletedContext, controller
+from kubewright.controllers import Context, Controller, DeletedContext, DeleteFuse, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response

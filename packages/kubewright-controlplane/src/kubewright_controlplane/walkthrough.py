@@ -55,7 +55,7 @@ class Walkthrough:
 
     async def __aenter__(self) -> Walkthrough:
         for kind, summary in self._shown.items():
-            informer: Informer[Any] = Informer(self._cluster.client, kind, namespace=self._namespace)
+            informer: Informer[Any] = Informer(self._cluster.client, kind, namespaces=self._namespace)
             self._tell_changes(informer, summary)
             informer.start()
             self._stack.push_async_callback(informer.stop)

@@ -25,7 +25,7 @@ class Informers:
         scopes: Mapping[type[Object], Scope] | None = None,
     ) -> None:
         """Of the objects in `namespace`, one or several, or in all; `scopes` says more for some kinds."""
-        self.cache = Cache(clients.client, namespace=namespace, scopes=scopes)
+        self.cache = Cache(clients.client, namespaces=namespace, scopes=scopes)
         self.operator_v1 = OperatorV1Informers(self.cache)
         """operator.k8s-summit.org/v1"""
 

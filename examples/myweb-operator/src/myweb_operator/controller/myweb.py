@@ -8,6 +8,8 @@ from kubewright import APIError, Context, Forbidden, Invalid, Result, Watch, con
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.client import MergePatch
+from kubewright.controllers import is_controlled_by
+from kubewright.machinery.errors import AlreadyOwnedError
 from kubewright.models import Object, codec
 
 from myweb_operator.api.v1.myweb import MyWeb
@@ -75,18 +77,18 @@ async def reconcile(ctx: Context[MyWeb]) -> Result | None:
 
 
 async def bring_about(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
-    """Apply a child, and say what that changed.
+    """Apply a child, and log what that changed.
 
-    Raises Blocked when an object of that name is somebody else's, or the API server won't have it as it is wanted.
+    Raises Blocked if the child's name is taken by another object, or if the API server rejects the child.
     """
     kind, name = desired.__api__.kind, desired.metadata.name
-    present = await find(ctx, type(desired), name)
-    if present is not None and is_strangers(present, ctx.object):
-        raise Blocked("NameTaken", f"{kind} {name} is there already, and is not of this MyWeb; remove one or the other")
+    present = await ctx.get_or_none(type(desired), name)
     try:
-        if isinstance(present, Service) and isinstance(desired, Service):
+        if isinstance(present, Service) and isinstance(desired, Service) and is_controlled_by(present, ctx.object):
             await take_out_other_ports(ctx, present, desired)
-        applied = await ctx.apply(desired)
+        applied = await ctx.apply(desired, adopt=present is not None and was_ours(present, ctx.object))
+    except AlreadyOwnedError as error:
+        raise Blocked("NameTaken", str(error)) from error
     except (Invalid, Forbidden) as error:
         if error.namespace_is_ending:
             raise
@@ -124,18 +126,9 @@ async def make_way(ctx: Context[MyWeb]) -> None:
             ctx.log.info("Node port given up for another MyWeb", object=present.metadata.name, port=port)
 
 
-async def find(ctx: Context[MyWeb], kind: type[T], name: str) -> T | None:
-    """Where the cache shows nothing the server is asked: an apply would take over what came a moment ago."""
-    present = await ctx.get_or_none(kind, name)
-    return present or await ctx.client.uncached.get_or_none(kind, name, namespace=ctx.request.namespace)
-
-
-def is_strangers(child: Object, web: MyWeb) -> bool:
-    """Whether it is not ours to change. One that lost its owner is, as long as it has our labels."""
-    owner = next((each for each in child.metadata.owner_references if each.controller), None)
-    if owner is not None:
-        return owner.uid != web.metadata.uid
-    return not labels_for(web).items() <= child.metadata.labels.items()
+def was_ours(child: Object, web: MyWeb) -> bool:
+    """Whether a child that has lost its owner reference carries the labels of `web`, so that it may be adopted."""
+    return labels_for(web).items() <= child.metadata.labels.items()
 
 
 def log_changes(ctx: Context[MyWeb], before: T | None, after: T, fields: Fields[T]) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 
 from kubewright import AlreadyExists, APIError, Backoff, Conflict, Context, Retry, controller, set_condition
 from kubewright.apis.core.v1 import Pod
-from kubewright.controllers._owner_references import is_controlled_by
+from kubewright.controllers import is_controlled_by
 from kubewright.machinery.names import generate_name
 
 from podset_operator.api.v1.podset import PodSet

@@ -95,8 +95,8 @@ class FooController:
         self.foos.start()
         self.deployments.start()
         try:
-            await self.foos.wait_readable(SYNC_TIMEOUT)
-            await self.deployments.wait_readable(SYNC_TIMEOUT)
+            await self.foos.wait_synced(SYNC_TIMEOUT)
+            await self.deployments.wait_synced(SYNC_TIMEOUT)
             log.info("Caches are complete", foos=len(self.foos.lister), deployments=len(self.deployments.lister))
             workers = [asyncio.create_task(self.work()) for _ in range(self.workers)]
             try:

@@ -51,7 +51,7 @@ class Claims:
 
     async def _release_others(self, ctx: Context[T], kind: type[U], kept: set[str]) -> None:
         uid = ctx.object.metadata.uid
-        for entry in ctx.client.cache.informer(kind).store.owned_by(uid):
+        for entry in ctx.client.cache.informer(kind).lister.entries(owner=uid):
             owner = entry.controller
             if entry.key.name not in kept and not entry.deleting and owner is not None and owner.uid == uid:
                 await self._release(ctx, entry.decode())

@@ -16,7 +16,7 @@ from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import APIError
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.controllers import pods
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.ending import while_namespace_lasts
@@ -65,7 +65,7 @@ class ReplicaSetReconciler:
         now = self._clock.now()
         delay = replica_set.spec.min_ready_seconds or 0
         template = replica_set.spec.template or PodTemplateSpec()
-        labels = LabelSelector.from_dict({"matchLabels": template.metadata.labels})
+        labels = Selector.from_dict({"matchLabels": template.metadata.labels})
         return ReplicaSetStatus(
             replicas=len(active),
             fully_labeled_replicas=sum(labels.matches(pod.metadata.labels) for pod in active) or None,

@@ -15,11 +15,11 @@ import msgspec
 from kubewright.apis.apps.v1 import ControllerRevision, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.apis.discovery.v1 import EndpointSlice
-from kubewright.apis.meta.v1 import LabelSelector as LabelSelectorField
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._cache import Scope
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, DeletedContext
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -34,7 +34,7 @@ SELECTOR: Final = "selector"
 
 class _Selecting(Protocol):
     @property
-    def selector(self) -> LabelSelectorField | None: ...
+    def selector(self) -> LabelSelector | None: ...
 
 
 def by_label(obj: Object) -> Iterable[str]:
@@ -63,7 +63,7 @@ def selecting(child: Object, lister: Lister[T]) -> Iterable[T]:
         yield from lister.by_index(SELECTOR, value)
 
 
-async def matching(ctx: Context[Any] | DeletedContext[Any], kind: type[U], selector: LabelSelectorField) -> list[U]:
+async def matching(ctx: Context[Any] | DeletedContext[Any], kind: type[U], selector: LabelSelector) -> list[U]:
     """The objects of `kind`, which is in `SCOPES`, that `selector` matches in the namespace of the request."""
     namespace = ctx.request.namespace or ""
     index = (LABEL, by_demand(namespace, selector.match_labels)) if selector.match_labels else None
@@ -71,9 +71,9 @@ async def matching(ctx: Context[Any] | DeletedContext[Any], kind: type[U], selec
     return found.items
 
 
-def compiled(selector: LabelSelectorField) -> LabelSelector:
+def compiled(selector: LabelSelector) -> Selector:
     """The selector of a spec, ready to match."""
-    return LabelSelector.from_dict(msgspec.to_builtins(selector))
+    return Selector.from_dict(msgspec.to_builtins(selector))
 
 
 SCOPES: Final[Mapping[type[Object], Scope]] = {

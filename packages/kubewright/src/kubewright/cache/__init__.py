@@ -1,9 +1,9 @@
-"""Keeps a local, indexed copy of objects in step with the server: reflector, store, informer, lister.
+"""Keeps a local, indexed copy of objects in sync with the server: reflector, store, informer, lister.
 
 client      CachedClient: reads the cache, writes to the server, sees its own writes
-cache       Cache: one informer for each kind        informer   Informer: a kind's copy, and who is told of changes
+cache       Cache: one informer for each kind        informer   Informer: a kind's copy, and handlers of its changes
 lister      reads from one informer's copy           reflector  list and watch, whatever happens
-entry       Entry, Event: what handlers are given    store      the objects and their indexes
+entry       Entry, Event: what handlers receive    store      the objects and their indexes
 """
 
 from kubewright.cache._cache import Cache as Cache
@@ -15,5 +15,5 @@ from kubewright.cache._entry import EventType as EventType
 from kubewright.cache._entry import ObjectKey as ObjectKey
 from kubewright.cache._informer import Informer as Informer
 from kubewright.cache._lister import Lister as Lister
-from kubewright.cache._namespaces import Namespaces as Namespaces
+from kubewright.cache._selection import Namespaces as Namespaces
 from kubewright.cache._store import IndexFunction as IndexFunction

@@ -1,7 +1,7 @@
 """A cache of many kinds: one informer each, started when it is first asked for.
 
-A Cache reads as a Client does, from memory. It is behind the server by as much as a watch is; `CachedClient` hides that
-for what one wrote oneself.
+A Cache reads as a Client does, from memory. It lags behind the server as a watch does; `CachedClient` hides the lag for
+writes of its own.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import asyncio
 import builtins
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import Entry, ObjectKey
-from kubewright.cache._informer import Informer
-from kubewright.cache._namespaces import EVERYWHERE, Namespaces, each_of
-from kubewright.cache._selection import Selection
+from kubewright.cache._informer import Informer, copy_of, wait_readable
+from kubewright.cache._selection import EVERYWHERE, Namespaces, Selection, each_of
 from kubewright.cache._store import IndexFunction
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata, Unstructured
 from kubewright.client._lists import Fields, Labels, ObjectList
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -32,18 +33,18 @@ _Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What part of a kind is held, and how."""
+    """Which part of a kind is kept, and how."""
 
-    namespace: Namespaces = None
+    namespaces: Namespaces = None
     labels: Labels = None
     fields: Fields = None
     only: Collection[str] | None = None
-    """The fields that are held of each object, beside its metadata: `["spec.nodeName", "status.phase"]`. Reads give
-    objects without the others, so none of them can be written whole.
+    """The fields that are kept of each object, in addition to its metadata: `["spec.nodeName", "status.phase"]`. Reads
+    return objects without the other fields, so these objects cannot be updated as a whole.
     """
     indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
     keep_managed_fields: bool = False
-    resync: timedelta | None = None
+    resync: Seconds | None = None
 
 
 class Cache:
@@ -53,20 +54,20 @@ class Cache:
         self,
         client: Client,
         *,
-        namespace: Namespaces = None,
+        namespaces: Namespaces = None,
         scopes: Mapping[type[Object], Scope] | None = None,
-        sync_timeout: float = 120.0,
+        sync_timeout: Seconds = 120.0,
     ) -> None:
-        """Of each namespaced kind, the objects in `namespace` (one or several), or in all when it is None, unless
-        `scopes` says otherwise.
+        """Keep the objects in `namespaces` (one, several, or None for all) of each namespaced kind; `scopes` has
+        exceptions by kind.
 
-        A read of a kind that is not complete waits for up to `sync_timeout` seconds; ConfigError at once where the
-        right to follow the kind is missing, or the kind itself.
+        A read of a kind whose first list is not complete waits for `sync_timeout` at most. It raises ConfigError at
+        once if the kind, or the permission to list and watch it, is missing.
         """
         self._client = client
-        self._default = Scope(namespace=namespace)
+        self._default = Scope(namespaces=namespaces)
         self._scopes = {_identity(kind): scope for kind, scope in (scopes or {}).items()}
-        self._sync_timeout = sync_timeout
+        self._sync_timeout = seconds(sync_timeout)
         self._informers: dict[_Identity, Informer[Any]] = {}
         self._of_resource: dict[type[Object], builtins.list[Informer[Any]]] = {}
         """What `informers_of` returned, until there is another informer."""
@@ -74,7 +75,7 @@ class Cache:
         self._stopped = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
-        """The one informer of `kind`; started if the cache is."""
+        """The informer of `kind`. It is made if needed, and started if the cache is."""
         informer = self.informer_or_none(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
@@ -84,16 +85,16 @@ class Cache:
         return informer
 
     def scope(self, kind: type[Object]) -> Scope:
-        """What part of `kind` this cache holds."""
+        """Which part of `kind` this cache keeps."""
         return self._scopes.get(_identity(kind), self._default)
 
     def informer_or_none(self, kind: type[T]) -> Informer[T] | None:
         """The informer of `kind`, if it has been asked for."""
-        # By its class it is held, unless that was made at run time.
+        # The class is the key, unless it was made at run time.
         return self._informers.get(kind) or self._informers.get(_identity(kind))
 
     def __iter__(self) -> Iterator[Informer[Any]]:
-        """The informers that there are now."""
+        """The informers that exist now."""
         return iter(list(self._informers.values()))
 
     def informers_of(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
@@ -107,38 +108,40 @@ class Cache:
         return found
 
     def start(self) -> None:
-        """Start what has been asked for; what is asked for later starts at once."""
+        """Start the informers. Those that are made later start at once."""
         self._started = True
         for informer in self._informers.values():
             informer.start()
 
     async def stop(self) -> None:
-        """Stop every informer, and wait for it. What they hold stays readable; nothing is started any more."""
+        """Stop every informer and wait for it. The copies stay readable, and no informer is started any longer."""
         self._stopped = True
         await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
-    async def wait_synced(self, timeout: float | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
-        """Until all kinds asked for so far are complete. Raises DeadlineExceeded, naming each that is not and why."""
+    async def wait_synced(self, timeout: Seconds | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
+        """Wait until all informers are complete. Raises DeadlineExceeded, with each that is not and the reason."""
         left_out = {_identity(kind) for kind in apart_from}
         informers = [each for identity, each in self._informers.items() if identity not in left_out]
-        synced = await asyncio.gather(*[each.until_synced(timeout) for each in informers])
-        late = [each.hindrance for each, complete in zip(informers, synced, strict=True) if not complete]
+        allowed = seconds(timeout) if timeout is not None else None
+        copies = [copy_of(each) for each in informers]
+        await asyncio.gather(*[copy.until(partial(_is_synced, copy), allowed) for copy in copies])
+        late = [each.reason_not_synced for each in informers if not each.synced]
         if late:
-            raise DeadlineExceeded(f"the cache was not complete after {timeout:g} s: {'; '.join(late)}")
+            raise DeadlineExceeded(f"the cache was not complete after {allowed:g} s: {'; '.join(late)}")
 
     async def remove(self, kind: type[Object]) -> None:
-        """Stop the informer of a kind and forget what it held."""
+        """Stop the informer of a kind and forget its copy."""
         informer = self._informers.pop(_identity(kind), None)
         self._of_resource.clear()
         if informer is not None:
             await informer.stop()
 
     async def ready(self, kind: type[T], namespace: str | None = None) -> Informer[T]:
-        """The informer of `kind` once it is complete, if it holds what is in `namespace`."""
+        """The informer of `kind`, once it is complete. Raises ConfigError if it does not keep `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
         informer = self.informer_or_none(kind)
-        held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespace)
+        held = informer.namespaces if informer is not None else each_of(self.scope(kind).namespaces)
         if held != EVERYWHERE and namespace and namespace not in held:
             raise ConfigError(
                 f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds "
@@ -146,16 +149,16 @@ class Cache:
             )
         informer = informer or self.informer(kind)
         if not informer.synced:
-            await informer.wait_readable(self._sync_timeout)
+            await wait_readable(informer, self._sync_timeout)
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name. Raises NotFound; DecodeError for one that is there but not of its kind."""
+        """The object of that name. Raises NotFound, and DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises DecodeError for one that is there but not of its kind."""
+        """The object of that name, or None. Raises DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).lister.get(name, namespace or None)
 
@@ -169,13 +172,13 @@ class Cache:
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all that is given; of every namespace that is held when none is.
+        """The objects that match all arguments, in one namespace or, by default, in all that are kept.
 
-        `owner` is a uid; `index` an index's name and a value. `fields` can select `metadata.name` and
-        `metadata.namespace`; for another field, give the scope an index. Objects that are not of their kind are left
-        out, and reported once.
+        `owner` is a uid; `index` is an index's name and a value. `fields` can select `metadata.name` and
+        `metadata.namespace`; for another field, define an index in the scope. Objects that do not match their class are
+        left out, and logged once.
         """
-        store = (await self.ready(kind, namespace)).store
+        store = copy_of(await self.ready(kind, namespace)).store
         if owner is not None:
             entries = store.owned_by(owner)
         elif index is not None:
@@ -189,7 +192,7 @@ class Cache:
         return Informer(
             self._client,
             kind,
-            namespace=scope.namespace if kind.__api__.namespaced else None,
+            namespaces=scope.namespaces if kind.__api__.namespaced else None,
             labels=scope.labels,
             fields=scope.fields,
             only=scope.only,
@@ -199,8 +202,12 @@ class Cache:
         )
 
 
+def _is_synced(copy: KindCopy[Any]) -> bool:
+    return copy.synced
+
+
 class _Matcher:
-    """Whether an entry is among those that a list asks for."""
+    """Whether an entry matches the arguments of a list."""
 
     def __init__(
         self, kind: type[Object], namespace: str | None, labels: Labels, fields: Fields, owner: str | None
@@ -208,9 +215,9 @@ class _Matcher:
         self._namespace = namespace
         self._owner = owner
         self._selection = Selection(labels, fields)
-        if self._selection.untold:
+        if self._selection.unknown:
             raise ConfigError(
-                f"{kind.__api__.kind}: a cache cannot select by the field {self._selection.untold[0]}; "
+                f"{kind.__api__.kind}: a cache cannot select by the field {self._selection.unknown[0]}; "
                 "give its scope an index, or ask the server with Client.list"
             )
 
@@ -223,7 +230,7 @@ class _Matcher:
 
 
 def _identity(kind: type[Object]) -> _Identity:
-    """What makes two classes the same kind to a cache: those made at run time are many for one."""
+    """What identifies a kind in a cache: several classes made at run time may stand for one kind."""
     for base in (PartialObjectMetadata, Unstructured):
         if issubclass(kind, base):
             return base, kind.__api__.gvk

@@ -1,14 +1,14 @@
 """A client that reads from the cache and writes to the server, and whose reads see its own writes.
 
-After a write, a read of that key waits until the cache has reached the version that the write made, or has seen the
-deletion; a list of a kind waits for all that this client had written of the kind by then. When the cache does not get
-there within five seconds the read goes to the server instead: slow, never stale.
+After a write, a read of that key waits until the cache has reached the version of the write, or shows the deletion. A
+list of a kind waits for all earlier writes of this client to that kind. If the cache does not get there within five
+seconds, the read goes to the server instead: slow, but never stale.
 
 Guarantees
-    A get or list gives nothing older than what this client's last write of it made.
-    An apply that says what the last one of that object said, while all of it still holds, is not sent.
+    A get or list returns nothing older than the last write of this client.
+    An apply that would change nothing is not sent, if the cache can tell.
 Not guaranteed
-    To see what others wrote, through another client or another process. Of subresources, writes whose answer has no
+    To see the writes of other clients and processes. Of subresources, writes whose answer has no
     resource version, such as `binding`.
 """
 
@@ -19,11 +19,10 @@ from typing import Any, Final, TypeVar
 from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
 from kubewright.cache._entry import ObjectKey
-from kubewright.cache._informer import Informer
+from kubewright.cache._informer import Informer, copy_of
 from kubewright.cache._writers import RecordOwnWrites, SkipUnchangedApplies
 from kubewright.client._client import Client
-from kubewright.client._lists import Fields, Labels, ObjectList
-from kubewright.client._reader import Reader
+from kubewright.client._lists import Fields, Labels, ObjectList, Reader
 from kubewright.client._write import RESTWriter, Writer
 from kubewright.models import Object
 
@@ -31,12 +30,12 @@ T = TypeVar("T", bound=Object)
 
 _log = get_logger("kubewright.cache")
 
-_PATIENCE: Final = 5.0
-"""Seconds for the cache to see a write."""
+_WRITE_TIMEOUT: Final = 5.0
+"""Seconds that a read waits for the cache to show a write."""
 
 
 class CachedClient(Client):
-    """Has the methods of a `Client`; `get` and `list` read `cache`, all else goes to the server."""
+    """A `Client` whose `get` and `list` read from `cache`. Everything else goes to the server."""
 
     def __init__(self, client: Client, cache: Cache, *, writer: Writer | None = None) -> None:
         """Write over the connections of `client`.
@@ -54,14 +53,16 @@ class CachedClient(Client):
         self.cache = cache
         recorded = writer or RecordOwnWrites(RESTWriter(self.rest), cache)
         self.writer = SkipUnchangedApplies(recorded, cache)
-        self.uncached: Reader = Client(transport=client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock)
-        """Reads from the server: what is looked at too rarely to be kept, or for the last time before a loss."""
+        self.uncached: Reader = Client(
+            transport=client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock
+        )
+        """Reads from the server: for objects that are read rarely, or right before an irreversible action."""
 
     # ---- reading
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """The object of that name, from the cache. Raises NotFound."""
-        self.endpoint(kind).item(name, namespace)  # refuses what could only mean something else
+        self.endpoint(kind).item(name, namespace)  # raises ConfigError for a missing or superfluous namespace
         informer = await self.cache.ready(kind, namespace)
         key = ObjectKey(namespace or None, name)
         if await self._caught_up(informer, key):
@@ -79,7 +80,7 @@ class CachedClient(Client):
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all that is given, from the cache; see `Cache.list`."""
+        """The objects that match all arguments, from the cache; see `Cache.list`."""
         informer = await self.cache.ready(kind, namespace)
         if await self._caught_up(informer, None):
             return await self.cache.list(
@@ -99,21 +100,22 @@ class CachedClient(Client):
         return found
 
     async def _caught_up(self, informer: Informer[Any], key: ObjectKey | None) -> bool:
-        """Wait for the cache to see what this client has written of `key`, or of all keys: whether it did."""
-        writes = informer.own_writes
+        """Wait until the cache shows the writes of this client to `key`, or to all keys. Returns whether it does."""
+        copy = copy_of(informer)
+        writes = copy.own_writes
         if key is not None and writes.seen(key):
             return True
         count = writes.count
         if any(write.overdue for write in writes.unseen(key, count)):
             return False
-        if await informer.wait_until(lambda: not any(writes.unseen(key, count)), _PATIENCE):
+        if await copy.until(lambda: not any(writes.unseen(key, count)), _WRITE_TIMEOUT):
             return True
         for write in writes.unseen(key, count):
             write.overdue = True
         _log.warning(
-            "The cache has not seen a write of ours in time: reading from the server",
+            "Own write not yet in the cache, read from the server",
             resource=informer.resource,
-            seconds=_PATIENCE,
+            seconds=_WRITE_TIMEOUT,
             error=str(informer.last_error or "") or None,
         )
         return False

@@ -1,4 +1,4 @@
-"""One object as the cache holds it: the bytes that arrived, and beside them what is asked for without decoding.
+"""One object as the cache holds it: the bytes that arrived, and what can be used without decoding.
 
 An object costs its bytes and half a kilobyte; of a kind with many objects the bytes are packed (`_packing`), most
 of them to next to nothing. Most events are about objects whose spec nobody looks at: a key, a version, the labels and
@@ -95,11 +95,11 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
 
 
 EventType: TypeAlias = Literal["add", "update", "delete"]
-"""What became of the cached copy."""
+"""What happened to the cached copy of an object."""
 
 
 class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """What became of one object. `old` is None for an add, `new` for a delete; a delete's `old` is the last known
+    """A change of one object. `old` is None for an add, `new` for a delete; a delete's `old` is the last known
     state.
     """
 

@@ -1,4 +1,4 @@
-"""Reads from an informer's copy: no waiting, no requests."""
+"""Reads from an informer's copy, without waiting and without requests."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ T = TypeVar("T", bound=Object)
 
 
 class Lister(Generic[T]):
-    """Finds objects by key, namespace, labels, owner and index; what it gives is the caller's own.
+    """Finds objects by key, namespace, labels, owner and index. The caller may change what it returns.
 
-    Lists are in the order of namespace and name. An object that is not of its kind (it does not decode) is left out of
-    them, and reported once.
+    Lists are sorted by namespace and name. They leave out objects that do not match their class; each is logged once.
     """
 
     def __init__(self, store: Store[T]) -> None:
         self._store = store
 
     def get(self, name: str, namespace: str | None = None) -> T | None:
-        """The object, or None. Raises DecodeError for one that is there but not of its kind."""
+        """The object, or None. Raises DecodeError if it does not match its class."""
         entry = self._store.get(ObjectKey(namespace, name))
         return entry.decode() if entry is not None else None
 
@@ -37,22 +36,30 @@ class Lister(Generic[T]):
         return self._store.decode(self._store.owned_by(uid))
 
     def by_index(self, name: str, value: str) -> builtins.list[T]:
-        """The objects that the index function `name` put under `value`. Raises KeyError for an index that is not
-        there.
-        """
+        """The objects that the index function `name` put under `value`. Raises KeyError for an unknown index."""
         return self._store.decode(self._store.by_index(name, value))
 
     def keys_by_index(self, name: str, value: str) -> builtins.list[ObjectKey]:
-        """Where the objects are that `by_index` gives, without decoding them."""
+        """The keys of the objects that `by_index` returns, without decoding them."""
         return [entry.key for entry in self._store.by_index(name, value)]
 
     def entry(self, key: ObjectKey) -> Entry[T] | None:
-        """What is known of the object without decoding it."""
+        """The entry of an object: what is known without decoding it."""
         return self._store.get(key)
 
-    def entries(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[Entry[T]]:
-        """What is known of the objects of a namespace, or of all, that have such labels."""
-        return self._store.select(namespace=namespace, labels=label_selector(labels))
+    def entries(
+        self, *, namespace: str | None = None, labels: Labels = None, owner: str | None = None
+    ) -> builtins.list[Entry[T]]:
+        """The entries of a namespace, or of all, that have such labels, or an owner reference to the uid `owner`."""
+        selector = label_selector(labels)
+        if owner is None:
+            return self._store.select(namespace=namespace, labels=selector)
+        return [
+            entry
+            for entry in self._store.owned_by(owner)
+            if (namespace is None or entry.key.namespace == namespace)
+            and (selector is None or selector.matches(entry.labels))
+        ]
 
     def __len__(self) -> int:
         return len(self._store)

@@ -1,16 +1,17 @@
-"""Brings the changes of one kind from the server, for as long as it runs, whatever happens to the connection.
+"""Brings the changes of one kind from the server, as long as it runs, even if the connection breaks.
 
-It lists once, as a stream of what is there (`sendInitialEvents`) or in pages from a server that has no such streams,
-and watches from there on. A stream ends often: by its time limit, a restart of the server, a proxy. Then it goes on
-from the last resource version it has seen, and nothing is lost.
+It lists once, as a stream of the existing objects (`sendInitialEvents`) or in pages if the server has no such streams,
+and watches from there. A stream ends often: by its time limit, a restart of the server, a proxy. Then the reflector
+continues from the last resource version that it has seen, and nothing is lost.
 
 Guarantees
-    Changes are handed on in the order in which the server made them.
-    What was deleted while there was no stream, and is past the server's memory of changes (410 Gone), is found: the
-    new list replaces the old one as a whole. No failure ends it. It waits after each, for twice as long each time up
-    to `Backoff.limit` and with a part left to chance, and no less than the server asks for (Retry-After). A stream may
-    be quiet until the time is over for which it was asked: no server has to send bookmarks. One that does not end then
-    is given up for a new one. An object that can't be read is reported and skipped.
+    Changes are passed on in the order in which the server made them.
+    Objects that were deleted while there was no stream are found, even if the server has forgotten the changes (410
+    Gone): the new list replaces the old one as a whole.
+    No failure ends it. It waits after each failure, twice as long each time up to `LIMIT` and with jitter, and no less
+    than the server asks for (Retry-After).
+    A stream may be quiet until its requested time is over: no server has to send bookmarks. A stream that does not end
+    then is replaced by a new one. An object that cannot be read is logged and skipped.
 
 Follows client-go's tools/cache Reflector and
 https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
@@ -22,13 +23,12 @@ import logging
 import random
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, EntryDecoder, ObjectKey
-from kubewright.cache._recovery import Recovery
 from kubewright.client._client import Client
 from kubewright.client._lists import raw_pages
 from kubewright.client._rest import Query
@@ -37,9 +37,11 @@ from kubewright.machinery.errors import (
     APIError,
     BadRequest,
     DecodeError,
+    Forbidden,
     Gone,
     Invalid,
     KubewrightError,
+    NotFound,
 )
 from kubewright.models import Object
 
@@ -54,22 +56,33 @@ SLACK: Final = 30.0
 """Seconds by which a stream may overrun what was asked."""
 
 QUIET: Final = 60.0
-"""Seconds of a stream without any news after which it is asked whether the server knows where to go on."""
+"""Seconds of a stream without news after which the server is asked whether it knows this resource version."""
 
 PAGE_SIZE: Final = 500
 
 MANY: Final = 1000
 """Objects of a kind above which it is worth while to pack their documents, and to take their list in large pieces."""
 
-BREATH: Final = 0.005
-"""Seconds between two looks at a long list: the server sends each object by itself, and a quarter of the CPU that the
-list costs would go into waking up for each.
+BATCH_DELAY: Final = 0.005
+"""Seconds between two reads of a long streamed list. The server sends objects one by one, and waking up for each of
+them would take a quarter of the CPU time of the list.
 """
 
 LARGE: Final = 2048
 """Bytes of a document that is packed when it comes by itself: of a smaller one, which may soon change again, packing
 costs more than it saves. Of a list all are.
 """
+
+BASE: Final = 0.5
+"""Seconds to wait after a failure, give or take a half; doubled after each further failure in a row."""
+
+LIMIT: Final = 16.0
+"""The longest wait in seconds, give or take a half. A stream that lasted longer resets the wait to `BASE`."""
+
+PATIENT_LIMIT: Final = 4.0
+"""The same while a kind or a permission is missing: an administrator may be about to install or grant it."""
+
+_MAX_DOUBLINGS: Final = 16
 
 _log = get_logger("kubewright.cache")
 
@@ -79,7 +92,7 @@ Change: TypeAlias = tuple[bool, Entry[T]]
 
 
 class Sink(Protocol[T]):
-    """Where a reflector brings what it gets."""
+    """Receives what a reflector gets."""
 
     def __len__(self) -> int:
         """How many objects are held."""
@@ -90,24 +103,64 @@ class Sink(Protocol[T]):
         ...
 
     def listing(self) -> None:
-        """A list is about to be asked for."""
+        """A list is about to be requested."""
         ...
 
     def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
-        """This is all there is at a resource version: what else is held is gone."""
+        """These are all objects at a resource version; all others are deleted."""
         ...
 
     def apply(self, changes: Iterable[Change[T]], version: int) -> None:
-        """These happened, in this order; nothing else did up to `version`."""
+        """These changes happened, in this order, and no others up to `version`."""
         ...
 
     def connected(self) -> None:
-        """The last attempt went well."""
+        """The last attempt succeeded."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """The last attempt did not; there will be another."""
+        """The last attempt failed; there will be another."""
         ...
+
+
+class Step(NamedTuple):
+    """What to do after a stream has ended."""
+
+    delay: float
+    """Seconds to wait first."""
+    relist: bool
+    """List again, because the position of the stream is of no use."""
+
+
+class Recovery:
+    """Remembers how the last attempts ended. An attempt without news does not reset the failures before it."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._expiries = 0
+
+    def step(self, failure: Exception | None, *, progressed: bool, lasted: float) -> Step:
+        """What to do after an attempt of `lasted` seconds that ended by `failure`, or by the server if that is None.
+
+        `progressed`: it brought changes that had not been seen.
+        """
+        if progressed or lasted > LIMIT:
+            self._failures = self._expiries = 0
+        self._failures += 1
+        if failure is None:
+            return Step(0.0 if self._failures == 1 else self._backoff(), relist=False)
+        if isinstance(failure, Gone):
+            self._expiries += 1
+            return Step(0.0 if self._expiries == 1 else self._backoff(), relist=True)
+        delay = self._backoff(PATIENT_LIMIT if isinstance(failure, Forbidden | NotFound) else LIMIT)
+        if isinstance(failure, APIError):
+            delay = max(delay, failure.retry_after or 0.0)
+        # If the kind is gone, its resource versions are of no use either.
+        return Step(delay, relist=isinstance(failure, NotFound))
+
+    def _backoff(self, limit: float = LIMIT) -> float:
+        wait = BASE * 2.0 ** min(self._failures - 1, _MAX_DOUBLINGS)
+        return min(wait, limit) * (0.5 + random.random())
 
 
 class Reflector(Generic[T]):
@@ -125,7 +178,7 @@ class Reflector(Generic[T]):
         self._decoder = decoder
         self._recovery = Recovery()
         self._version: int | None = None
-        """Where to go on; None when all has to be listed first."""
+        """The position to continue from; None if everything has to be listed first."""
         self._listing: dict[ObjectKey, Entry[T]] | None = None
         """What has come of a list that is not complete."""
         self._streams_lists = True
@@ -134,7 +187,7 @@ class Reflector(Generic[T]):
         """Whether nothing new came on the last stream, which lasted."""
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """List and watch until cancelled."""
         while True:
             started = self._clock.monotonic()
             self._progressed = False
@@ -143,8 +196,8 @@ class Reflector(Generic[T]):
                 await self._follow()
             except KubewrightError as error:
                 failure = error
-            except Exception as error:  # noqa: BLE001 - a watch that ends would leave everyone who relies on it blind
-                _log.exception("A watch failed unexpectedly", resource=self._endpoint.resource)
+            except Exception as error:  # noqa: BLE001 - without a watch, nothing would notice changes
+                _log.exception("Watch failed unexpectedly", resource=self._endpoint.resource)
                 failure = error
             lasted = self._clock.monotonic() - started
             self._quiet = lasted > QUIET and not self._progressed
@@ -152,7 +205,7 @@ class Reflector(Generic[T]):
 
     async def _follow(self) -> None:
         """List if need be, then watch until the stream ends."""
-        if self._quiet and await self._was_put_back():
+        if self._quiet and await self._was_restored():
             self._version = None
         if self._version is None and self._streams_lists:
             try:
@@ -161,7 +214,7 @@ class Reflector(Generic[T]):
                 if self._version is not None:
                     raise
                 _log.info(
-                    "Listed in pages: the server streams no lists", resource=self._endpoint.resource, error=str(error)
+                    "Listed in pages, the server streams no lists", resource=self._endpoint.resource, error=str(error)
                 )
                 self._streams_lists = False
             else:
@@ -170,11 +223,11 @@ class Reflector(Generic[T]):
             await self._list()
         await self._watch()
 
-    async def _was_put_back(self) -> bool:
+    async def _was_restored(self) -> bool:
         """Whether the server has not reached the version that we are at.
 
-        One that was put back to an older state says nothing to who asks for what comes after such a version; of a list
-        that must not be older it says that there is none.
+        A server that was restored from an older state sends nothing on a watch from such a version, but it rejects a
+        list that must not be older.
         """
         if self._version is None:
             return False
@@ -197,7 +250,7 @@ class Reflector(Generic[T]):
             level = logging.WARNING if delay else logging.INFO
             _log.log(
                 level,
-                "Cannot follow a kind: trying again",
+                "Watch failed, retrying",
                 resource=self._endpoint.resource,
                 error=str(failure),
                 seconds=round(delay, 1),
@@ -245,7 +298,7 @@ class Reflector(Generic[T]):
                     self._sink.connected()
                 self._take(batch)
                 if self._listing is not None and len(self._listing) >= MANY:
-                    await self._clock.sleep(BREATH)
+                    await self._clock.sleep(BATCH_DELAY)
                 if self._clock.monotonic() > deadline:
                     break
         if self._listing is not None:
@@ -299,5 +352,5 @@ class Reflector(Generic[T]):
         try:
             return self._decoder.decode(raw, self._sink.known, pack=pack)
         except DecodeError as error:
-            _log.warning("Object skipped: it cannot be read", resource=self._endpoint.resource, error=str(error))
+            _log.warning("Object skipped, it cannot be read", resource=self._endpoint.resource, error=str(error))
             return None

@@ -1,36 +1,49 @@
-"""A part of a kind by labels and fields, as far as can be told of an object without decoding it."""
+"""Which part of a kind is cached: namespaces, labels and fields, as far as an entry shows them without decoding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from kubewright.cache._entry import Entry
-from kubewright.client._lists import Fields, Labels, label_selector, selector_text
+from kubewright.client._lists import Fields, Labels, fields_text, label_selector
 from kubewright.machinery.selectors import FieldSelector
 
-_TOLD: Final = frozenset({"metadata.name", "metadata.namespace"})
+Namespaces: TypeAlias = str | Sequence[str] | None
+"""One namespace, or several; None means all."""
+
+EVERYWHERE: Final[tuple[str | None, ...]] = (None,)
+
+
+def each_of(namespaces: Namespaces) -> tuple[str | None, ...]:
+    """Each namespace once; `EVERYWHERE` if none is named."""
+    if not namespaces:
+        return EVERYWHERE
+    return (namespaces,) if isinstance(namespaces, str) else tuple(dict.fromkeys(namespaces))
+
+
+_KNOWN: Final = frozenset({"metadata.name", "metadata.namespace"})
 
 
 class Selection:
-    """Objects that have such labels and fields."""
+    """Selects objects by labels and fields."""
 
     def __init__(self, labels: Labels, fields: Fields) -> None:
-        """Raises ValueError for text that is no selector."""
+        """Raises ValueError for text that is not a selector."""
         self._labels = label_selector(labels)
-        self._fields = FieldSelector.parse(selector_text(fields)) if fields is not None else FieldSelector()
-        self.untold = sorted({each.field for each in self._fields.requirements} - _TOLD)
-        """The selected fields of which an entry does not tell."""
+        self._fields = FieldSelector.parse(fields_text(fields)) if fields is not None else FieldSelector()
+        self.unknown = sorted({each.field for each in self._fields.requirements} - _KNOWN)
+        """The selected fields that an entry does not show without decoding."""
 
     def has_labels(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object that has these labels may be one of them."""
+        """Whether an object with these labels may be selected."""
         return self._labels is None or self._labels.matches(labels)
 
     def has(self, entry: Entry[Any]) -> bool:
-        """Whether this is certainly one of them."""
+        """Whether this object is certainly selected."""
         name, namespace = entry.key.name, entry.key.namespace or ""
         return (
             self.has_labels(entry.labels)
-            and not self.untold
+            and not self.unknown
             and self._fields.matches({"metadata.name": name, "metadata.namespace": namespace})
         )

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -110,7 +110,7 @@ class Store(Generic[T]):
         return iter(self._entries)
 
     def put(self, entry: Entry[T]) -> Entry[T] | None:
-        """Take a new version in; gives the one that it replaces."""
+        """Take in a new version. Returns the version that it replaces."""
         key = entry.key
         old = self._entries.get(key)
         self._entries[key] = entry
@@ -125,7 +125,7 @@ class Store(Generic[T]):
         return old
 
     def remove(self, key: ObjectKey) -> Entry[T] | None:
-        """Let an object go; gives its last version."""
+        """Remove an object. Returns its last version."""
         old = self._entries.pop(key, None)
         if old is None:
             return None
@@ -140,7 +140,7 @@ class Store(Generic[T]):
         self._reported.discard(key)
         return old
 
-    def select(self, *, namespace: str | None = None, labels: LabelSelector | None = None) -> list[Entry[T]]:
+    def select(self, *, namespace: str | None = None, labels: Selector | None = None) -> list[Entry[T]]:
         """The entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
         entries = self._entries
         found = [entries[key] for key in self.keys(namespace)]
@@ -170,10 +170,10 @@ class Store(Generic[T]):
         return found
 
     def report(self, entry: Entry[T], error: Exception) -> None:
-        """Say that this version of an object is no good, once."""
+        """Log once that this version of an object does not match its class."""
         if entry.key not in self._reported:
             self._reported.add(entry.key)
-            _log.warning("Object skipped: not of its kind", error=str(error))
+            _log.warning("Object skipped, it does not match its class", error=str(error))
 
     def _move(self, key: ObjectKey, values: list[tuple[str, ...]]) -> None:
         before = self._indexed.get(key) or [()] * len(values)

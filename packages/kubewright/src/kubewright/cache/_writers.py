@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kubewright.cache._cache import Cache
+from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import ObjectKey
-from kubewright.cache._informer import Informer
+from kubewright.cache._informer import copy_of
 from kubewright.client._write import Answer, Deletion, Verb, WriteCall, Writer, deletions_of
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
@@ -53,6 +54,9 @@ class RecordOwnWrites:
             self._written_through(call, answer)
         return answer
 
+    def _copies(self, kind: type[Object]) -> list[KindCopy[Any]]:
+        return [copy_of(each) for each in self._cache.informers_of(kind)]
+
     def _written(self, answer: Answer[T]) -> None:
         meta = answer.object.metadata
         version = int(meta.resource_version or 0)
@@ -60,13 +64,13 @@ class RecordOwnWrites:
             return
         key = ObjectKey(meta.namespace or None, meta.name)
         ends = meta.deletion_timestamp is not None and not meta.finalizers
-        for informer in self._cache.informers_of(answer.kind):
-            if not informer.concerns(key, meta.labels):
+        for copy in self._copies(answer.kind):
+            if not copy.concerns(key, meta.labels):
                 continue
             if ends:
-                informer.own_writes.deleted(key, meta.uid, version)
+                copy.own_writes.deleted(key, meta.uid, version)
             else:
-                informer.own_writes.wrote(key, version, answer.data)
+                copy.own_writes.wrote(key, version, answer.data)
 
     def _written_through(self, call: WriteCall[T], answer: Answer[T]) -> None:
         """Record a write of a subresource whose answer carries the object's new version, as that of `scale` does."""
@@ -74,22 +78,22 @@ class RecordOwnWrites:
         if not meta.resource_version or meta.name != call.name:
             return
         key = ObjectKey(call.namespace, call.name)
-        for informer in self._cache.informers_of(call.kind):
-            if informer.store.get(key) is not None:
-                informer.own_writes.wrote(key, int(meta.resource_version))
+        for copy in self._copies(call.kind):
+            if copy.store.get(key) is not None:
+                copy.own_writes.wrote(key, int(meta.resource_version))
 
     def _evicted(self, call: WriteCall[T]) -> None:
         """The answer to an eviction has no uid: the evicted Pod is the one that the cache shows."""
         key = ObjectKey(call.namespace, call.name)
-        for informer in self._cache.informers_of(call.kind):
-            entry = informer.store.get(key)
+        for copy in self._copies(call.kind):
+            entry = copy.store.get(key)
             if entry is not None:
-                informer.own_writes.deleted(key, entry.uid, 0)
+                copy.own_writes.deleted(key, entry.uid, 0)
 
     def _deleted(self, kind: type[Object], key: ObjectKey, deletion: Deletion) -> None:
-        for informer in self._cache.informers_of(kind):
-            if informer.concerns(key, deletion.metadata.labels or {}):
-                informer.own_writes.deleted(key, deletion.uid, deletion.version)
+        for copy in self._copies(kind):
+            if copy.concerns(key, deletion.metadata.labels or {}):
+                copy.own_writes.deleted(key, deletion.uid, deletion.version)
 
 
 class SkipUnchangedApplies:
@@ -103,28 +107,28 @@ class SkipUnchangedApplies:
         if call.verb == "apply" and not call.dry_run:
             informer = self._cache.informer_or_none(call.kind)
             if informer is not None:
-                return self._apply(call, informer)
+                return self._apply(call, copy_of(informer))
         elif call.verb == "update":
             self._check_update(call)
         return self._writer(call)
 
-    async def _apply(self, call: WriteCall[T], informer: Informer[Any]) -> Answer[T]:
+    async def _apply(self, call: WriteCall[T], copy: KindCopy[Any]) -> Answer[T]:
         key = ObjectKey(call.namespace, call.name)
         applier = (call.query["fieldManager"] or "", call.subresource or None)
-        entry = informer.store.get(key)
+        entry = copy.store.get(key)
         if (
             entry is not None
             and not call.create_only
             and call.uid in ("", entry.uid)
             and call.resource_version in ("", str(entry.resource_version))
-            and informer.own_writes.seen(key)
-            and informer.applied.holds(entry, applier, call.body)
+            and copy.own_writes.seen(key)
+            and copy.applied.holds(entry, applier, call.body)
         ):
             return Answer(call.answer_kind, entry.data)
         answer = await self._writer(call)
-        if informer.store.get(key) is not None or not informer.own_writes.seen(key):  # it is not deleted again already
+        if copy.store.get(key) is not None or not copy.own_writes.seen(key):  # it is not deleted again already
             meta = answer.object.metadata
-            informer.applied.remember(key, applier, call.body, meta.uid, int(meta.resource_version or 0))
+            copy.applied.remember(key, applier, call.body, meta.uid, int(meta.resource_version or 0))
         return answer
 
     def _check_update(self, call: WriteCall[T]) -> None:

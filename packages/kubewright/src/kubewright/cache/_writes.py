@@ -1,7 +1,8 @@
 """What this process has written of a kind, until its copy of the kind shows it, or shows that it is lost.
 
-An event that is at least as late shows a write. A write is lost when the copy has got past it without: the server was
-put back to an older state, or somebody undid the write where no watch looked. No event would tell of that.
+An event of the same or a later version shows a write. A write is lost if the copy reaches a later version without it:
+the server was restored from an older state, or another client undid the write while the watch was disconnected. No
+event reports that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Write(msgspec.Struct, eq=False):
     document: bytes = b""
     deleted_uid: str = ""
     overdue: bool = False
-    """A read has waited for it in vain."""
+    """A read timed out waiting for this write."""
 
     def is_shown_by(self, held: Entry[Any] | None) -> bool:
         """Whether a copy that is at `version` or later, and holds this, shows the write."""
@@ -43,7 +44,7 @@ class OwnWrites:
     """The last write of each key, as long as the store does not show it."""
 
     def __init__(self, store: Store[Any], namespaces: Sequence[str | None], lost: Callable[[Write], None]) -> None:
-        """Of a store whose `namespaces` are followed each by itself. `lost` is called with each write that is."""
+        """Track the writes to a store whose `namespaces` have a stream each. `lost` is called with each lost write."""
         self._store = store
         self._lost = lost
         self._pending: dict[ObjectKey, Write] = {}
@@ -84,7 +85,7 @@ class OwnWrites:
         return iter(() if write is None or write.number >= count else (write,))
 
     def happened(self, key: ObjectKey, version: int) -> None:
-        """The store has taken in what a watch told of `key`, of this version."""
+        """The store has taken in an event of `key`, of this version."""
         write = self._pending.get(key)
         if write is None or version < write.version:
             return
@@ -129,7 +130,7 @@ class OwnWrites:
         self._pending[write.key] = write
 
     def _is_decided(self, write: Write) -> bool:
-        """Whether the store, which has everything up to the write's version, says what became of it.
+        """Whether the store, which has everything up to the write's version, says what happened to it.
 
         A deletion may come after its version: that one is lost, only a list can tell.
         """

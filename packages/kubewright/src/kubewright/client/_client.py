@@ -1,14 +1,13 @@
 """The typed client: every verb of the API server on typed objects.
 
-`await client.get(WebServer, "web", namespace="d")` is a `WebServer`. What kind is meant is a class, always: one that
-was declared (`CustomResource`), a built-in one (`kubewright.apis`), the metadata of one (`PartialObjectMetadata.of`),
-or one that is known only by name (`await mapper.kind("example.com/v1", "Foo")`, an `Unstructured`).
+`await client.get(WebServer, "web", namespace="d")` returns a `WebServer`. A kind is always a class: a declared one
+(`CustomResource`), a built-in one (`kubewright.apis`), the metadata of one (`PartialObjectMetadata.of`), or a class for
+a kind known only by name (`await mapper.kind("example.com/v1", "Foo")`, an `Unstructured`).
 
 Guarantees
-    A failure that the server reports is one of `machinery.errors`' APIErrors, with its Status.
-    A list is one snapshot: it is fetched in pages, and begins anew when the server forgot its continue token.
-    A request that could reach the wrong object is not sent: a namespace that is missing, or one too many, is a
-    ConfigError.
+    A failure that the server reports is an APIError of `machinery.errors`, with its Status.
+    A list is one snapshot. It is fetched in pages, and again from the start if the server forgot its continue token.
+    A request that could reach the wrong object is not sent: a missing or superfluous namespace is a ConfigError.
 Not guaranteed
     That a write which ended in ConnectionFailed or DeadlineExceeded did not happen.
 
@@ -32,11 +31,10 @@ from kubewright.client._endpoint import Endpoint
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
 from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
-from kubewright.client._rest import ANY, JSON, Query, RESTClient
+from kubewright.client._rest import ANY, JSON, LogOnce, Query, RESTClient, WarningHandler
 from kubewright.client._subresource import Subresource
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.client._wait import until_gone, until_met
-from kubewright.client._warnings import LogOnce, WarningHandler
 from kubewright.client._watch import Bookmark, WatchEvent
 from kubewright.client._write import (
     APPLY,
@@ -92,14 +90,14 @@ class Client:
         self._endpoints: dict[type[Object], Endpoint] = {}
 
     async def __aenter__(self) -> Self:
-        """Closed when the block ends."""
+        """Return the client. It is closed when the block ends."""
         return self
 
     async def __aexit__(self, *ended_by: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; what is under way on them fails."""
+        """Close the connections. Requests in progress fail."""
         await self.rest.close()
 
     def endpoint(self, kind: type[Object]) -> Endpoint:
@@ -118,7 +116,7 @@ class Client:
         return decode_object(kind, data)
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises NotFound where the server does not have the kind."""
+        """The object of that name, or None. Raises NotFound if the server does not have the kind."""
         try:
             return await self.get(kind, name, namespace=namespace)
         except NotFound as error:
@@ -135,7 +133,7 @@ class Client:
         fields: Fields = None,
         page_size: int = 500,
     ) -> ObjectList[T]:
-        """All objects of a kind that match; of every namespace when none is given."""
+        """All objects of a kind that match, in one namespace or, by default, in all."""
         try:
             return await self._list(kind, namespace, selection(labels, fields), page_size)
         except Gone:
@@ -160,7 +158,7 @@ class Client:
         labels: Labels = None,
         fields: Fields = None,
     ) -> ObjectList[T]:
-        """One page of a list. Raises Gone when the token is too old: begin anew, or go on with what `list` gives."""
+        """One page of a list. Raises Gone if the token is too old: then start again, or use `list`."""
         endpoint = self.endpoint(kind)
         page = await raw_page(
             self.rest,
@@ -211,12 +209,12 @@ class Client:
         bookmarks: bool = False,
         timeout: Seconds | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-        """Changes as they happen, until the server ends the stream or `timeout` seconds are over.
+        """Changes as they happen, until the server ends the stream or `timeout` is over.
 
-        From `resource_version` on; without one, what is there comes first, as ADDED. It is one stream and breaks as
-        streams do; what keeps up with a kind for ever is an `Informer`. An ERROR from the server is raised as its
-        APIError: Gone means that `resource_version` is too old. Close it (`contextlib.aclosing`) when you leave
-        before its end.
+        The changes after `resource_version`; without it, the existing objects come first, as ADDED. This is a single
+        stream and may break at any time; use an `Informer` to follow a kind indefinitely. An ERROR from the server is
+        raised as its APIError: Gone means that `resource_version` is too old. Close the stream (`contextlib.aclosing`)
+        if you leave before its end.
         """
         endpoint = self.endpoint(kind)
         query: dict[str, str | None] = {

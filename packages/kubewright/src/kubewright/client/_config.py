@@ -42,16 +42,16 @@ class ExecPlugin:
     """Added to the environment of this process."""
     api_version: str = "client.authentication.k8s.io/v1"
     install_hint: str = ""
-    """What to do when the program is not there, in its author's words."""
+    """How to install the program, in its author's words."""
     interactive_mode: InteractiveMode = "IfAvailable"
     """Whether the program gets the terminal, to ask its user something."""
     cluster: JSONObject | None = None
-    """What the program is told of the cluster, when it wants to know (`provideClusterInfo`)."""
+    """What the program learns about the cluster, if it asks for it (`provideClusterInfo`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Whom requests are made as: `as`, `as-groups`, `as-uid` and `as-user-extra` of a kubeconfig's user."""
+    """The user that requests are made as: `as`, `as-groups`, `as-uid` and `as-user-extra` of a kubeconfig's user."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -71,9 +71,9 @@ class Config:
     server: str
     """`https://host:port`, with a path when the API is served under one."""
     namespace: str = "default"
-    """Where namespaced objects are meant to be when nothing else is said."""
+    """The default namespace of the context."""
     ca: bytes | Path | None = None
-    """Whom to trust; None: whom the system trusts."""
+    """The certificate authorities to trust; None: those of the system."""
     client_cert: bytes | Path | None = None
     client_key: bytes | Path | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)

@@ -10,7 +10,7 @@ from kubewright.machinery.errors import ConfigError, DeadlineExceeded
 
 _SERVED_WITHIN: Final = 30.0
 _SETTLED_WITHIN: Final = 3.0
-"""Seconds after which names that are not accepted are not going to be: somebody else has them."""
+"""Seconds after which names that are not accepted are assumed to belong to another definition."""
 
 
 async def until_established(client: Client, name: str) -> None:

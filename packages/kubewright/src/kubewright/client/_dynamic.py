@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Object)
 
 
 class PartialObjectMetadata(Object):
-    """The metadata of an object of some kind: what the server sends when it is asked for no more.
+    """The metadata of an object of some kind: what the server sends if only metadata is requested.
 
     `PartialObjectMetadata.of(Deployment)` is the class to read, watch, patch and delete Deployments by. Nothing can be
     created, updated or applied by it: what it lacks would be lost.
@@ -47,7 +47,7 @@ class Unstructured(Object):
 
     @classmethod
     def of(cls, api: APIResource) -> type[Unstructured]:
-        """The class of a kind. `RESTMapper.kind` finds out the resource by itself."""
+        """The class of a kind. `RESTMapper.kind` finds the resource."""
         return _derive(cls, api)
 
     def __getitem__(self, key: str) -> Any:

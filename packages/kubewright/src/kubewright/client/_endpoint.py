@@ -1,15 +1,18 @@
-"""Where the objects of a kind are served, and in what form they are asked for."""
+"""Where objects are: the URLs of a kind, and references to an object."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._rest import JSON
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
+
+if TYPE_CHECKING:
+    from kubewright.apis.core.v1 import ObjectReference
 
 _AS_METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _AS_METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -67,7 +70,20 @@ class Endpoint:
         path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
 
-    def subresource(self, path: str) -> str:
-        """Which subresource one of these paths leads to; empty for the object itself."""
-        parts = path.removeprefix(self._root).split("/")[1:]  # namespaces, <namespace>, deployments, <name>, status
-        return "/".join(parts[4 if self.api.namespaced else 2 :])
+
+def reference_to(obj: Object) -> ObjectReference:
+    """Return a reference to `obj` as it was read: this object of the name, at this version.
+
+    Follows client-go's tools/reference.
+    """
+    from kubewright.apis.core.v1 import ObjectReference  # loads all of core/v1
+
+    meta = obj.metadata
+    return ObjectReference(
+        api_version=obj.api_version,
+        kind=obj.kind,
+        namespace=meta.namespace or None,
+        name=meta.name,
+        uid=meta.uid or None,
+        resource_version=meta.resource_version or None,
+    )

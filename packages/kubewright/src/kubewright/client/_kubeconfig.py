@@ -27,7 +27,7 @@ from kubewright.machinery.json import JSONObject
 
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Of exec plugins."""
-_TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
+_CLUSTER_INFO = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _EMBEDDED_EXTENSION = "kubewright.dev/embedded"
 
@@ -78,7 +78,7 @@ class _Section:
             return data
         path = self.path(name)
         if path is not None and not path.is_file():
-            raise self.error(name, f"names {path}, which is not there; correct the path, or use {name}-data")
+            raise self.error(name, f"names {path}, which does not exist; correct the path, or use {name}-data")
         return path
 
 
@@ -238,7 +238,7 @@ def _sections(file: Path, document: JSONObject, plural: str, singular: str) -> I
 def _config(context: _Section, cluster: _Section, user: _Section) -> Config:
     insecure, ca = cluster.flag("insecure-skip-tls-verify"), cluster.pem("certificate-authority")
     if insecure and ca is not None:
-        raise cluster.error("insecure-skip-tls-verify", "is true beside a certificate-authority; choose one")
+        raise cluster.error("insecure-skip-tls-verify", "is true together with a certificate-authority; choose one")
     cert, key = user.pem("client-certificate"), user.pem("client-key")
     if (cert is None) != (key is None):
         raise user.error("", "has a client-certificate or a client-key, and not the other; give both")
@@ -289,7 +289,7 @@ def _impersonation(user: _Section) -> Impersonation | None:
     name = user.text("as")
     if name is None:
         if user.values.keys() & {"as-groups", "as-uid", "as-user-extra"}:
-            raise user.error("as", "is missing beside as-groups, as-uid or as-user-extra")
+            raise user.error("as", "is missing, but as-groups, as-uid or as-user-extra is set")
         return None
     extra: dict[str, list[str]] = user.values.get("as-user-extra") or {}
     return Impersonation(
@@ -318,7 +318,7 @@ def _exec(user: _Section, cluster: _Section) -> ExecPlugin | None:
         api_version=version,
         interactive_mode=_interactive_mode(plugin),
         install_hint=plugin.text("installHint") or "",
-        cluster=_told(cluster) if plugin.flag("provideClusterInfo") else None,
+        cluster=_cluster_info(cluster) if plugin.flag("provideClusterInfo") else None,
     )
 
 
@@ -329,9 +329,9 @@ def _interactive_mode(plugin: _Section) -> InteractiveMode:
     return cast("InteractiveMode", mode)
 
 
-def _told(cluster: _Section) -> JSONObject:
-    """What an exec plugin is told of the cluster (`ExecCredential.spec.cluster`)."""
-    told = {key: cluster.values[key] for key in _TOLD if key in cluster.values}
+def _cluster_info(cluster: _Section) -> JSONObject:
+    """What an exec plugin learns about the cluster (`ExecCredential.spec.cluster`)."""
+    told = {key: cluster.values[key] for key in _CLUSTER_INFO if key in cluster.values}
     ca = cluster.pem("certificate-authority")
     if ca is not None:
         told["certificate-authority-data"] = base64.b64encode(ca if isinstance(ca, bytes) else ca.read_bytes()).decode()

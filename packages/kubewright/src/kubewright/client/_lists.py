@@ -1,24 +1,29 @@
-"""What a list answers, and how one asks for a part of a kind."""
+"""Lists of objects, the selectors that restrict them, and `Reader`, which clients and caches have in common."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client._rest import JSON, Query, RESTClient
-from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.selectors import FieldSelector, LabelSelector
+from kubewright.machinery.errors import ConfigError, DecodeError
+from kubewright.machinery.selectors import FieldSelector, Selector
+from kubewright.models import Object
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Object)
 
-Labels: TypeAlias = LabelSelector | Mapping[str, str] | str | None
-"""A label selector: parsed, as equalities (`{"app": "web"}`), or as kubectl writes it (`"app=web,tier!=cache"`)."""
+Labels: TypeAlias = LabelSelector | Selector | Mapping[str, str] | str | None
+"""Selects by labels: text as kubectl takes it (`"app=web,tier!=cache"`), equalities (`{"app": "web"}`), or a selector,
+such as the `spec.selector` of a Deployment. None selects everything.
+"""
 
 Fields: TypeAlias = FieldSelector | Mapping[str, str] | str | None
-"""A field selector: parsed, as equalities (`{"metadata.name": "web"}`), or as text (`"status.phase!=Failed"`)."""
+"""Selects by fields: text (`"status.phase!=Failed"`), equalities (`{"metadata.name": "web"}`), or a parsed selector."""
 
 
 @dataclass(slots=True)
@@ -29,7 +34,7 @@ class ObjectList(Generic[T]):
     resource_version: str = ""
     """Of the list as a whole; a watch from here misses nothing."""
     continue_token: str = ""
-    """Hand it to `Client.list_page` for what comes next; empty at the end."""
+    """Pass it to `Client.list_page` for the next page; empty at the end."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
@@ -41,13 +46,31 @@ class ObjectList(Generic[T]):
         return bool(self.items)
 
 
+class Reader(Protocol):
+    """Reads objects by kind: a Client from the server, a Cache from memory. The caller may change what it returns."""
+
+    async def get(self, kind: type[K], name: str, *, namespace: str | None = None) -> K:
+        """The object of that name. Raises NotFound."""
+        ...
+
+    async def get_or_none(self, kind: type[K], name: str, *, namespace: str | None = None) -> K | None:
+        """The object of that name, or None."""
+        ...
+
+    async def list(
+        self, kind: type[K], *, namespace: str | None = None, labels: Labels = None, fields: Fields = None
+    ) -> ObjectList[K]:
+        """The objects of a kind that match; of every namespace when none is given."""
+        ...
+
+
 class _ListMeta(msgspec.Struct, gc=False, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
     resource_version: str = ""
     continue_token: str | None = None
 
 
 class RawList(msgspec.Struct, gc=False):
-    """A list, or one page of it, whose items are still JSON: views of the answer, to be copied by who keeps them."""
+    """A list, or one page of it, whose items are still JSON: views of the answer; copy what you keep."""
 
     metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
@@ -70,7 +93,7 @@ async def raw_pages(
 ) -> AsyncIterator[RawList]:
     """The pages of one list, in their order; a single one when `limit` is 0.
 
-    Raises Gone when the server no longer knows the snapshot that the first page is of: begin anew, without a limit.
+    Raises Gone when the server no longer knows the snapshot that the first page is of: start again without a limit.
     """
     token = ""
     while True:
@@ -96,22 +119,66 @@ async def raw_page(
 
 def selection(labels: Labels, fields: Fields) -> dict[str, str | None]:
     """The query parameters that select by labels and fields."""
-    return {"labelSelector": selector_text(labels), "fieldSelector": selector_text(fields)}
+    return {"labelSelector": labels_text(labels), "fieldSelector": fields_text(fields)}
 
 
-def selector_text(selector: Labels | Fields) -> str:
-    """A selector as a query parameter carries it; empty for one that selects everything."""
-    if selector is None:
+def labels_text(labels: Labels) -> str:
+    """`labels` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
+    if labels is None:
         return ""
-    if isinstance(selector, Mapping):
-        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    return str(selector)
-
-
-def label_selector(labels: Labels) -> LabelSelector | None:
-    """`labels` as a selector that can be asked; None for one that selects everything. Raises ValueError for bad
-    text.
-    """
-    if labels is None or isinstance(labels, LabelSelector):
+    _check_labels(labels)
+    if isinstance(labels, str):
         return labels
-    return LabelSelector.parse(labels) if isinstance(labels, str) else LabelSelector.from_labels(labels)
+    if isinstance(labels, LabelSelector):
+        return str(_parsed(labels))
+    if isinstance(labels, Mapping):
+        return _equalities(labels, "labels")
+    if labels.nothing:
+        raise ConfigError("labels=: this selector matches nothing, which a request cannot express; do not send it")
+    return str(labels)
+
+
+def fields_text(fields: Fields) -> str:
+    """`fields` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
+    if fields is None:
+        return ""
+    _check_type("fields", fields, (str, Mapping, FieldSelector), "a FieldSelector")
+    if isinstance(fields, str):
+        return fields
+    return _equalities(fields, "fields") if isinstance(fields, Mapping) else str(fields)
+
+
+def label_selector(labels: Labels) -> Selector | None:
+    """`labels` as a parsed selector; None if everything is selected. Raises ValueError for text that is invalid."""
+    if labels is None or isinstance(labels, Selector):
+        return labels
+    _check_labels(labels)
+    if isinstance(labels, str):
+        return Selector.parse(labels)
+    if isinstance(labels, LabelSelector):
+        return _parsed(labels)
+    _equalities(labels, "labels")
+    return Selector.from_labels(labels)
+
+
+def _check_labels(labels: object) -> None:
+    _check_type("labels", labels, (str, Mapping, LabelSelector, Selector), "a LabelSelector")
+
+
+def _check_type(parameter: str, value: object, types: tuple[type, ...], described: str) -> None:
+    if not isinstance(value, types):
+        raise ConfigError(f'{parameter}={value!r}: pass text like "app=web", a mapping, or {described}')
+
+
+def _parsed(selector: LabelSelector) -> Selector:
+    return Selector.from_dict(msgspec.to_builtins(selector))
+
+
+def _equalities(wanted: Mapping[str, str], parameter: str) -> str:
+    for key, value in wanted.items():
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"{parameter}={wanted!r}: the value of {key!r} is {value!r}, not text; for a set of values write "
+                f'"{key} in (a,b)" as text'
+            )
+    return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))

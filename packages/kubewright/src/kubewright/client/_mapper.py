@@ -66,7 +66,7 @@ class RESTMapper:
         return list(self._found.values())
 
     async def _refresh(self, age: int) -> None:
-        """Ask the server, unless somebody else has since the answer of this `age`."""
+        """Ask the server, unless another task has done so since the answer of this `age`."""
         async with self._refreshing:
             if age != self._age:
                 return
@@ -79,7 +79,7 @@ class RESTMapper:
         try:
             answer = msgspec.json.decode(data, type=_GroupList)
         except msgspec.MsgspecError as error:
-            raise DecodeError(f"GET {path}: the answer is no discovery document ({error}): {data[:200]!r}") from error
+            raise DecodeError(f"GET {path}: the answer is not discovery ({error}): {data[:200]!r}") from error
         if answer.kind != "APIGroupDiscoveryList":
             raise ConfigError(f"GET {path}: the server has no aggregated discovery; Kubernetes 1.30 or newer is needed")
         return answer.items

@@ -1,12 +1,15 @@
-"""Requests to an API server in terms of paths and bytes: what the typed client and the cache's reflectors stand on.
+"""Requests to an API server as paths and bytes: the base of the typed client and of the cache's reflectors.
 
-Adds to a transport what every request to an API server needs: the query, headers, the errors that its answers stand
-for, and its warnings. Knows no types.
+Adds to a transport what every request needs: the query, headers, the errors for answers that report a failure, and the
+warnings of the server. Knows no types.
+
+Warnings: https://kubernetes.io/blog/2020/09/03/warnings/ and RFC 7234, section 5.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -14,8 +17,8 @@ from urllib.parse import quote_plus
 
 import msgspec
 
+from kubewright._runtime.log import get_logger
 from kubewright.client._transport import Transport
-from kubewright.client._warnings import WarningHandler, parse_warnings
 from kubewright.client._watch import EventDecoder, RawEvent
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, Status, StatusDetails, from_status
@@ -25,10 +28,20 @@ JSON: Final = "application/json"
 ANY: Final = "*/*"
 
 _SHOWN: Final = 500
-"""Characters of an answer that is no Status which its error shows."""
+"""How many characters of an answer without a Status an error shows."""
 
 Query: TypeAlias = Mapping[str, str | None]
-"""Parameters of a request; one that is None or empty is left out."""
+"""Parameters of a request; None and empty values are left out."""
+
+
+WarningHandler: TypeAlias = Callable[[str], None]
+"""Is called with the text of each warning."""
+
+_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+_log = get_logger("kubewright.client")
 
 
 class RESTClient:
@@ -54,7 +67,7 @@ class RESTClient:
         accept: str = JSON,
         timeout: float | None = None,
     ) -> bytes:
-        """The body of a good answer; the APIError that any other stands for."""
+        """Return the body of a good answer. Raises the APIError of any other."""
         request = self._compose(method, path, query, body, content_type, accept)
         response = await self.transport.send(request, timeout=timeout)
         data = response.body
@@ -128,6 +141,29 @@ class RESTClient:
             self.on_warning(text)
 
 
+def parse_warnings(header: str) -> list[str]:
+    """The texts of a `Warning` header: `299 - "a", 299 - "b"`."""
+    return [_ESCAPE.sub(r"\1", text) for text in _WARNING.findall(header)]
+
+
+class LogOnce:
+    """Logs each warning the first time it is received."""
+
+    _LIMIT = 1000
+    """Warnings may contain names of objects. After this many different warnings, all are forgotten."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text in self._seen:
+            return
+        if len(self._seen) >= self._LIMIT:
+            self._seen.clear()
+        self._seen.add(text)
+        _log.warning("Warning from the API server", warning=text)
+
+
 @lru_cache(maxsize=64)
 def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
     """As it stands in a URL. A program's writes have the same few."""
@@ -135,7 +171,7 @@ def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
 
 
 def error_of(request: Request, response: Response, data: bytes) -> APIError:
-    """The error that an answer stands for: of the Status in it, or of its code and text when there is none."""
+    """The error for an answer: from its Status, or from its code and text if it has none."""
     status = _status(data)
     if status is None:
         status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_shown(data)}")

@@ -1,4 +1,4 @@
-"""TLS as a client of an API server: whom to trust, and what to show.
+"""TLS as a client of an API server: which authorities to trust, and which certificate to present.
 
 Files of certificates and keys may be renewed while we run: each new connection uses what they hold then. Files that
 cannot be used, as between the writing of a certificate and that of its key, leave in use what they held before.
@@ -40,10 +40,10 @@ class ClientTLS:
             try:
                 self._context = client_context(self._config, self._pair)
             except ConfigError as error:
-                _log.warning("Certificates not read anew: going on with the last ones", error=str(error))
+                _log.warning("Certificates not reloaded, last ones kept", error=str(error))
             else:
                 self._state = state
-                _log.info("Certificates read anew", files=", ".join(map(str, self._files)))
+                _log.info("Certificates reloaded", files=", ".join(map(str, self._files)))
         return self._context
 
     def _look(self) -> list[tuple[int, int, int] | None]:
@@ -67,7 +67,7 @@ def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is written anew, or another one is put in its place."""
+    """A value that changes when the file is rewritten or replaced."""
     try:
         found = file.stat()
     except OSError:

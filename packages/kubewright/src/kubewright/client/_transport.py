@@ -1,67 +1,131 @@
-"""The door to the network: what a client sends its requests through.
+"""The connection to an API server: what a client sends its requests through.
 
-`HTTPTransport` speaks to a real server as a `Config` says: address, TLS, credentials, retries. `HandlerTransport`
-calls an API server in the same process. A test wraps either: a transport has two methods.
+`HTTPTransport` sends requests to the server of a `Config`: address, TLS, credentials. `HandlerTransport` calls an API
+server in the same process. Both keep the promises of `Transport`: timeouts, errors, and when a request is sent again.
+`Propagating` adds the trace context. Wrap a transport to record or change requests: it has two methods.
+
+A request is sent again as Kubernetes asks for it, and never if it could then take effect twice:
+
+- after 429 with Retry-After, any request: the server has not acted on it;
+- after a 5xx with Retry-After, and after a connection that failed, idempotent requests only.
+
+All attempts share the timeout of the request. Retries follow k8s.io/client-go/rest (with_retry.go), with jitter added,
+so that clients that were given the same time do not return at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from random import random
 from ssl import SSLContext
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
 from kubewright._runtime.clock import Clock, SystemClock
-from kubewright.client._auth import credentials_of, pair_of
+from kubewright.client._auth import Credential, credentials_of, pair_of
 from kubewright.client._config import Config, Impersonation
-from kubewright.client._credentials import Credential
-from kubewright.client._retry import delay_after_answer, delay_after_loss
 from kubewright.client._tls import ClientTLS, KeyPair
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Handler, Peer, Request, Response
+from kubewright.http.message import IDEMPOTENT, Handler, Peer, Request, Response
 from kubewright.http.proxy import proxy_for
-from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
-_TIMEOUT: Final = 60.0
-"""Seconds for a request and its answer where the caller names none: an API server gives up after as many itself."""
+TIMEOUT: Final = 60.0
+"""Seconds for a request and its answer if the caller names none. An API server uses the same limit."""
+
+_MOST_RETRIES: Final = 10
+"""How often a request is sent again if the server asks for it."""
+_MOST_RETRIES_AFTER_LOSS: Final = 3
+"""How often a request is sent again after connections that failed."""
+_LOSS_DELAY: Final = 0.1
+"""Seconds before the first retry after a connection that failed, give or take a half; doubled each time."""
+_LONGEST_DELAY: Final = 60.0
+"""Seconds. If the server asks for a longer delay, the caller gets its answer."""
 
 Observer: TypeAlias = Callable[[str, str, str], None]
-"""Told of each request that was sent: code (`"200"`, or `"<error>"` when no answer came), method, host."""
+"""Called for each request that was sent: code (`"200"`, or `"<error>"` if no answer came), method, host."""
+
+Send: TypeAlias = Callable[[Request, float | None, bool], Awaitable[Response]]
+"""Sends a request once, with a timeout (None: `TIMEOUT`) and whether the answer is streamed."""
 
 
 class Transport(Protocol):
-    """The only door to the network."""
+    """The only way to the network."""
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        """The response to `request`, whatever its status.
+        """Return the response to `request`, whatever its status.
 
         Whole (`stream` false): the body is bytes, and all of it came within `timeout` seconds (None: a minute).
         Streamed: the body is an iterator of chunks as they come; read it to its end or call `Response.aclose`.
-        `timeout` is then the longest silence: before the head, and before each chunk; None bounds the wait for the
-        head alone.
+        `timeout` is then the longest silence: before the head, and before each chunk; None limits the wait for the
+        head only, to a minute.
 
-        ConnectionFailed when no answer came, DeadlineExceeded when it came too late; a streamed body raises them too.
+        Raises ConnectionFailed if no answer came, and DeadlineExceeded if it came too late; a streamed body raises
+        both, too. Requests are sent again as the module's docstring says, and only before the head of a stream.
         """
         ...
 
     async def close(self) -> None:
-        """Close every connection, streams too."""
+        """Close every connection, including those of streams."""
         ...
 
 
-class HTTPTransport:
-    """Sends requests to the server of a `Config`: with its credentials, and again where Kubernetes asks for that.
+async def send_with_retries(
+    once: Send, request: Request, *, timeout: float | None, stream: bool, clock: Clock
+) -> Response:
+    """Send a request by `once`, and again if Kubernetes asks for it, all within `timeout`."""
+    until = clock.monotonic() + (timeout or TIMEOUT)
+    left, attempt = timeout, 0
+    while True:
+        attempt += 1
+        try:
+            response = await once(request, left, stream)
+        except ConnectionFailed:
+            delay = _delay_after_loss(request, attempt)
+            if delay is None or clock.monotonic() + delay >= until:
+                raise
+        else:
+            if response.status < 300:
+                return response
+            delay = _delay_after_answer(request, response, attempt)
+            if delay is None or clock.monotonic() + delay >= until:
+                return response
+            await response.aclose()
+        await clock.sleep(delay)
+        left = timeout if stream else until - clock.monotonic()
 
-    A request is sent again after 429 with Retry-After, and if it is idempotent after a 5xx with Retry-After and after
-    a connection that failed; all within `timeout`. After 401 credentials are renewed, once: a token, or a client
-    certificate whose files have changed. A stream that has begun is never begun again. `observer` is told of every
-    sending.
+
+def _delay_after_answer(request: Request, response: Response, attempt: int) -> float | None:
+    """Seconds before a request is sent again that got this answer at its `attempt`th time; None: not again."""
+    status = response.status
+    if attempt > _MOST_RETRIES or not (status == 429 or (status >= 500 and request.method in IDEMPOTENT)):
+        return None
+    asked = response.headers.get("retry-after", "")
+    if not (asked.isascii() and asked.isdigit()):
+        return None  # nothing, or a date, which no API server sends
+    delay = float(asked)
+    return delay * (1 + random() / 4) if delay <= _LONGEST_DELAY else None
+
+
+def _delay_after_loss(request: Request, attempt: int) -> float | None:
+    """The same for a connection that failed at the `attempt`th time."""
+    if attempt > _MOST_RETRIES_AFTER_LOSS or request.method not in IDEMPOTENT:
+        return None
+    return _LOSS_DELAY * 2.0**attempt * (0.5 + random())
+
+
+class HTTPTransport:
+    """Sends requests to the server of a `Config`, with its credentials.
+
+    After 401 the credentials are renewed and the request is sent again, once: a token may have been replaced, or the
+    files of a client certificate. `observer` is called for every request that was sent.
     """
 
     def __init__(self, config: Config, *, observer: Observer | None = None, clock: Clock | None = None) -> None:
-        """ConfigError when something of `config` cannot be used; nothing is sent yet."""
+        """Raises ConfigError if something in `config` cannot be used; nothing is sent yet."""
         self._config = config
         self._observer = observer
         self._clock = clock or SystemClock()
@@ -74,40 +138,29 @@ class HTTPTransport:
         self._retired: HTTPClient | None = None
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
-        allowed = timeout or _TIMEOUT
-        until = self._clock.monotonic() + allowed
-        attempt, renewed = 0, False
+        return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
+
+    async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
+        """Send a request with the present credentials, and again with new ones if they are refused."""
+        renewed = False
         while True:
-            attempt += 1
             credential = self._credentials.fresh() or await self._credentials.get()
             if credential.pair is not self._pair:
                 await self._change_pair(credential.pair)
             client = self._client
-            left = timeout if stream or attempt == 1 else until - self._clock.monotonic()
             code = "<error>"  # as client-go's metrics have it
             try:
                 response = await client.send(
-                    request, authorization=credential.authorization, timeout=left, stream=stream
+                    request, authorization=credential.authorization, timeout=timeout, stream=stream
                 )
                 code = str(response.status)
-            except ConnectionFailed:
-                delay = delay_after_loss(request, attempt)
-                if delay is None or self._clock.monotonic() + delay >= until:
-                    raise
-            else:
-                if response.status < 300:
-                    return response
-                if response.status == 401 and not renewed and await self._renew(credential, client):
-                    renewed, delay = True, 0.0
-                else:
-                    delay = delay_after_answer(request, response, attempt)
-                if delay is None or self._clock.monotonic() + delay >= until:
-                    return response
-                await response.aclose()
             finally:
                 if self._observer is not None:
                     self._observer(code, request.method, client.where)
-            await self._clock.sleep(delay)
+            if response.status != 401 or renewed or not await self._renew(credential, client):
+                return response
+            renewed = True
+            await response.aclose()
 
     async def close(self) -> None:
         await self._client.close()
@@ -115,7 +168,7 @@ class HTTPTransport:
             await self._retired.close()
 
     async def _renew(self, refused: Credential, client: HTTPClient) -> bool:
-        """Whether there is another way to say who we are than the one in which `client` was refused."""
+        """Whether there are other credentials than those that `client` used and that were refused."""
         if await self._credentials.renew(refused):
             return True
         if client is self._client and self._tls is not None and self._tls.context() is not self._context:
@@ -134,17 +187,17 @@ class HTTPTransport:
             server_name=config.tls_server_name,
             proxy=config.proxy_url or proxy_for(config.server, os.environ),
             headers=_impersonation(config.impersonate),
-            timeout=_TIMEOUT,
+            timeout=TIMEOUT,
         )
 
     async def _change_pair(self, pair: KeyPair | None) -> None:
-        """Use another client certificate: on new connections."""
+        """Use another client certificate, on new connections."""
         self._pair = pair
         self._tls = self._secure()
         await self._reconnect()
 
     async def _reconnect(self) -> None:
-        """Leave all connections. What is under way may end, until the next time."""
+        """Open new connections. Requests on the present ones may finish, until the next time."""
         oldest, self._retired, self._client = self._retired, self._client, self._connect()
         if oldest is not None:
             await oldest.close()
@@ -153,31 +206,39 @@ class HTTPTransport:
 class HandlerTransport:
     """Calls `handler` in this process, as `peer`: no socket, no TLS, the same bytes."""
 
-    def __init__(self, handler: Handler, *, peer: Peer | None = None) -> None:
+    def __init__(self, handler: Handler, *, peer: Peer | None = None, clock: Clock | None = None) -> None:
         self._handler = handler
         self._peer = peer or Peer()
+        self._clock = clock or SystemClock()
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
+
+    async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
         if request.fence is not None:
             request.fence()
         arrived = Request(request.method, request.target, request.headers, request.body, self._peer)
+        allowed = timeout or TIMEOUT
+        limit = asyncio.timeout(allowed)
         try:
-            async with asyncio.timeout(timeout):
+            async with limit:
                 response = await self._handler(arrived)
                 if not stream:
                     await response.read()
         except TimeoutError as error:
-            raise DeadlineExceeded(f"{request.method} {request.path}: no answer within {timeout:g} s") from error
-        if timeout is not None and not isinstance(response.body, bytes):
+            if limit.expired():
+                raise DeadlineExceeded(f"{request.method} {request.path}: no answer within {allowed:g} s") from error
+            raise ConnectionFailed(f"{request.method} {request.path}: the handler failed: {error!r}") from error
+        if stream and timeout is not None and not isinstance(response.body, bytes):
             response.body = _Bounded(response.body, timeout)
         return response
 
     async def close(self) -> None:
-        """Nothing to close: the handler is its owner's."""
+        """Do nothing: the handler belongs to its maker."""
 
 
 class _Bounded(AsyncIterator[bytes]):
-    """`body`, given up when a chunk lets itself be waited for more than `silence` seconds."""
+    """A body that fails with DeadlineExceeded if no chunk comes for `silence` seconds."""
 
     def __init__(self, body: AsyncIterator[bytes], silence: float) -> None:
         self._body = body
@@ -195,17 +256,48 @@ class _Bounded(AsyncIterator[bytes]):
         await Response(200, body=self._body).aclose()
 
 
-def _impersonation(whom: Impersonation | None) -> list[tuple[str, str]]:
-    """The headers that ask to act as somebody else; one line a group, since names of groups may have commas.
+class Propagating:
+    """A transport that sends `traceparent` (and `tracestate`) with each request for which a span is active.
+
+        client = Client(transport=Propagating(HTTPTransport(Config.load())))
+
+    Needs the extra `otel`. A Manager with a tracer provider uses it for its requests.
+
+    Source: https://www.w3.org/TR/trace-context/ and
+    https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        """Raises ConfigError if OpenTelemetry is not installed."""
+        try:
+            from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+        except ImportError as error:
+            raise ConfigError("tracing needs OpenTelemetry: pip install 'kubewright[otel]'") from error
+        self._propagator = TraceContextTextMapPropagator()
+        self._transport = transport
+
+    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        context: dict[str, str] = {}
+        self._propagator.inject(context)
+        if context:
+            request = replace(request, headers={**request.headers, **context})
+        return await self._transport.send(request, timeout=timeout, stream=stream)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def _impersonation(user: Impersonation | None) -> list[tuple[str, str]]:
+    """The headers of a request that is made as another user; one line a group, since group names may have commas.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
     """
-    if whom is None:
+    if user is None:
         return []
-    lines = [("impersonate-user", whom.user)]
-    if whom.uid:
-        lines.append(("impersonate-uid", whom.uid))
-    lines += [("impersonate-group", group) for group in whom.groups]
-    for key, values in whom.extra.items():
+    lines = [("impersonate-user", user.user)]
+    if user.uid:
+        lines.append(("impersonate-uid", user.uid))
+    lines += [("impersonate-group", group) for group in user.groups]
+    for key, values in user.extra.items():
         lines += [(f"impersonate-extra-{quote(key.lower(), safe='')}", value) for value in values]
     return lines

@@ -1,4 +1,4 @@
-"""Waiting until an object meets a condition, or no longer exists. `Client.wait_for` and `Client.wait_until_gone` use it.
+"""Waiting until an object meets a condition, or no longer exists: `Client.wait_for` and `Client.wait_until_gone`.
 
 The states of an object come from a list and a watch, which are repeated when they break.
 """

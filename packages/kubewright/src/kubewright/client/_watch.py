@@ -81,7 +81,7 @@ class EventDecoder:
         """The pieces of a line whose end has not come: joined once, however many there are."""
 
     def feed(self, chunk: bytes) -> list[RawEvent]:
-        """The events that `chunk` completes, in their order. Raises DecodeError for what is no watch event."""
+        """The events that `chunk` completes, in their order. Raises DecodeError for anything but watch events."""
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._partial.append(chunk)
@@ -96,4 +96,4 @@ class EventDecoder:
         try:
             return _decode_events(lines)
         except msgspec.MsgspecError as error:
-            raise DecodeError(f"the watch sent what is no event ({error}): {lines[:200]!r}") from error
+            raise DecodeError(f"the watch sent something that is not an event ({error}): {lines[:200]!r}") from error

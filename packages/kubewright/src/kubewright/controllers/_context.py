@@ -1,4 +1,4 @@
-"""What a reconciler is handed: the object, and the means to bring the world in line with it."""
+"""What a reconciler receives: the object, and the means to act on it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from kubewright.cache._client import CachedClient
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
 from kubewright.client._write import Propagation
-from kubewright.controllers._guardedpatch import guarded_patch, test
 from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
-from kubewright.controllers._statuspatch import status_patch
+from kubewright.controllers._patches import guarded_patch, status_patch, test
 from kubewright.controllers._types import EventRecorder, Request
-from kubewright.machinery.errors import AlreadyOwnedError, ConfigError, NotFound
+from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode
 
@@ -175,17 +174,15 @@ class Context(BaseContext[T]):
         With `create_only`, a live object that may be applied is left and returned as it is. Use it for a child whose
         content must not be generated twice, such as a Secret with a password.
 
-        The AlreadyOwnedError is also recorded as a warning Event of this object. The owner of an object in a namespace
-        lives in the same namespace: a child of a kind in `owns` elsewhere, or a cluster-scoped child of a namespaced
-        object, is a ConfigError. For a kind not in `owns` no owner is set and none is checked, unless `obj` already
-        names a controlling owner: then the rules above hold for that owner.
+        A reconcile that ends with AlreadyOwnedError is retried with backoff, and a warning Event of this object shows
+        the error. Catch it to report it in the status.
+
+        The owner of an object in a namespace lives in the same namespace: a child of a kind in `owns` elsewhere, or a
+        cluster-scoped child of a namespaced object, is a ConfigError. For a kind not in `owns` no owner is set and none
+        is checked, unless `obj` already names a controlling owner: then the rules above hold for that owner.
         """
         self._adopt(obj)
-        try:
-            return await apply_child(self.client, obj, adopt=adopt, create_only=create_only)
-        except AlreadyOwnedError as error:
-            self.events.warning(self.object, "AlreadyOwned", str(error))
-            raise
+        return await apply_child(self.client, obj, adopt=adopt, create_only=create_only)
 
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
         """Make `status` the object's status. Sends the differences, or nothing if there are none.

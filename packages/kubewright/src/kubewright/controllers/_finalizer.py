@@ -31,7 +31,7 @@ from typing import Generic, TypeVar
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers._context import Context
-from kubewright.controllers._guardedpatch import guarded_patch, test
+from kubewright.controllers._patches import guarded_patch, test
 from kubewright.controllers._types import Result
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import Object

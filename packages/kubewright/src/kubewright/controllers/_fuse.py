@@ -1,14 +1,14 @@
-"""A fuse on mass deletion: it lets so many deletes pass in a time, then none until somebody says that they are meant.
+"""A fuse against mass deletion: it allows a number of deletes in a time, then none until a user confirms them.
 
 A selector that matches too much, an empty answer taken for an empty world: what a reconciler then deletes in a second
 takes a day to bring back. A controller with `delete_fuse=DeleteFuse(limit=20)` stops at the twenty-first.
 
 Expected flow
-    Deletes through the context's client are counted, each when it is asked for, also one of an object that is gone.
-    The one above `limit` within `window` is not sent, and blows the fuse: it and all further ones of that controller
-    raise DeletesStopped, which ends their reconcile for good (as a TerminalError does) and is logged once in full.
-    Other work goes on.
-To acknowledge
+    Deletes and evictions through the context's client are counted before they are sent, also those of objects that no
+    longer exist. The one above `limit` within `window` is not sent and blows the fuse: it and all further ones of that
+    controller raise DeletesStopped, which ends their reconcile as a TerminalError does and is logged once in full.
+    Other work continues.
+To confirm
     For one object: `kubewright.dev/allow-deletes: "true"` among its annotations; its reconcile comes at once, and its
     deletes pass uncounted for as long as the annotation is there.
     For all: start the program with `--allow-mass-deletion`; fuses are off for that run.
@@ -32,7 +32,7 @@ ALLOW_DELETES: Final = "kubewright.dev/allow-deletes"
 
 
 class DeletesStopped(TerminalError):
-    """A delete was not sent, since the controller's fuse has blown. The message says how to acknowledge."""
+    """A delete was not sent, because the controller's fuse has blown. The message says how to confirm deletes."""
 
 
 @dataclass(frozen=True, slots=True)

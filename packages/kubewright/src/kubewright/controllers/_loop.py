@@ -49,7 +49,7 @@ from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers._types import CURRENT, Attempt, EventRecorder, NoEvents, Request, Result
 from kubewright.controllers._writers import controller_client
-from kubewright.machinery.errors import DecodeError, NotFound, TerminalError
+from kubewright.machinery.errors import AlreadyOwnedError, DecodeError, NotFound, TerminalError
 from kubewright.machinery.time import seconds
 from kubewright.models import Object
 
@@ -213,7 +213,12 @@ class ControlLoop(Generic[T]):
             return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
         elif mine.reconcile_deleted is None:
             return None
-        return await mine.reconcile(self._context(attempt, obj))
+        try:
+            return await mine.reconcile(self._context(attempt, obj))
+        except AlreadyOwnedError as error:
+            if attempt.number == 1:
+                self._events.warning(obj, "AlreadyOwned", str(error))
+            raise
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
         """Whether the object is paused. Logs and counts if this changed."""

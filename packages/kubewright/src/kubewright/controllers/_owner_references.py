@@ -23,6 +23,7 @@ from typing import Final, TypeVar
 
 from kubewright.cache._client import CachedClient
 from kubewright.cache._entry import Entry, ObjectKey
+from kubewright.cache._informer import copy_of
 from kubewright.machinery.errors import AlreadyExists, AlreadyOwnedError, ConfigError, Conflict, Invalid
 from kubewright.models import Object
 from kubewright.models._meta import OwnerReference, owner_reference
@@ -83,10 +84,11 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
     if informer is not None and informer.synced:
         meta = child.metadata
         key = ObjectKey(meta.namespace or None, meta.name)
-        entry = informer.latest(key)
+        copy = copy_of(informer)
+        entry = copy.latest(key)
         try:
             if entry is None:
-                if informer.concerns(key, meta.labels):
+                if copy.concerns(key, meta.labels):
                     return await client.apply(child, create_only=True)
             elif _controls(owner, entry):
                 return entry.decode() if create_only else await client.apply(child, uid=entry.uid)
@@ -126,7 +128,8 @@ async def _create_or_read(client: CachedClient, child: T) -> T:
     """Create a child that has no controlling owner, or return the object that there is."""
     meta = child.metadata
     informer = client.cache.informer_or_none(type(child))
-    entry = informer.latest(ObjectKey(meta.namespace or None, meta.name)) if informer is not None else None
+    key = ObjectKey(meta.namespace or None, meta.name)
+    entry = copy_of(informer).latest(key) if informer is not None else None
     if entry is not None:
         return entry.decode()
     try:
@@ -136,7 +139,8 @@ async def _create_or_read(client: CachedClient, child: T) -> T:
 
 
 def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
-    return any(each.controller and each.uid == owner.uid for each in entry.owners)
+    current = entry.controller
+    return current is not None and current.uid == owner.uid
 
 
 def _is_about_identity(error: Invalid) -> bool:

@@ -7,8 +7,8 @@
 
 Attributes: `kubewright.controller`, `k8s.namespace.name`, `kubewright.object`, `kubewright.attempt` and
 `kubewright.causes`, `kubewright.outcome` of `reconcile`, `http.request.method` and `url.path` of writes. Spans that a
-reconciler makes itself are children of `reconcile`. The API server is told of the span that a request belongs to
-(`kubewright.client._tracing`).
+reconciler makes itself are children of `reconcile`. The API server receives the span that a request belongs to
+(`kubewright.client._transport`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Tracing:
             root.end()
 
     def ended(self, outcome: Outcome, error: BaseException | None) -> None:
-        """What became of the reconcile that runs."""
+        """Record the result of the running reconcile."""
         span = self._trace.get_current_span()
         span.set_attribute("kubewright.outcome", outcome.value)
         if outcome is Outcome.ERROR and error is not None:

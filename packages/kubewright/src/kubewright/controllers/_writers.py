@@ -165,7 +165,7 @@ class DetectHotLoops:
             with suppress(KubewrightError):  # then the rival stays unknown, unless the cache shows it
                 return read_object(await self._rest.request("GET", call.path, accept=call.accept))
         informer, last = self._cache.informer_or_none(call.kind), suspect.last
-        entry = informer.store.get(suspect.key) if informer is not None and call.answers_object else None
+        entry = informer.lister.entry(suspect.key) if informer is not None and call.answers_object else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
             return read_object(entry.data)
         return last.document if last is not None else None

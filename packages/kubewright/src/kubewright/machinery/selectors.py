@@ -76,7 +76,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelSelector:
+class Selector:
     """All of its requirements, together. Without any it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -84,12 +84,12 @@ class LabelSelector:
     """Matches no labels at all: what an object without a selector selects."""
 
     @classmethod
-    def parse(cls, text: str) -> LabelSelector:
+    def parse(cls, text: str) -> Selector:
         """Read `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`. Raises ValueError with the API server's text."""
         return cls(_in_order(_Parser(text).requirements()))
 
     @classmethod
-    def from_dict(cls, selector: JSONObject | None) -> LabelSelector:
+    def from_dict(cls, selector: JSONObject | None) -> Selector:
         """Read a metav1.LabelSelector (`matchLabels`, `matchExpressions`); none selects nothing,
         an empty one everything.
 
@@ -107,7 +107,7 @@ class LabelSelector:
         return cls(_in_order(found))
 
     @classmethod
-    def from_labels(cls, labels: Mapping[str, str]) -> LabelSelector:
+    def from_labels(cls, labels: Mapping[str, str]) -> Selector:
         """The selector for exactly these labels, each of them. Does not check keys and values."""
         return cls(_in_order(Requirement(key, "=", (value,)) for key, value in labels.items()))
 

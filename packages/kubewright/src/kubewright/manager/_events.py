@@ -25,8 +25,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from kubewright._runtime.log import get_logger
 from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client._client import Client
+from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
-from kubewright.client._references import reference_to
 from kubewright.controllers._types import EventRecord, EventRecorder
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound

@@ -155,8 +155,8 @@ def _distributions(
 
 def _caches(informers: list[Informer[Any]]) -> Iterator[Metric]:
     gauges: dict[str, tuple[str, Callable[[Informer[Any]], int]]] = {
-        "objects": ("Objects in the cache.", lambda each: len(each.store)),
-        "bytes": ("Bytes of the objects in the cache, as they are kept.", lambda each: each.store.size),
+        "objects": ("Objects in the cache.", lambda each: len(each)),
+        "bytes": ("Bytes of the objects in the cache, as they are kept.", lambda each: each.size),
         "synced": ("1 once the first list is complete.", lambda each: int(each.synced)),
         "watching": ("1 while the list or watch goes well.", lambda each: int(each.last_error is None)),
     }

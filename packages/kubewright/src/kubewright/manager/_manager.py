@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.cache._cache import Scope
 from kubewright.cache._client import CachedClient
-from kubewright.cache._namespaces import Namespaces
+from kubewright.cache._selection import Namespaces
 from kubewright.client._config import Config
 from kubewright.client._transport import Transport
 from kubewright.controllers._controller import Controller

@@ -76,7 +76,7 @@ class Run:
         if self.client is None:
             return []
         informers = [self.client.cache.informer(kind) for kind in self._late]
-        return [each.hindrance for each in informers if not each.synced]
+        return [each.reason_not_synced for each in informers if not each.synced]
 
     @asynccontextmanager
     async def _probes(self) -> AsyncGenerator[None, None]:
@@ -108,7 +108,7 @@ class Run:
         else:
             transport, namespace = config, "default"
         if self._manager.tracer_provider is not None:
-            from kubewright.client._tracing import Propagating
+            from kubewright.client._transport import Propagating
 
             transport = Propagating(transport)
         client = self._client_of(transport)
@@ -159,7 +159,7 @@ class Run:
     @asynccontextmanager
     async def _caching(self, writer: Client, events: EventWriter) -> AsyncGenerator[list[ControlLoop[Any]], None]:
         """The loops of all controllers, listening to caches that are complete."""
-        cache = Cache(writer, namespace=self._manager.namespace, scopes=self._scopes())
+        cache = Cache(writer, namespaces=self._manager.namespace, scopes=self._scopes())
         self.client = CachedClient(writer, cache)
         self._manager.metrics.cache = cache
         loops = [self._loop(each, self.client, cache, events) for each in self._manager.controllers]
@@ -195,7 +195,7 @@ class Run:
 
     def _scopes(self) -> dict[type[Object], Scope]:
         """What is cached of each kind: as it was asked for, and what controllers need beyond it."""
-        default = Scope(namespace=self._manager.namespace)
+        default = Scope(namespaces=self._manager.namespace)
         scopes = dict(self._manager.scopes)
         for controller in self._manager.controllers:
             own = scopes.get(controller.kind, default)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.storage.events import Event
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Aggregation:
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
-        self._selectors: dict[str, list[LabelSelector]] = {}
+        self._selectors: dict[str, list[Selector]] = {}
         resources.observe(_RESOURCE, self._follow)
 
     def _follow(self, event: Event) -> None:
@@ -33,7 +33,7 @@ class Aggregation:
             role = self._resources.decode(event.entry.data)
             given = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
             if given:
-                self._selectors[name] = [LabelSelector.from_dict(each) for each in given]
+                self._selectors[name] = [Selector.from_dict(each) for each in given]
                 self._gather(name)
         was = event.previous.labels if event.previous else {}
         for other, selectors in list(self._selectors.items()):

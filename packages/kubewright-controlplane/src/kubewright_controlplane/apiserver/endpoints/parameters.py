@@ -13,7 +13,7 @@ from kubewright.http.message import Request
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import FieldRequirement, FieldSelector, LabelSelector
+from kubewright.machinery.selectors import FieldRequirement, FieldSelector, Selector
 from kubewright.machinery.time import parse_duration
 from kubewright_controlplane.apiserver.registry.options import (
     DeleteOptions,
@@ -26,7 +26,7 @@ from kubewright_controlplane.apiserver.registry.options import (
 from kubewright_controlplane.apiserver.user import UserInfo
 
 _META = "meta.k8s.io"
-_NO_LABELS, _NO_FIELDS = LabelSelector(), FieldSelector()
+_NO_LABELS, _NO_FIELDS = Selector(), FieldSelector()
 _FIELD_MANAGER_LIMIT = 128
 
 
@@ -69,7 +69,7 @@ class Query:
 def selection(query: Query, namespace: str, name: str = "") -> Selection:
     """What a list or a watch selects. Raises BadRequest for a selector that cannot be read."""
     try:
-        labels = LabelSelector.parse(text) if (text := query.text("labelSelector")) else _NO_LABELS
+        labels = Selector.parse(text) if (text := query.text("labelSelector")) else _NO_LABELS
         fields = FieldSelector.parse(text) if (text := query.text("fieldSelector")) else _NO_FIELDS
     except ValueError as error:
         raise BadRequest(str(error)) from error

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.printers.ages import age
 
 NONE: Final = "<none>"
@@ -66,7 +66,7 @@ def labels(value: dict[str, str] | None) -> str:
 
 def selector(value: JSONObject | None) -> str:
     """A LabelSelector as text."""
-    return str(LabelSelector.from_dict(value)) or NONE if value else NONE
+    return str(Selector.from_dict(value)) or NONE if value else NONE
 
 
 def containers(obj: JSONObject, *path: str) -> list[object]:

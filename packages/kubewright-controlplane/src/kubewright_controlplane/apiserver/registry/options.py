@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import FieldSelector, LabelSelector
+from kubewright.machinery.selectors import FieldSelector, Selector
 from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
@@ -53,7 +53,7 @@ class Selection:
     """Which objects of a resource a list or a watch is about."""
 
     namespace: str = ""
-    labels: LabelSelector = field(default_factory=LabelSelector)
+    labels: Selector = field(default_factory=Selector)
     fields: FieldSelector = field(default_factory=FieldSelector)
 
     @property

@@ -13,7 +13,7 @@ from kubewright.machinery.errors import NotFound
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.registry.attributes import Attributes
 from kubewright_controlplane.apiserver.registry.subresource import View
 
@@ -44,8 +44,8 @@ def selector_text(selector: Any) -> str:
     if not is_object(selector):
         return ""
     if "matchLabels" in selector or "matchExpressions" in selector:
-        return str(LabelSelector.from_dict(selector))
-    return str(LabelSelector.from_labels(selector))
+        return str(Selector.from_dict(selector))
+    return str(Selector.from_labels(selector))
 
 
 def _own_selector(obj: JSONObject) -> str:

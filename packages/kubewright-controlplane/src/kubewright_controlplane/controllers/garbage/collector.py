@@ -18,10 +18,11 @@ from typing import Final
 import msgspec
 
 from kubewright.apis.meta.v1 import OwnerReference
-from kubewright.client._client import Client, Propagation
+from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper
 from kubewright.client._patch import MergePatch
+from kubewright.client._write import Propagation
 from kubewright.controllers import QueueClosed, Request, WorkQueue
 from kubewright.machinery.errors import Conflict, KubewrightError, NotFound
 from kubewright_controlplane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.registry import checks
 
@@ -78,7 +78,7 @@ def match_faults(spec: JSONObject, template: JSONObject) -> list[FieldError]:
     selector = spec.get("selector")
     labels = (template.get("metadata") or {}).get("labels")
     if selector is not None and (
-        checks.label_selector("", selector) or LabelSelector.from_dict(selector).matches(labels or {})
+        checks.label_selector("", selector) or Selector.from_dict(selector).matches(labels or {})
     ):
         return []
     return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]

@@ -12,7 +12,7 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
-from kubewright.machinery.selectors import LabelSelector
+from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.kinds.lookup import existing, success
 from kubewright_controlplane.apiserver.registry.conditions import set_condition
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteOptions
@@ -102,7 +102,7 @@ def _needs_no_budget(pod: JSONObject) -> bool:
 
 def _selects(budget: JSONObject, labels: dict[str, str]) -> bool:
     selector = (budget.get("spec") or {}).get("selector")
-    return selector is not None and bool(LabelSelector.from_dict(selector).matches(labels))
+    return selector is not None and bool(Selector.from_dict(selector).matches(labels))
 
 
 def _is_ready(pod: JSONObject) -> bool:

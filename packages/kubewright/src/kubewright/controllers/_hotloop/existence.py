@@ -1,8 +1,8 @@
 """Finds fights over whether an object exists: one makes it, another deletes it, and again.
 
-Told from the uids of what is under one name: this controller makes an object that somebody else deletes, and makes it
-again; or deletes one that somebody else makes again. `ROUNDS` times in a row, each within `BRIEF` seconds of the one
-before, is a fight.
+Found by the uids of the objects of one name: this controller creates an object that another client deletes, and
+creates it again; or it deletes one that another client creates again. `ROUNDS` times in a row, each within `BRIEF`
+seconds of the one before, is a fight.
 
 Not taken for one: an object that this controller both makes and deletes (a Job for each run); one that goes with its
 owner, and comes with the next one; one that is deleted by hand now and then.
@@ -54,10 +54,10 @@ class Existence:
         self._older: dict[_Name, _Life] = {}
 
     def written(self, obj: Object) -> bool:
-        """The controller wrote `obj`: whether that made it, once more, against somebody's will."""
+        """Note that the controller wrote `obj`. Returns whether this is a fight."""
         meta = obj.metadata
         if len(meta.managed_fields) != 1:
-            return False  # somebody has written to it before
+            return False  # another client has written to it before
         name = (type(obj), meta.namespace, meta.name)
         last = self._last(name)
         if last is not None and last.uid == meta.uid:
@@ -66,7 +66,7 @@ class Existence:
         return self._begin(name, last, _Life(meta.uid, self._clock.monotonic(), made=True, owners=owners))
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> bool:
-        """The controller deleted an object: whether it did so once more, against somebody's will."""
+        """Note that the controller deleted an object. Returns whether this is a fight."""
         name = (kind, key.namespace or "", key.name)
         last = self._last(name)
         if last is not None and last.uid == uid:

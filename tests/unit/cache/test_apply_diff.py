@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.cache._ownership import would_change
+from kubewright.cache._apply_diff import would_change
 
 MANAGER = "webserver.my.domain"
 

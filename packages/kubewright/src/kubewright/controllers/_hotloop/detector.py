@@ -1,6 +1,6 @@
-"""Finds reconciles that keep changing what comes back, and names the field.
+"""Finds reconciles that change the same field again and again, and names the field.
 
-Two shapes are told from what else goes on:
+Two patterns are distinguished from normal work:
 
 A fight. This controller writes a value, another puts back what was there, and the controller writes the same value
 again: the same field, the same value, `FIGHTS` times in a row within `WINDOW`. The other is found in managedFields.
@@ -11,8 +11,8 @@ they are new each time (a time, a counter).
 
 Not taken for either: a status that follows other objects (its values differ from one write to the next, and others'
 events ask for the reconciles); work in steps that makes, deletes or first writes an object in each; a value that is
-renewed at intervals. An object that others delete and make again under its name is told of by
-`kubewright.controllers._existence`, where this controller is one of the two.
+renewed at intervals. An object that one side deletes and the other creates again is
+found by `kubewright.controllers._hotloop.existence`.
 Not found: a loop among more than `_RECENT` objects at a time.
 
 What it costs: a count for each write. Versions are compared only of objects that were written `_SUSPICIOUS` times
@@ -32,8 +32,8 @@ import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright.cache._entry import ObjectKey
-from kubewright.controllers._difference import Path, difference, managers_of, shown
-from kubewright.controllers._existence import Existence
+from kubewright.controllers._hotloop.difference import Path, difference, managers_of, shown
+from kubewright.controllers._hotloop.existence import Existence
 from kubewright.controllers._types import MAX_CAUSES, Attempt
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object, codec
@@ -53,19 +53,19 @@ _RECENT: Final = 1024
 """Objects whose writes are counted."""
 _OWN: Final = 512
 """Versions that are known to be this controller's."""
-_TOLD_AGAIN: Final = 3600.0
-"""Seconds after which a loop that goes on is told of again."""
+_REPORTED_AGAIN: Final = 3600.0
+"""Seconds after which a loop that continues is reported again."""
 _SHOWN: Final = 80
 """Characters of a value."""
 
 
 class Shape(Enum):
-    """What goes round; the values are what the log says."""
+    """The pattern of a hot loop. The values are the log messages."""
 
-    UNDONE = "Hot loop: another keeps undoing what a reconcile writes"
-    OWN = "Hot loop: a reconcile is asked for by nothing but its own writes"
-    DELETED = "Hot loop: another keeps deleting what a reconcile creates"
-    CREATED = "Hot loop: another keeps creating what a reconcile deletes"
+    UNDONE = "Hot loop: writes of a reconcile undone by another client"
+    OWN = "Hot loop: reconcile triggered only by its own writes"
+    DELETED = "Hot loop: objects created by a reconcile deleted by another client"
+    CREATED = "Hot loop: objects deleted by a reconcile created by another client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Suspect:
 
     @property
     def is_at_stake(self) -> bool:
-        """The next write may be the one that is told of, so that managedFields are wanted."""
+        """The next write may be the one that is reported, so managedFields are needed."""
         return self.fights == FIGHTS - 1
 
     @property
@@ -126,8 +126,8 @@ class HotLoops:
     """What one controller writes, and whether it comes back."""
 
     def __init__(self, clock: Clock, report: Callable[[HotLoop, bool], None]) -> None:
-        """`report` is called for each loop that is found, and again while it goes on; its second argument is whether
-        this is news.
+        """`report` is called for each loop that is found, and again while it continues; its second argument is
+        whether the loop is new.
         """
         self._clock = clock
         self._report = report
@@ -187,12 +187,12 @@ class HotLoops:
             return
         field = self._undone(suspect, last, write) or self._own_doing(suspect, last, write, before)
         if field is None:
-            self._acquit(path)
+            self._clear_suspicion(path)
         elif suspect.is_found:
             self._tell(path, obj, field, write, before, fight=suspect.fights >= FIGHTS)
 
     def _undone(self, suspect: Suspect, last: _Write, write: _Write) -> Path | None:
-        """A field that was given the same value as by the write before: somebody had changed it back."""
+        """A field that was set to the same value as by the write before: another client had changed it back."""
         for path, (_, value) in write.changes.items():
             if path in last.changes and last.changes[path][1] == value:
                 suspect.fights += 1
@@ -221,13 +221,13 @@ class HotLoops:
             return False
         return all(version in self._own for _, _, _, version in attempt.causes)
 
-    def _acquit(self, path: str) -> None:
+    def _clear_suspicion(self, path: str) -> None:
         del self._suspects[path]
         self._counts[path] = _SUSPICIOUS - _RESPITE
 
     def _tell(self, path: str, obj: Object, field: Path, write: _Write, before: JSONObject, *, fight: bool) -> None:
         key = self._suspects[path].key
-        self._acquit(path)
+        self._clear_suspicion(path)
         name = shown(field)
         found, made = write.changes[field]
         hidden = obj.kind == "Secret"
@@ -242,7 +242,7 @@ class HotLoops:
 
     def _is_news(self, what: str, field: str) -> bool:
         now, known = self._clock.monotonic(), self._told.get((what, field))
-        if known is not None and now - known <= _TOLD_AGAIN:
+        if known is not None and now - known <= _REPORTED_AGAIN:
             return False
         if len(self._told) >= _RECENT:
             self._told.clear()
