@@ -22,9 +22,8 @@ from benchmarks.hands import share
 from benchmarks.process import Usage, running
 from benchmarks.report import Figure, Medians, Run, in_turns, say
 from kubewright.client._config import Config
-from kubewright.client._rest import JSON, Query, RESTClient
+from kubewright.client._rest import JSON, LogOnce, Query, RESTClient
 from kubewright.client._transport import HTTPTransport
-from kubewright.client._rest import LogOnce
 from kubewright_controlplane.real import RealControlPlane
 
 LISTED: Final = 3000

@@ -8,8 +8,7 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Endpoints
 from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
-from kubewright.client import Client, JSONPatch, MergePatch, StrategicPatch
-from kubewright.client._client import Propagation
+from kubewright.client import Client, JSONPatch, MergePatch, Propagation, StrategicPatch
 from kubewright.machinery.errors import BadRequest, Conflict, Invalid, NotFound
 from kubewright.testing import Cluster, eventually, gone
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import assert_type
 
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.autoscaling.v1 import Scale
+from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache import Cache, CachedClient, Entry, Event, Informer, ObjectKey, Scope
 from kubewright.client import (
     Bookmark,
@@ -26,6 +28,8 @@ async def read(client: Client, cache: Cache, cached: CachedClient) -> None:
         assert_type(await reader.get(Deployment, "web", namespace="d"), Deployment)
         assert_type(await reader.list(Deployment, labels={"app": "web"}), ObjectList[Deployment])
     assert_type(await cached.list(Deployment, owner="uid", index=("image", "nginx")), ObjectList[Deployment])
+    assert_type(await client.list(Deployment, labels=LabelSelector(match_labels={"app": "web"})), ObjectList[Deployment])
+    await client.list(Deployment, labels=["app=web"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert_type([each.spec.replicas for each in await client.list(Deployment)], list[int | None])
     ready = await client.wait_for(Deployment, "web", lambda each: each.status.ready_replicas == 3, namespace="d")
     assert_type(ready, Deployment)
@@ -37,7 +41,10 @@ async def write(client: Client, web: Deployment) -> None:
     assert_type(await client.create(web), Deployment)
     assert_type(await client.update_status(web), Deployment)
     assert_type(await client.apply(web, field_validation="Strict"), Deployment)
-    assert_type(await client.patch(web, MergePatch({})), Deployment)
+    assert_type(await client.apply(web, uid="u", create_only=True, dry_run=True), Deployment)
+    assert_type(await client.patch(web, MergePatch({}), field_manager="me"), Deployment)
+    await client.create(web, fieldmanager="me")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await client.delete(web, grace_period=timedelta(seconds=30))
     assert_type(await client.patch(Deployment, MergePatch({}), name="web", namespace="d"), Deployment)
     assert_type(await client.subresource(Deployment, "web", "scale", namespace="d").get(Scale), Scale)
     await client.delete(web)

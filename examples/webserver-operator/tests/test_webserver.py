@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from kubewright.apis.core.v1 import Service
-from kubewright.client import MergePatch
-from kubewright.client._client import Propagation
+from kubewright.client import MergePatch, Propagation
 from kubewright.machinery import yaml
 from kubewright.models import Object, codec
 from kubewright.testing import Cluster, eventually, gone

@@ -3,8 +3,7 @@
 from kubewright import Condition, Manager, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, Service
-from kubewright.client import MergePatch
-from kubewright.client._client import Propagation
+from kubewright.client import MergePatch, Propagation
 from kubewright.testing import Cluster, eventually
 
 from webserver_operator.api.v1.webserver import WebServer, WebServerSpec

@@ -62,7 +62,7 @@ async def test_a_read_of_a_new_kind_waits_for_its_first_list(server: Server, cac
     assert server.idle
 
 
-async def test_what_is_not_there_is_not_found_without_a_request(
+async def test_a_missing_object_is_not_found_without_a_request(
     server: Server, cache: Cache, cached: CachedClient
 ) -> None:
     await filled(cache, server)
@@ -122,7 +122,7 @@ async def test_indexes_and_owners_follow_updates_and_deletes(
     assert not await cached.list(Widget, owner="u2")
 
 
-async def test_a_cache_gives_what_there_is_or_none(server: Server, cache: Cache) -> None:
+async def test_a_cache_returns_an_object_or_none(server: Server, cache: Cache) -> None:
     await filled(cache, server, widget("a", 3))
     found = await cache.get_or_none(Widget, "a", namespace="d")
     assert found is not None

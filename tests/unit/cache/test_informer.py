@@ -136,13 +136,13 @@ async def test_a_stream_that_ends_before_its_list_is_complete_counts_for_nothing
     assert not again.watches, "a server that ends such a stream is asked for pages"
 
 
-async def test_handlers_added_later_are_told_what_is_there(server: Server, informer: Informer[Widget]) -> None:
+async def test_handlers_added_later_receive_the_existing_objects(server: Server, informer: Informer[Widget]) -> None:
     await synced(informer, server, widget("b", 3), widget("a", 4))
     late = Diary(informer)
     assert late.lines == ["add a@4", "add b@3"]
 
 
-async def test_a_handler_that_is_removed_is_told_nothing_more(server: Server, informer: Informer[Widget]) -> None:
+async def test_a_removed_handler_receives_no_events(server: Server, informer: Informer[Widget]) -> None:
     told: list[str] = []
     registration = informer.add_handler(on_add=lambda event: told.append(event.key.name))
     stream = await synced(informer, server, widget("a", 3))
@@ -168,7 +168,7 @@ async def test_a_handler_that_raises_keeps_no_event_from_the_others(server: Serv
 # ---- events
 
 
-async def test_events_are_told_in_their_order_however_the_stream_is_cut(
+async def test_events_come_in_order_however_the_stream_is_cut(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server)
@@ -180,7 +180,7 @@ async def test_events_are_told_in_their_order_however_the_stream_is_cut(
     assert informer.lister.get("a", "d") is None
 
 
-async def test_an_object_that_was_replaced_by_a_namesake_is_told_as_gone_first(
+async def test_an_object_replaced_by_a_newer_one_of_its_name_is_deleted_first(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3, uid="old"))
@@ -214,7 +214,7 @@ async def test_an_object_that_is_not_of_its_kind_is_kept_raw_and_left_out_of_lis
     assert "spec.size" in caplog.text
 
 
-async def test_an_object_that_is_not_of_its_kind_is_told_and_read_again_once_it_is_mended(
+async def test_an_object_that_does_not_match_its_class_is_read_again_when_it_is_fixed(
     server: Server, informer: Informer[Widget], diary: Diary, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = widget("a", 3)
@@ -247,7 +247,7 @@ async def test_managed_fields_are_left_out_unless_asked_for(server: Server, clie
         await informer.stop()
 
 
-async def test_what_a_read_gives_is_the_callers_own(server: Server, informer: Informer[Widget]) -> None:
+async def test_the_caller_may_change_what_a_read_returns(server: Server, informer: Informer[Widget]) -> None:
     await synced(informer, server, widget("a", 3, size=1))
     mine = informer.lister.get("a", "d")
     assert mine is not None
@@ -341,7 +341,7 @@ async def test_a_stream_that_overruns_its_time_is_left(
     assert (await server.call()).watches
 
 
-async def test_a_server_that_was_put_back_to_an_older_state_is_listed_anew(
+async def test_a_server_restored_from_an_older_state_is_listed_again(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     """It says nothing at all to who asks for what comes after a version that it has not reached."""
@@ -361,7 +361,7 @@ async def test_a_server_that_was_put_back_to_an_older_state_is_listed_anew(
     assert diary.take() == ["add a@3", "add b@900", "delete b@900"]
 
 
-async def test_who_may_watch_and_not_list_goes_on_where_a_quiet_stream_ended(
+async def test_a_client_without_list_permission_continues_where_a_quiet_stream_ended(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server, version=10)
@@ -509,7 +509,7 @@ async def test_a_copy_that_is_never_complete_says_what_stands_in_the_way(
     assert expected in str(raised.value)
 
 
-async def test_a_resync_tells_each_object_again(server: Server, clock: VirtualClock, client: Client) -> None:
+async def test_a_resync_reports_each_object_again(server: Server, clock: VirtualClock, client: Client) -> None:
     informer = Informer(client, Widget, resync=timedelta(minutes=1))
     diary = Diary(informer)
     stream = await synced(informer, server, widget("a", 3))
@@ -536,7 +536,7 @@ async def test_a_kind_or_a_right_that_comes_later_is_noticed_soon(
     await informer.wait_synced()
 
 
-async def test_a_kind_that_was_gone_and_is_back_is_listed_anew(
+async def test_a_kind_that_is_served_again_is_listed_again(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     (await synced(informer, server, widget("a", 3), widget("b", 4))).end()

@@ -100,7 +100,7 @@ async def expire(stream: Stream, server: Server, clock: VirtualClock) -> Call:
 # ---- what was created
 
 
-async def test_a_child_that_was_gone_before_a_watch_could_tell_of_it_is_told_as_deleted(
+async def test_a_child_deleted_before_any_event_is_reported_as_deleted(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start()
@@ -120,7 +120,7 @@ async def test_a_child_that_was_gone_before_a_watch_could_tell_of_it_is_told_as_
     assert operator.told() == [], "once is enough"
 
 
-async def test_so_is_one_of_which_a_watch_should_have_told(server: Server, operator: Operator) -> None:
+async def test_a_child_that_a_watch_missed_is_reported_as_deleted(server: Server, operator: Operator) -> None:
     stream = await operator.start()
     await operator.create(widget("a", 11))
     stream.send(bookmark(11))
@@ -162,7 +162,9 @@ async def test_a_list_that_was_asked_for_before_the_write_does_not_say_that_it_i
     assert await operator.sees_what_it_wrote()
 
 
-async def test_what_a_watch_told_of_is_not_told_again(server: Server, clock: VirtualClock, operator: Operator) -> None:
+async def test_a_change_seen_by_a_watch_is_reported_once(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
     stream = await operator.start()
     await operator.create(widget("a", 11))
     stream.send(added(widget("a", 11)), deleted(widget("a", 12)), bookmark(13))
@@ -173,7 +175,9 @@ async def test_what_a_watch_told_of_is_not_told_again(server: Server, clock: Vir
     assert operator.told() == []
 
 
-async def test_what_a_list_tells_of_is_not_told_again(server: Server, clock: VirtualClock, operator: Operator) -> None:
+async def test_a_change_seen_by_a_list_is_reported_once(
+    server: Server, clock: VirtualClock, operator: Operator
+) -> None:
     stream = await operator.start(widget("a", 3))
     await operator.patch(widget("a", 11))
     (await expire(stream, server, clock)).stream().send(bookmark(20, ends_list=True))
@@ -206,7 +210,7 @@ async def test_taking_the_last_finalizer_off_is_a_deletion(server: Server, opera
 # ---- what was changed or deleted
 
 
-async def test_a_change_that_a_server_has_forgotten_is_told_as_one_back(
+async def test_a_change_that_the_server_lost_is_reported_as_a_change_back(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start(widget("a", 3))
@@ -219,7 +223,7 @@ async def test_a_change_that_a_server_has_forgotten_is_told_as_one_back(
     assert await operator.sees_what_it_wrote()
 
 
-async def test_a_deletion_that_a_server_has_forgotten_is_told_as_the_object_that_is_there_again(
+async def test_a_deletion_that_the_server_lost_is_reported_as_an_added_object(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start(widget("a", 3))
@@ -273,7 +277,7 @@ async def test_what_is_selected_and_gone_is_lost(server: Server, client: Client)
     await operator.cache.stop()
 
 
-async def test_what_a_write_took_out_of_the_selection_is_told_once(
+async def test_an_object_that_a_write_removes_from_the_selection_is_reported_once(
     server: Server, clock: VirtualClock, client: Client
 ) -> None:
     operator = Operator(client, server, Scope(labels="app=web"))
@@ -286,7 +290,7 @@ async def test_what_a_write_took_out_of_the_selection_is_told_once(
     await operator.cache.stop()
 
 
-async def test_each_of_several_namespaces_tells_of_its_own(server: Server, client: Client) -> None:
+async def test_each_of_several_namespaces_reports_its_own_changes(server: Server, client: Client) -> None:
     operator = Operator(client, server, Scope(namespaces=["d", "e"]))
     operator.cache.start()
     calls = [await server.call(), await server.call()]

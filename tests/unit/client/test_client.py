@@ -76,7 +76,7 @@ def body(call: Call) -> Any:
 # ---- reading
 
 
-async def test_get_gives_an_object_of_the_kind_asked_for(server: Server, client: Client) -> None:
+async def test_get_returns_an_object_of_the_requested_kind(server: Server, client: Client) -> None:
     call, found = await exchange(server, client.get(Widget, "a", namespace="d"), widget("a", 3, size=2))
     assert (call.method, call.path) == ("GET", "/apis/example.com/v1/namespaces/d/widgets/a")
     assert isinstance(found, Widget)
@@ -124,7 +124,7 @@ async def test_a_list_is_fetched_in_pages(server: Server, client: Client) -> Non
     assert found.resource_version == "9"
 
 
-async def test_a_list_whose_token_expires_begins_anew_in_one_piece(server: Server, client: Client) -> None:
+async def test_a_list_whose_token_expires_is_repeated_in_one_piece(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.list(Widget, page_size=1))
     (await server.call()).answer({"metadata": {"resourceVersion": "9", "continue": "t"}, "items": [widget("a", 3)]})
     (await server.call()).fail(410, "Expired")
@@ -149,7 +149,7 @@ async def test_an_empty_list_of_go_is_an_empty_list(server: Server, client: Clie
 # ---- watching
 
 
-async def test_a_watch_gives_typed_events(server: Server, client: Client) -> None:
+async def test_a_watch_yields_typed_events(server: Server, client: Client) -> None:
     watch = client.watch(Widget, namespace="d", resource_version="5", timeout=30)
     pending = asyncio.ensure_future(anext(watch))
     call = await server.call()
@@ -165,7 +165,7 @@ async def test_a_watch_gives_typed_events(server: Server, client: Client) -> Non
     assert stream.closed
 
 
-async def test_a_watch_gives_bookmarks_when_asked(server: Server, client: Client) -> None:
+async def test_a_watch_yields_bookmarks_if_requested(server: Server, client: Client) -> None:
     watch = client.watch(Widget, bookmarks=True, send_initial_events=True)
     pending = asyncio.ensure_future(anext(watch))
     call = await server.call()
@@ -262,7 +262,7 @@ async def test_patches_say_what_they_are(
         assert body(call) == sent
 
 
-async def test_apply_is_forced_and_owned_unless_told_otherwise(server: Server, client: Client) -> None:
+async def test_apply_is_forced_and_owned_by_default(server: Server, client: Client) -> None:
     call, _ = await exchange(server, client.apply(a_widget()), widget("a", 4))
     assert call.query == {"fieldManager": "kubewright", "force": "true"}
     assert call.request.headers["content-type"] == "application/apply-patch+yaml"
@@ -283,7 +283,7 @@ async def test_apply_refuses_an_object_that_was_read(server: Server, client: Cli
         await client.apply(read)
 
 
-async def test_delete_of_an_object_spares_a_namesake(server: Server, client: Client) -> None:
+async def test_delete_of_an_object_keeps_a_newer_one_of_its_name(server: Server, client: Client) -> None:
     call, _ = await exchange(server, client.delete(a_widget(uid="u1")), {"kind": "Status", "status": "Success"})
     assert call.method == "DELETE"
     assert body(call) == {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u1"}}

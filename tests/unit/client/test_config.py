@@ -136,7 +136,7 @@ class TestKubeconfig:
         path = kubeconfig(tmp_path / "config", context={"user": ""})
         assert Config.from_kubeconfig(path).token is None
 
-    def test_an_exec_plugin_is_read_and_told_of_the_cluster(self, tmp_path: Path) -> None:
+    def test_an_exec_plugin_is_read_with_the_cluster_it_asks_for(self, tmp_path: Path) -> None:
         extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
         path = kubeconfig(
             tmp_path / "config",
@@ -277,7 +277,7 @@ class TestWhereItComesFrom:
             server="https://[fd00::1]:443", namespace="mine", ca=tmp_path / "ca.crt", token_file=tmp_path / "token"
         )
 
-    def test_a_pod_without_one_is_told_why(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_outside_of_a_pod_the_error_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError, match="not in a cluster: KUBERNETES_SERVICE_HOST"):
             Config.in_cluster(tmp_path)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

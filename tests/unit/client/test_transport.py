@@ -506,7 +506,7 @@ class TestInProcess:
 
     @pytest.mark.parametrize("timeout", [None, 60.0])
     @pytest.mark.parametrize("begun", [False, True])
-    async def test_giving_up_a_stream_tells_its_writer(self, timeout: float | None, begun: bool) -> None:
+    async def test_closing_a_stream_notifies_its_writer(self, timeout: float | None, begun: bool) -> None:
         abandoned = asyncio.Event()
         pipe = Pipe(on_abandon=abandoned.set)
         pipe.write(b"first")

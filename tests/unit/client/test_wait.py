@@ -53,13 +53,13 @@ async def test_an_object_is_waited_for_until_it_is_gone(server: Server, client: 
     assert stream.closed
 
 
-async def test_a_namesake_is_not_the_object(server: Server, client: Client) -> None:
+async def test_a_newer_object_of_the_same_name_is_another_one(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_until_gone(Widget, "a", namespace="d", uid="old"))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3, uid="new")]})
     await task
 
 
-async def test_waiting_in_vain_says_for_what(server: Server, client: Client) -> None:
+async def test_a_wait_that_times_out_names_the_condition(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d", timeout=0.5))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3)]})
     with pytest.raises(

@@ -99,7 +99,9 @@ class ControlPlane:
                 raise ConfigError(f'there is no controller "{name}" to switch off; there are: {", ".join(NAMES)}')
         self._clock = SystemClock()
         transport = Unwarned(transport)
-        self._client = Client(transport=transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager")
+        self._client = Client(
+            transport=transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager"
+        )
         network = ProcessNetwork.embedded()
         self._processes = self._process_kubelet(network)
         self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None

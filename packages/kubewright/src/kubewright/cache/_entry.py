@@ -1,12 +1,12 @@
 """One object as the cache holds it: the bytes that arrived, and what can be used without decoding.
 
-An object costs its bytes and half a kilobyte; of a kind with many objects the bytes are packed (`_packing`), most
-of them to next to nothing. Most events are about objects whose spec nobody looks at: a key, a version, the labels and
-the owners decide whether there is work. Those are read in one pass over the metadata; the rest is decoded by whoever
-needs it, into an object of their own.
+An object costs its bytes and half a kilobyte. If a kind has many objects, their bytes are packed (`cache._packing`),
+most of them to next to nothing. For most events the spec does not matter: the key, version, labels and owners decide
+whether there is work. These are read in one pass over the metadata. The rest is decoded when it is needed, each time
+into a new object.
 
-Resource versions are compared as the numbers they are: of one kind, the greater is the later (KEP-5504). A server that
-numbers otherwise is refused with a DecodeError.
+Resource versions are compared as numbers: within one kind, the greater version is the later one (KEP-5504). If a
+server uses other versions, a DecodeError is raised.
 """
 
 from __future__ import annotations

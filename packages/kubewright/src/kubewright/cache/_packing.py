@@ -1,8 +1,8 @@
-"""Documents of one kind are much alike: of most it is enough to keep what sets them apart from another.
+"""Packs documents of one kind: most are similar, so only the differences from another document are kept.
 
-That is Deflate with the other document as its dictionary (RFC 1951; `zdict` of zlib). Of a Pod of 3 KB beside another
-of the same Deployment 100 bytes are left; that takes 5 us to pack and 1 us to unpack. Documents that are like no other
-are kept as they are, and after a few of them most are not even tried.
+This is Deflate with the other document as its dictionary (RFC 1951; `zdict` of zlib). A Pod of 3 KB is reduced to 100
+bytes if there is another Pod of the same Deployment; packing takes 5 us and unpacking 1 us. Documents that resemble no
+other are kept as they are, and after a few of them most are not even tried.
 """
 
 from __future__ import annotations

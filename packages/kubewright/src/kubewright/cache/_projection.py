@@ -1,4 +1,4 @@
-"""Of a document, its metadata and the fields that somebody wants: what is left out costs no memory."""
+"""Reduces a document to its metadata and the fields that are wanted: the other fields cost no memory."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ them would take a quarter of the CPU time of the list.
 """
 
 LARGE: Final = 2048
-"""Bytes of a document that is packed when it comes by itself: of a smaller one, which may soon change again, packing
+"""Bytes of a document that is packed when it comes alone: of a smaller one, which may soon change again, packing
 costs more than it saves. Of a list all are.
 """
 
@@ -276,7 +276,7 @@ class Reflector(Generic[T]):
         self._complete(listing, int(version))
 
     async def _watch(self) -> None:
-        """One stream; all that there is comes first on it when there is no version to go on from."""
+        """Follow one stream. All existing objects come first if there is no version to continue from."""
         seconds = random.uniform(*STREAM_SECONDS)
         query = {
             **self._selection,

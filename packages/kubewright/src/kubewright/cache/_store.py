@@ -59,11 +59,11 @@ class Store(Generic[T]):
 
     def __init__(self, indexers: Mapping[str, IndexFunction[T]]) -> None:
         self.version = 0
-        """All changes up to this resource version are in; where namespaces are followed one by one, of the one that is
-        furthest.
+        """All changes up to this resource version are in. If namespaces have streams of their own, the greatest of
+        their versions.
         """
         self._versions: dict[str, int] = {}
-        """Of each namespace that is followed by itself."""
+        """The same for each namespace that has a stream of its own."""
         self._entries: dict[ObjectKey, Entry[T]] = {}
         self.get: Callable[[ObjectKey], Entry[T] | None] = self._entries.get
         """The entry under a key, or None."""
@@ -98,9 +98,7 @@ class Store(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of all documents as they are kept; what is beside each is about half a kilobyte more. Counted each
-        time.
-        """
+        """Bytes of all documents as they are kept, without half a kilobyte of metadata each. Counted on each call."""
         references = {id(entry.reference): entry.reference for entry in self._entries.values() if entry.reference}
         return sum(len(entry.packed) for entry in self._entries.values()) + sum(
             len(reference.document) for reference in references.values()

@@ -93,7 +93,7 @@ class OwnWrites:
             del self._pending[key]
 
     def reached(self, namespace: str | None, version: int) -> None:
-        """The store has everything up to `version` of a namespace that is followed by itself, or of all."""
+        """The store has everything up to `version` of a namespace with a stream of its own, or of all."""
         due = self._due[namespace]
         while due and due[0][0] <= version:
             write = heappop(due)[2]

@@ -26,6 +26,7 @@ from typing import Final
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConfigError, TerminalError
+from kubewright.machinery.time import Seconds, seconds
 
 ALLOW_DELETES: Final = "kubewright.dev/allow-deletes"
 """The annotation of an object whose reconcile may delete as much as it wants, when it is `"true"`."""
@@ -40,10 +41,10 @@ class DeleteFuse:
     """How many deletes one controller may send in a time. Raises ConfigError for a limit below one."""
 
     limit: int
-    window: timedelta = timedelta(minutes=1)
+    window: Seconds = timedelta(minutes=1)
 
     def __post_init__(self) -> None:
-        if self.limit < 1 or self.window <= timedelta(0):
+        if self.limit < 1 or seconds(self.window) <= 0:
             raise ConfigError(f"DeleteFuse(limit={self.limit}, window={self.window}): both must be above zero")
 
 
@@ -60,7 +61,7 @@ class Fuse:
 
     def pass_through(self, what: str, count: int = 1) -> None:
         """Let `count` deletes of `what` pass. Raises DeletesStopped when that is too many, or the fuse has blown."""
-        limit, window = self._settings.limit, self._settings.window.total_seconds()
+        limit, window = self._settings.limit, seconds(self._settings.window)
         now = self._clock.monotonic()
         while self._passed and now - self._passed[0] >= window:
             self._passed.popleft()

@@ -190,8 +190,8 @@ class Registry:
         metadata = self.address(config, name, namespace)
         if not subresource and not self.has(name, namespace):
             if metadata.get("uid"):
-                why = f"uid mismatch: the provided object specified uid {metadata['uid']}, and no existing object was found"
-                raise conflict(self.resource, name, why)
+                why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
+                raise conflict(self.resource, name, f"uid mismatch: {why}")
             metadata.pop("resourceVersion", None)  # a version counts where there is an object to compare it with
             obj = self._merge_applied(None, config, fields, subresource, options)
             conform(self.resource, obj, options)
