@@ -238,9 +238,7 @@ async def test_a_delete_can_require_an_unchanged_object(shop: Workshop) -> None:
     await within(shop, work)
 
 
-async def test_an_undeclared_write_of_a_kind_is_reported_once(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_undeclared_write_of_a_kind_is_reported_once(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("declared"))
         for name in ("one", "two"):
@@ -251,9 +249,7 @@ async def test_an_undeclared_write_of_a_kind_is_reported_once(
     assert told == ["services"]
 
 
-async def test_an_undeclared_write_of_a_status_is_reported(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_undeclared_write_of_a_status_is_reported(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     scale = PolicyRule(api_groups=["apps"], resources=["deployments/scale"], verbs=["update"])
 
     @controller(Deployment, owns=[Service], rules=[scale])
@@ -279,7 +275,9 @@ async def test_an_undeclared_write_through_a_subresource_is_reported(
         await subresource.patch(Scale, MergePatch({"spec": {"replicas": 2}}))
 
     await within(shop, work)
-    reported = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
+    reported = [
+        vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"
+    ]
     assert reported == ["deployments.apps/scale"]
 
 

@@ -44,7 +44,9 @@ async def test_a_reconcile_that_raises_is_logged_and_retried_after_its_backoff(
     assert shop.told.failures == [Failure.ERROR] * 3
 
 
-async def test_a_wrong_return_value_is_a_mistake_that_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_return_value_is_a_mistake_that_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     async def look(ctx: Context[ConfigMap]) -> Any:
         return timedelta(seconds=5)
 
@@ -296,9 +298,7 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_retried(
 
 
 async def test_a_timeout_inside_a_reconcile_is_not_a_timeout_of_the_reconcile(shop: Workshop) -> None:
-    @controller(
-        ConfigMap, predicate=ours, timeout=timedelta(hours=1), retry=Retry(backoff=Backoff(base=3600))
-    )
+    @controller(ConfigMap, predicate=ours, timeout=timedelta(hours=1), retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         raise TimeoutError("the database did not answer")
 

@@ -108,7 +108,9 @@ async def test_a_fight_is_reported_although_the_live_object_cannot_be_read(
     assert (told["field"], told["managers"]) == ("metadata.labels.tier", "meddler")
 
 
-async def test_a_reconcile_that_its_own_writes_trigger_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reconcile_that_its_own_writes_trigger_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     counter = itertools.count()
 
     @controller(ConfigMap, predicate=ours)
@@ -143,7 +145,9 @@ async def test_values_that_a_reconcile_itself_flips_between_are_named_soon(
     assert {told["found"], told["written"]} == {'"working"', '"done"'}
 
 
-async def test_a_status_that_follows_other_objects_is_not_a_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_status_that_follows_other_objects_is_not_a_hot_loop(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         child = await ctx.apply(secret("web-child"))
@@ -192,7 +196,9 @@ async def test_an_object_that_is_created_repeatedly_is_not_a_fight(
     assert warnings(caplog) == []
 
 
-async def test_an_object_that_another_writer_keeps_deleting_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_object_that_another_writer_keeps_deleting_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("web-child"))
@@ -208,7 +214,9 @@ async def test_an_object_that_another_writer_keeps_deleting_is_named(shop: Works
     assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web-child"
 
 
-async def test_an_object_that_another_writer_keeps_creating_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_object_that_another_writer_keeps_creating_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(Secret, predicate=ours)
     async def reconcile(ctx: Context[Secret]) -> None:
         await ctx.delete(ctx.object)
@@ -322,9 +330,7 @@ async def test_a_fight_that_continues_is_reported_once_and_counted(
     assert shop.told.loops >= 2
 
 
-async def test_a_loop_that_ends_early_is_not_reported(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_loop_that_ends_early_is_not_reported(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     steps = itertools.count()
 

@@ -61,7 +61,9 @@ def patched(kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus) -
         LampStatus(counts=Counts(by_name={"a/b": 1, "~": 2})),
     ],
 )
-def test_the_patch_turns_the_old_status_into_the_new_one(kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus) -> None:
+def test_the_patch_turns_the_old_status_into_the_new_one(
+    kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus
+) -> None:
     assert patched(kind, stored, wanted) == wanted
 
 

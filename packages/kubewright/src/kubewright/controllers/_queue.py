@@ -31,7 +31,7 @@ AGEING: Final = 0.1
 """Seconds of waiting that are worth one step of priority."""
 
 LOW_PRIORITY: Final = -100
-"""The priority of requests without a change, such as those of an informer's first list. Worth ten seconds of waiting."""
+"""The priority of requests without a change, such as an informer's first list. Ten seconds of waiting outweigh it."""
 
 DEBOUNCE_LIMIT: Final = 10
 """A debounced request is due at the latest this many times the debounce after its first event."""
@@ -241,7 +241,7 @@ class WorkQueue:
 
     @property
     def known(self) -> int:
-        """How many requests the queue knows something about: those that wait, are in progress, failed, or are paused."""
+        """How many requests the queue keeps a state for: they wait, are in progress, have failed, or are paused."""
         return len(self._states)
 
     def in_progress(self) -> Iterator[float]:
