@@ -11,7 +11,7 @@ from kubewright.apis.core.v1 import ConfigMap
 PROGRAM = """
 from datetime import timedelta
 
-from kubewright import Context, CustomResource, Manager, Model, ObjectMeta, controller, field
+from kubewright import Context, CustomResource, Finalizer, Manager, Model, ObjectMeta, controller, field
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.manager._leader import LeaderElection
 
@@ -44,7 +44,8 @@ class Reconciler:
 election = LeaderElection(
     lease_duration=timedelta(seconds=8), renew_deadline=timedelta(seconds=6), retry_period=timedelta(seconds=0.5)
 )
-gadgets = controller(Gadget, owns=[ConfigMap], finalizer="{group}/finish")(Reconciler())
+reconciler = Reconciler()
+gadgets = controller(Gadget, owns=[ConfigMap], finalizer=Finalizer("{group}/finish", reconciler.finalize))(reconciler)
 manager = Manager([gadgets], name="gadgets", leader_election=election)
 
 if __name__ == "__main__":

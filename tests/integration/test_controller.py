@@ -13,7 +13,7 @@ from kubewright import markers as m
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
-from kubewright.controllers import Context, controller
+from kubewright.controllers import Context, Finalizer, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
@@ -142,7 +142,7 @@ async def test_a_finalizer_is_added_before_the_work_and_removed_after_the_cleanu
     async def clean_up(ctx: Context[Gizmo]) -> None:
         cleaned.append(ctx.request.name)
 
-    @controller(Gizmo, finalizer=FINALIZER, finalize=clean_up)
+    @controller(Gizmo, finalizer=Finalizer(FINALIZER, clean_up))
     async def keep(ctx: Context[Gizmo]) -> None:
         live = await cluster.client.get(Gizmo, ctx.request.name, namespace=namespace)
         assert live.metadata.finalizers == [FINALIZER]
@@ -186,7 +186,7 @@ async def test_a_rule_that_prevents_removing_a_finalizer_is_reported_in_the_word
     async def finalize(ctx: Context[Chest]) -> None:
         """Do nothing."""
 
-    @controller(Chest, finalizer=FINALIZER, finalize=finalize)
+    @controller(Chest, finalizer=Finalizer(FINALIZER, finalize))
     async def keep(ctx: Context[Chest]) -> None:
         """Do nothing."""
 
@@ -230,7 +230,7 @@ async def test_an_object_that_is_recreated_and_deleted_during_a_reconcile_causes
         counts = manager.metrics.controllers["gizmo"]
         assert counts.queue is not None
         assert counts.queue.depth == 0
-        assert list(counts.queue.in_hand()) == []
+        assert list(counts.queue.in_progress()) == []
 
     await eventually(idle)
     assert manager.metrics.controllers["gizmo"].failures[Failure.MISTAKE] == 0

@@ -21,7 +21,7 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
-from kubewright.controllers._pause import PAUSED
+from kubewright.controllers._loop import PAUSED
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request, Response
 from kubewright.manager import Manager
@@ -385,7 +385,7 @@ async def test_a_paused_object_is_not_reconciled_until_the_annotation_is_removed
         paused = gizmo(namespace)
         paused.metadata.annotations[PAUSED] = "true"
         made = await cluster.client.create(paused)
-        await process.says("Paused")
+        await process.says("Object paused")
         assert await parts_of(cluster, namespace) == set()
         await cluster.client.patch(made, MergePatch({"metadata": {"annotations": {PAUSED: None}}}))
         await eventually(has_parts, cluster, namespace, {"g-0"})

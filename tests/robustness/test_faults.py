@@ -15,6 +15,7 @@ import pytest
 from integration.gizmo_operator import Gizmo, part, reconcile
 from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
+from kubewright.controllers import DeletedContext
 from kubewright.testing import Cluster, eventually, running
 from kubewright_controlplane import Environment
 from kubewright_controlplane.apiserver.options import ServerOptions
@@ -179,9 +180,9 @@ async def test_deletes_without_a_watch_are_found_after_a_410(
     caplog.set_level(logging.INFO, "kubewright.cache")
     lit: set[str] = set()
 
-    @controller(Gizmo, name="lights", deleted=True)
-    async def light(ctx: Context[Gizmo]) -> None:
-        (lit.discard if ctx.gone else lit.add)(ctx.request.name)
+    @controller(Gizmo, name="lights", reconcile_deleted=True)
+    async def light(ctx: Context[Gizmo] | DeletedContext[Gizmo]) -> None:
+        (lit.discard if isinstance(ctx, DeletedContext) else lit.add)(ctx.request.name)
 
     async def only_those_that_exist_are_lit() -> None:
         assert lit == set(gizmos.wanted)

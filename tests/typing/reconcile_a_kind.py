@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import assert_type
 
-from kubewright import Context, CustomResource, LeaderElection, Manager, Model, Result, Watch, controller
+from kubewright import Context, CustomResource, Finalizer, LeaderElection, Manager, Model, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
 from kubewright.cache import Lister
@@ -40,11 +40,10 @@ async def clean_up(ctx: Context[Cache]) -> None:
 @controller(
     Cache,
     owns=[Deployment, Service],
-    watches=[Watch(ConfigMap, map=uses, predicate=labels_changed)],
+    watches=[Watch.mapped(ConfigMap, uses, predicate=labels_changed)],
     predicate=generation_changed | ~labels_changed & Predicate(lambda event: event.type == "add"),
     indexers={"size": lambda cache: [str(cache.spec.size)]},
-    finalizer="my.domain/cache",
-    finalize=clean_up,
+    finalizer=Finalizer("my.domain/cache", clean_up),
 )
 async def reconcile(ctx: Context[Cache]) -> Result | None:
     assert_type(ctx.object.spec.size, int)

@@ -176,4 +176,4 @@ async def has_worked(controller: FooController) -> None:
     assert controller.foos.synced
     assert controller.deployments.synced
     assert controller.queue.depth == 0
-    assert not list(controller.queue.in_hand())
+    assert not list(controller.queue.in_progress())

@@ -62,7 +62,7 @@ def deployment() -> Deployment:
     )
 
 
-async def test_it_is_as_late_as_the_clock_of_the_manager_says(shop: Workshop) -> None:
+async def test_the_time_comes_from_the_managers_clock(shop: Workshop) -> None:
     async def ask(ctx: Context[ConfigMap]) -> datetime:
         return ctx.clock.now()
 
@@ -99,7 +99,7 @@ async def test_an_apply_that_would_change_nothing_is_not_sent(shop: Workshop) ->
     assert shop.sent == [("PATCH", "/api/v1/namespaces/default/secrets/child")]
 
 
-async def test_after_a_restart_what_is_as_stated_is_not_sent_again(shop: Workshop) -> None:
+async def test_after_a_restart_an_apply_that_would_change_nothing_is_not_sent(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> Secret:
         return await ctx.apply(secret("child", a="1"))
 
@@ -115,7 +115,7 @@ async def test_after_a_restart_what_is_as_stated_is_not_sent_again(shop: Worksho
     assert shop.sent == []
 
 
-async def test_what_another_changed_is_set_right_and_what_another_added_is_left(shop: Workshop) -> None:
+async def test_a_changed_field_is_restored_and_an_added_field_stays(shop: Workshop) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=only_web)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("child", colour="red"))
@@ -132,7 +132,7 @@ async def test_what_another_changed_is_set_right_and_what_another_added_is_left(
     assert shop.sent == []
 
 
-async def test_a_field_that_is_stated_no_longer_is_removed(shop: Workshop) -> None:
+async def test_a_field_that_is_no_longer_applied_is_removed(shop: Workshop) -> None:
     labels = {"a": "1", "b": "2"}
 
     async def work(ctx: Context[ConfigMap]) -> Secret:
@@ -167,7 +167,7 @@ async def test_a_read_sees_what_this_process_just_wrote(shop: Workshop) -> None:
     assert await within(shop, work) == ["two"]
 
 
-async def test_what_may_not_be_there_is_looked_for(shop: Workshop) -> None:
+async def test_an_object_that_may_not_exist_can_be_read(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         assert await ctx.get_or_none(Secret, "one") is None
         made = await ctx.create(secret("one"))
@@ -180,7 +180,7 @@ async def test_what_may_not_be_there_is_looked_for(shop: Workshop) -> None:
     await within(shop, work)
 
 
-async def test_a_list_of_owned_objects_leaves_out_those_of_others(shop: Workshop) -> None:
+async def test_a_list_of_owned_objects_contains_no_others(shop: Workshop) -> None:
     await shop.create(secret("somebodys"))
 
     async def work(ctx: Context[ConfigMap]) -> tuple[list[str], list[str]]:
@@ -191,7 +191,7 @@ async def test_a_list_of_owned_objects_leaves_out_those_of_others(shop: Workshop
     assert await within(shop, work) == (["mine"], ["mine", "somebodys"])
 
 
-async def test_deleting_what_is_gone_is_fine(shop: Workshop) -> None:
+async def test_deleting_a_deleted_object_is_not_an_error(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         child = await ctx.create(secret("child"))
         await ctx.delete(child)
@@ -213,7 +213,7 @@ async def test_a_newer_object_of_the_same_name_is_not_deleted(shop: Workshop) ->
     assert (await shop.admin.get(Secret, "one", namespace=NAMESPACE)).metadata.uid == uid
 
 
-async def test_what_was_not_read_is_not_deleted_for_its_name(shop: Workshop) -> None:
+async def test_an_object_that_was_not_read_is_not_deleted(shop: Workshop) -> None:
     await shop.create(secret("somebodys"))
 
     async def work(ctx: Context[ConfigMap]) -> None:
@@ -224,7 +224,7 @@ async def test_what_was_not_read_is_not_deleted_for_its_name(shop: Workshop) -> 
     assert await shop.admin.get(Secret, "somebodys", namespace=NAMESPACE)
 
 
-async def test_what_has_changed_since_it_was_looked_at_is_not_deleted_if_that_matters(shop: Workshop) -> None:
+async def test_a_delete_can_require_an_unchanged_object(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         idle = await ctx.create(secret("one"))
         busy = await shop.admin.patch(idle, MergePatch({"metadata": {"labels": {"in-use": "yes"}}}))
@@ -238,20 +238,18 @@ async def test_what_has_changed_since_it_was_looked_at_is_not_deleted_if_that_ma
     await within(shop, work)
 
 
-async def test_a_write_of_an_undeclared_kind_is_reported_once(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_undeclared_write_of_a_kind_is_reported_once(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("declared"))
         for name in ("one", "two"):
             await ctx.create(Service(metadata=ObjectMeta(name=name), spec=ServiceSpec(ports=[ServicePort(port=80)])))
 
     await within(shop, work)
-    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert told == ["services"]
 
 
-async def test_a_write_of_an_undeclared_subresource_is_reported(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_undeclared_write_of_a_status_is_reported(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     scale = PolicyRule(api_groups=["apps"], resources=["deployments/scale"], verbs=["update"])
 
     @controller(Deployment, owns=[Service], rules=[scale])
@@ -261,7 +259,7 @@ async def test_a_write_of_an_undeclared_subresource_is_reported(
 
     await shop.run(reconcile)
     await shop.create(deployment())
-    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert told == ["deployments.apps/status", "deployments.apps"]
 
 
@@ -277,11 +275,13 @@ async def test_an_undeclared_write_through_a_subresource_is_reported(
         await subresource.patch(Scale, MergePatch({"spec": {"replicas": 2}}))
 
     await within(shop, work)
-    reported = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg.startswith("Written without")]
+    reported = [
+        vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"
+    ]
     assert reported == ["deployments.apps/scale"]
 
 
-async def test_a_status_of_a_kind_without_one_is_a_config_error(shop: Workshop) -> None:
+async def test_a_kind_without_a_status_is_refused(shop: Workshop) -> None:
     async def work(ctx: Context[ConfigMap]) -> None:
         with pytest.raises(ConfigError, match="ConfigMap has no status subresource"):
             await ctx.update_status(DeploymentStatus(replicas=2))
@@ -289,7 +289,7 @@ async def test_a_status_of_a_kind_without_one_is_a_config_error(shop: Workshop) 
     await within(shop, work)
 
 
-async def test_a_status_is_written_when_it_differs_and_as_a_whole(shop: Workshop) -> None:
+async def test_a_status_is_written_as_a_whole_and_only_if_it_differs(shop: Workshop) -> None:
     written: list[Deployment] = []
 
     @controller(Deployment)
@@ -328,7 +328,7 @@ async def test_a_status_is_not_written_over_a_change_that_was_not_seen(shop: Wor
     assert (await shop.admin.get(Deployment, "web", namespace=NAMESPACE)).status.replicas == 2
 
 
-async def test_a_status_that_an_admission_policy_refuses_is_no_conflict(shop: Workshop) -> None:
+async def test_a_status_that_an_admission_policy_rejects_is_not_a_conflict(shop: Workshop) -> None:
     why = "ValidatingAdmissionPolicy 'few' with binding 'few' denied request: too many"
     details = StatusDetails("web", "apps", "deployments", causes=(StatusCause(message=why),))  # as a real one says it
     refusal = Status(422, "Invalid", f'deployments.apps "web" is forbidden: {why}', details)
@@ -347,7 +347,7 @@ async def test_a_status_that_an_admission_policy_refuses_is_no_conflict(shop: Wo
     assert refused == [f'deployments.apps "web" is forbidden: {why}']
 
 
-async def test_what_is_not_cached_is_read_from_the_server(shop: Workshop) -> None:
+async def test_kinds_that_are_not_cached_are_read_from_the_server(shop: Workshop) -> None:
     await shop.create(secret("somebodys"))
 
     async def work(ctx: Context[ConfigMap]) -> list[str]:

@@ -1,13 +1,24 @@
 """What a controller declares, what follows from it, and what it can't declare."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
 from kubewright.cache import Informer
-from kubewright.controllers import Context, QueueClosed, Request, Result, Watch, WorkQueue, controller
+from kubewright.controllers import (
+    Context,
+    DeletedContext,
+    Finalizer,
+    QueueClosed,
+    Request,
+    Result,
+    Watch,
+    WorkQueue,
+    controller,
+)
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import CustomResource, Model, PolicyRule, cluster_role, field
 
@@ -46,8 +57,11 @@ class Keeper:
     async def reconcile(self, ctx: Context[Deployment]) -> None:
         self.kept += 1
 
-    async def finalize(self, ctx: Context[Deployment]) -> None:
+    async def release(self, ctx: Context[Deployment]) -> None:
         self.kept -= 1
+
+
+keep = Finalizer("example.com/keep", Keeper().release)
 
 
 def rules_of(*rules: PolicyRule) -> list[dict[str, list[str]]]:
@@ -62,19 +76,17 @@ def test_a_controller_is_named_after_its_kind_unless_it_says_otherwise() -> None
 
 def test_a_reconciler_with_state_is_an_object_with_a_reconcile_method() -> None:
     keeper = Keeper()
-    made = controller(Deployment, finalizer="example.com/keep")(keeper)
-    assert made.reconcile == keeper.reconcile
-    assert made.finalize == keeper.finalize
+    assert controller(Deployment)(keeper).reconcile == keeper.reconcile
 
 
-def test_what_is_reconciled_may_be_read_and_its_status_written() -> None:
+def test_the_reconciled_kind_may_be_read_and_its_status_written() -> None:
     assert rules_of(*controller(Shop)(reconcile_shop).rbac_rules()) == [
         {"apiGroups": ["example.com"], "resources": ["shops"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["example.com"], "resources": ["shops/status"], "verbs": ["get", "patch", "update"]},
     ]
 
 
-def test_a_kind_without_a_status_asks_for_no_rights_on_one() -> None:
+def test_a_kind_without_a_status_needs_no_permissions_for_it() -> None:
     made = controller(Note)(reconcile_note)
     assert [rule["resources"] for rule in rules_of(*made.rbac_rules())] == [["notes"]]
 
@@ -89,25 +101,25 @@ def test_a_built_in_kind_is_only_read_unless_more_is_declared() -> None:
     ]
 
 
-def test_who_owns_objects_may_block_the_deletion_of_their_owner() -> None:
+def test_a_controller_that_owns_objects_may_block_the_deletion_of_the_owner() -> None:
     blocking = {"apiGroups": ["apps"], "resources": ["deployments/finalizers"], "verbs": ["update"]}
     assert blocking in rules_of(*controller(Deployment, owns=[Service])(reconcile).rbac_rules())
-    assert blocking not in rules_of(*controller(Deployment, finalizer="example.com/keep")(Keeper()).rbac_rules())
+    assert blocking not in rules_of(*controller(Deployment, finalizer=keep)(reconcile).rbac_rules())
 
 
-def test_a_finalizer_needs_the_right_to_write_the_object() -> None:
-    made = controller(Deployment, finalizer="example.com/keep")(Keeper())
+def test_a_finalizer_needs_the_permission_to_write_the_object() -> None:
+    made = controller(Deployment, finalizer=keep)(reconcile)
     (rule,) = [each for each in rules_of(*made.rbac_rules()) if each["resources"] == ["deployments"]]
     assert rule["verbs"] == ["get", "list", "patch", "update", "watch"]
 
 
-def test_rules_follow_from_what_is_owned_watched_read_and_written() -> None:
+def test_rules_follow_from_the_declared_kinds() -> None:
     extra = PolicyRule(api_groups=["metrics.k8s.io"], resources=["pods"], verbs=["get"])
     made = controller(
         Deployment,
         owns=[Service],
-        watches=[Watch(ConfigMap, map=lambda changed, deployments: ())],
-        reads=[Node],
+        watches=[Watch.mapped(ConfigMap, lambda changed, deployments: ())],
+        cached=[Node],
         writes=[Secret],
         rules=[extra],
     )(reconcile)
@@ -118,30 +130,39 @@ def test_rules_follow_from_what_is_owned_watched_read_and_written() -> None:
     assert {"apiGroups": ["metrics.k8s.io"], "resources": ["pods"], "verbs": ["get"]} in rules
 
 
-def test_what_cannot_be_meant_is_refused_with_what_to_write_instead() -> None:
+def test_wrong_declarations_are_refused_with_a_hint() -> None:
     def not_async(ctx: Context[Deployment]) -> None:
-        """Not awaited by anybody."""
+        """Is not async."""
 
     async def of_two(ctx: Context[Deployment], more: int) -> None:
-        """Nobody gives it the second."""
+        """Takes a second argument."""
 
     with pytest.raises(ConfigError, match=r"of_two is called with one argument, the context; write async def"):
         controller(Deployment)(of_two)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"@controller is given the kind that reconcile is for: @controller\("):
+    with pytest.raises(ConfigError, match=r"@controller takes the kind that reconcile reconciles: write @controller\("):
         controller(reconcile)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not_async is not an async function; write async def"):
         controller(Deployment)(not_async)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="Keeper is a class; a controller is made of an instance of it"):
+    with pytest.raises(ConfigError, match="Keeper is a class; make a controller from an instance of it"):
         controller(Deployment)(Keeper)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="give both"):
-        controller(Deployment, finalizer="example.com/keep")(reconcile)
-    with pytest.raises(ConfigError, match="give both"):
-        controller(Deployment)(Keeper())
-    with pytest.raises(ConfigError, match="workers=0"):
-        controller(Deployment, workers=0)(reconcile)
+    with pytest.raises(ConfigError, match="not_async is not an async function; write async def"):
+        controller(Deployment, finalizer=Finalizer("example.com/keep", not_async))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="workers must be at least 1, got 0"):
+        controller(Deployment, workers=0)
+    with pytest.raises(ConfigError, match="timeout must be positive, got 0 s"):
+        controller(Deployment, timeout=0)
+    with pytest.raises(ConfigError, match="debounce must not be negative, got -1 s"):
+        controller(Deployment, debounce=timedelta(seconds=-1))
 
 
-async def test_a_controller_can_be_made_by_hand_of_client_informer_lister_and_queue(shop: Workshop) -> None:
+def test_a_finalizer_without_a_domain_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r'Finalizer\("cleanup"\): .* such as "example\.com/cleanup"'):
+        Finalizer("cleanup", reconcile)
+    with pytest.raises(ConfigError, match=r"has the form domain/name"):
+        Finalizer("example.com/", reconcile)
+
+
+async def test_a_controller_can_be_built_from_informer_lister_and_queue(shop: Workshop) -> None:
     informer = Informer(shop.admin, ConfigMap, namespaces="default")
     queue = WorkQueue()
     informer.add_handler(
@@ -167,3 +188,12 @@ async def test_a_controller_can_be_made_by_hand_of_client_informer_lister_and_qu
     queue.close()
     await worker
     await informer.stop()
+
+
+def test_a_function_for_deleted_objects_must_take_both_contexts() -> None:
+    async def of_both(ctx: Context[Deployment] | DeletedContext[Deployment]) -> None:
+        """Does nothing."""
+
+    assert controller(Deployment, reconcile_deleted=True)(of_both).reconcile_deleted is of_both
+    with pytest.raises(ConfigError, match=r"write ctx: Context\[Deployment\] \| DeletedContext\[Deployment\]"):
+        controller(Deployment, reconcile_deleted=True)(reconcile)

@@ -1,4 +1,4 @@
-"""What becomes of a reconcile that fails."""
+"""What happens after a reconcile that fails."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.controllers import Backoff, Context, controller
+from kubewright.controllers import Backoff, Context, Retry, controller
 from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
@@ -19,12 +19,12 @@ from kubewright.testing import VirtualClock
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
 
 
-async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backoff(
+async def test_a_reconcile_that_raises_is_logged_and_retried_after_its_backoff(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[tuple[float, int]] = []
 
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=timedelta(seconds=1))))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         tries.append((clock.monotonic(), ctx.attempt))
         if len(tries) < 4:
@@ -44,7 +44,9 @@ async def test_a_reconcile_that_raises_is_logged_and_comes_again_after_its_backo
     assert shop.told.failures == [Failure.ERROR] * 3
 
 
-async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_return_value_is_a_mistake_that_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     async def look(ctx: Context[ConfigMap]) -> Any:
         return timedelta(seconds=5)
 
@@ -53,15 +55,15 @@ async def test_what_is_no_result_is_a_mistake_that_is_named(shop: Workshop, capl
     await shop.stop(loop)
     assert shop.told.failures[0] is Failure.MISTAKE
     error = next(vars(each)["fields"]["error"] for each in caplog.records if each.levelno >= logging.ERROR)
-    assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it returns None or a Result"
+    assert error == "TypeError: the reconciler returned datetime.timedelta(seconds=5); it must return None or a Result"
 
 
-async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
+async def test_a_mistake_in_the_code_stays_local_and_is_logged_with_its_traceback(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[str] = []
 
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(hours=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
         if ctx.request.name == "bad":
@@ -79,7 +81,7 @@ async def test_a_mistake_in_the_code_is_contained_and_logged_with_its_traceback(
 async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_another_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(seconds=1)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=timedelta(seconds=1))))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         if ctx.object.data.get("good") != "yes":
             raise KeyError("spec" if ctx.attempt < 3 else "status")
@@ -102,7 +104,7 @@ async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_
     assert [each.exc_info is not None for each in caplog.records if each.msg == "Reconcile failed"] == [True]
 
 
-async def test_a_reconciler_whose_own_task_was_cancelled_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
+async def test_a_reconciler_whose_own_task_was_cancelled_is_retried(shop: Workshop, clock: VirtualClock) -> None:
     tries: list[int] = []
 
     @controller(ConfigMap, predicate=ours)
@@ -119,7 +121,7 @@ async def test_a_reconciler_whose_own_task_was_cancelled_is_tried_again(shop: Wo
     assert tries == [1, 2]
 
 
-async def test_a_conflict_is_tried_again_soon_and_is_no_error(
+async def test_a_conflict_is_retried_soon_and_is_not_an_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[float] = []
@@ -142,13 +144,12 @@ async def test_a_conflict_is_tried_again_soon_and_is_no_error(
     assert shop.told.failures == []
 
 
-async def test_a_namespace_that_is_being_deleted_is_no_error(
+async def test_a_namespace_that_is_being_deleted_is_not_an_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
-        cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
-        raise Forbidden("because it is being terminated", details=StatusDetails(causes=(cause,)))
+        raise in_a_deleted_namespace()
 
     await shop.run(reconcile)
     await shop.create(config_map("web"))
@@ -158,7 +159,7 @@ async def test_a_namespace_that_is_being_deleted_is_no_error(
     assert shop.told.failures == []
 
 
-async def test_a_namespace_that_is_gone_with_the_object_in_it_is_no_error(
+async def test_a_namespace_that_was_deleted_with_the_object_is_not_an_error(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = NAMESPACE
@@ -177,7 +178,7 @@ async def test_a_namespace_that_is_gone_with_the_object_in_it_is_no_error(
     assert shop.told.outcomes[1] == Outcome.ERROR
 
 
-async def test_conflicts_that_do_not_end_are_warned_of(
+async def test_conflicts_that_do_not_end_cause_warnings(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -187,11 +188,11 @@ async def test_conflicts_that_do_not_end_are_warned_of(
     await shop.run(reconcile)
     await shop.create(config_map("web"))
     await clock.advance(1)
-    warned = [each for each in caplog.records if each.msg == "Object changed meanwhile"]
+    warned = [each for each in caplog.records if each.msg == "Conflict found"]
     assert warned[0].fields["conflicts"] == 6  # type: ignore[attr-defined]
 
 
-async def test_a_terminal_error_is_not_tried_again_until_something_changes(
+async def test_a_terminal_error_is_not_retried_until_something_changes(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[int] = []
@@ -205,7 +206,7 @@ async def test_a_terminal_error_is_not_tried_again_until_something_changes(
     obj = await shop.create(config_map("web"))
     await clock.advance(timedelta(days=1))
     assert tries == [1]
-    assert errors(caplog) == ["Reconcile failed for good"]
+    assert errors(caplog) == ["Reconcile failed permanently"]
     assert shop.told.failures == [Failure.TERMINAL]
     obj.data["a"] = "b"
     await shop.admin.update(obj)
@@ -221,7 +222,7 @@ class Numbers(Object):
     data: dict[str, int] = field(default_factory=dict)
 
 
-async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled_once_it_is_mended(
+async def test_an_object_that_cannot_be_decoded_is_reported_once_and_reconciled_when_it_is_fixed(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[str] = []
@@ -235,15 +236,15 @@ async def test_an_object_that_is_not_of_its_kind_is_reported_once_and_reconciled
     await shop.create(config_map("good"))
     await clock.advance(timedelta(days=1))
     assert seen == ["good"]
-    assert errors(caplog) == ["Reconcile failed for good"]
-    assert "expected int, got str; it is reconciled when it has been mended" in caplog.text
+    assert errors(caplog) == ["Reconcile failed permanently"]
+    assert "expected int, got str; it will be reconciled once it is fixed" in caplog.text
     bad.data.clear()
     await shop.admin.update(bad)
     await shop.settle()
     assert seen == ["good", "bad"]
 
 
-async def test_the_object_itself_going_away_meanwhile_is_no_error(
+async def test_a_delete_of_the_object_during_its_reconcile_is_not_an_error(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -259,7 +260,7 @@ async def test_the_object_itself_going_away_meanwhile_is_no_error(
 
 
 async def test_another_object_that_is_missing_is_an_error(shop: Workshop) -> None:
-    @controller(ConfigMap, predicate=ours, reads=[Secret], backoff=Backoff(base=timedelta(hours=1)))
+    @controller(ConfigMap, predicate=ours, cached=[Secret], retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.get(Secret, "web")
 
@@ -268,13 +269,18 @@ async def test_another_object_that_is_missing_is_an_error(shop: Workshop) -> Non
     assert shop.told.failures == [Failure.ERROR]
 
 
-async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
+async def test_a_reconcile_that_takes_too_long_is_cancelled_and_retried(
     shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     cleaned_up: list[int] = []
     cancelled = asyncio.Event()
 
-    @controller(ConfigMap, predicate=ours, timeout=timedelta(milliseconds=1), backoff=Backoff(base=timedelta(hours=1)))
+    @controller(
+        ConfigMap,
+        predicate=ours,
+        timeout=0.001,
+        retry=Retry(backoff=Backoff(base=3600)),
+    )
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         try:
             await asyncio.Event().wait()
@@ -291,8 +297,8 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(
     assert "took longer than 0.001 s" in str([each.__dict__ for each in caplog.records])
 
 
-async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(shop: Workshop) -> None:
-    @controller(ConfigMap, predicate=ours, timeout=timedelta(hours=1), backoff=Backoff(base=timedelta(hours=1)))
+async def test_a_timeout_inside_a_reconcile_is_not_a_timeout_of_the_reconcile(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=ours, timeout=timedelta(hours=1), retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         raise TimeoutError("the database did not answer")
 
@@ -301,8 +307,8 @@ async def test_a_timeout_of_something_inside_a_reconcile_is_not_the_reconciles(s
     assert shop.told.failures == [Failure.ERROR]
 
 
-async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Workshop) -> None:
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(base=timedelta(hours=1)))
+async def test_the_only_error_of_a_task_group_is_handled_like_any_other(shop: Workshop) -> None:
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=3600)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         raise ExceptionGroup("unhandled errors in a TaskGroup", [Conflict("changed")])
 
@@ -311,7 +317,7 @@ async def test_the_only_failure_of_a_task_group_is_judged_for_itself(shop: Works
     assert shop.told.outcomes == [Outcome.REQUEUE]
 
 
-async def test_a_server_that_fails_for_a_while_is_tried_again(shop: Workshop, clock: VirtualClock) -> None:
+async def test_writes_are_retried_while_the_server_fails(shop: Workshop, clock: VirtualClock) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("child"))
@@ -329,7 +335,7 @@ async def test_a_server_that_fails_for_a_while_is_tried_again(shop: Workshop, cl
     assert shop.told.outcomes[1] is Outcome.SUCCESS
 
 
-async def test_a_conflict_comes_again_within_a_second_and_is_no_failure(shop: Workshop, clock: VirtualClock) -> None:
+async def test_a_conflict_is_retried_within_a_second_and_is_not_a_failure(shop: Workshop, clock: VirtualClock) -> None:
     attempts: list[int] = []
 
     @controller(ConfigMap, predicate=ours)
@@ -343,3 +349,49 @@ async def test_a_conflict_comes_again_within_a_second_and_is_no_failure(shop: Wo
         await clock.advance(1)
     assert len(attempts) >= 60
     assert set(attempts) == {1}
+
+
+def in_a_deleted_namespace() -> Forbidden:
+    cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
+    return Forbidden("because it is being terminated", details=StatusDetails(causes=(cause,)))
+
+
+async def test_a_controller_can_stop_when_the_namespace_is_deleted(shop: Workshop, clock: VirtualClock) -> None:
+    @controller(ConfigMap, predicate=ours, namespace_ending="stop")
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [in_a_deleted_namespace()])
+
+    loop = await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(3600)
+    assert shop.told.outcomes == [Outcome.SUCCESS]
+    assert shop.told.failures == []
+    assert loop.queue.known == 0
+
+
+async def test_a_child_of_another_owner_is_reported_and_retried_with_growing_delays(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[tuple[str, float]] = []
+
+    @controller(ConfigMap, owns=[Secret], predicate=ours, retry=Retry(backoff=Backoff(base=1)))
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        tries.append((ctx.request.name, clock.monotonic()))
+        await ctx.apply(secret("shared"))
+
+    await shop.run(reconcile)
+    first = await shop.create(config_map("first"))
+    await shop.create(config_map("second"))
+    writes = len(shop.sent)
+    await clock.advance(20)
+    assert [at for name, at in tries if name == "second"] == [0, 1, 3, 7, 15]
+    assert len(shop.sent) == writes
+    notes = {event for event in shop.events if event.startswith("Warning AlreadyOwned")}
+    assert len(notes) == 1  # always the same text, so it makes one series of Events and one condition
+    assert 'Secret "default/shared" is controlled by ConfigMap "first"' in notes.pop()
+    assert [each.exc_info for each in caplog.records if each.msg == "Reconcile failed"] == [None] * 5
+    await shop.admin.delete(first)
+    await shop.admin.delete(Secret, "shared", namespace=NAMESPACE)
+    await clock.advance(20)
+    child = await shop.admin.get(Secret, "shared", namespace=NAMESPACE)
+    assert child.metadata.owner_references[0].name == "second"

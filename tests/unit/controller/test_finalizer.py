@@ -1,15 +1,17 @@
 """Finalizers: what is guaranteed of an object that needs cleaning up."""
 
+import logging
 from datetime import timedelta
 
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.controllers import Backoff, Context, Controller, Finalizer, Result, Retry, controller
+from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
 from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map
@@ -49,7 +51,7 @@ def disks() -> Disks:
 
 @pytest.fixture
 def keeper(disks: Disks) -> Controller[ConfigMap]:
-    return controller(ConfigMap, finalizer=NAME, predicate=only_web)(disks)
+    return controller(ConfigMap, finalizer=Finalizer(NAME, disks.finalize), predicate=only_web)(disks)
 
 
 async def live(shop: Workshop) -> ConfigMap:
@@ -74,7 +76,7 @@ async def test_the_finalizer_is_on_before_the_first_reconcile_and_off_after_the_
         await live(shop)
 
 
-async def test_an_object_that_was_deleted_while_nobody_looked_is_cleaned_up(
+async def test_an_object_that_was_deleted_while_the_operator_was_down_is_cleaned_up(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
 ) -> None:
     loop = await shop.run(keeper)
@@ -88,7 +90,7 @@ async def test_an_object_that_was_deleted_while_nobody_looked_is_cleaned_up(
         await live(shop)
 
 
-async def test_a_cleanup_that_fails_is_tried_again_and_the_object_stays_until_then(
+async def test_a_cleanup_that_fails_is_retried_and_the_object_stays_until_then(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks, clock: VirtualClock
 ) -> None:
     disks.answers = [OSError("the cloud is down")]
@@ -104,7 +106,7 @@ async def test_a_cleanup_that_fails_is_tried_again_and_the_object_stays_until_th
         await live(shop)
 
 
-async def test_a_cleanup_that_is_not_finished_is_looked_at_again_later(
+async def test_a_cleanup_that_is_not_finished_is_called_again_later(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks, clock: VirtualClock
 ) -> None:
     disks.answers = [Result(requeue_after=timedelta(seconds=30))]
@@ -121,7 +123,7 @@ async def test_a_cleanup_that_is_not_finished_is_looked_at_again_later(
         await live(shop)
 
 
-async def test_finalizers_of_others_are_left_and_nothing_is_reconciled_while_they_hold_the_object(
+async def test_other_finalizers_stay_and_the_object_is_not_reconciled_while_they_hold_it(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
 ) -> None:
     await shop.run(keeper)
@@ -140,7 +142,7 @@ async def test_finalizers_of_others_are_left_and_nothing_is_reconciled_while_the
     assert disks.did == ["removed"]
 
 
-async def test_an_object_that_is_being_deleted_already_gets_no_finalizer_and_no_reconcile(
+async def test_an_object_that_is_already_being_deleted_gets_no_finalizer_and_no_reconcile(
     shop: Workshop, keeper: Controller[ConfigMap], disks: Disks
 ) -> None:
     held = config_map("web")
@@ -152,7 +154,7 @@ async def test_an_object_that_is_being_deleted_already_gets_no_finalizer_and_no_
     assert (await live(shop)).metadata.finalizers == [OTHER]
 
 
-async def test_a_finalizer_added_by_another_client_meanwhile_is_kept(
+async def test_a_finalizer_that_another_writer_adds_is_not_lost(
     shop: Workshop, keeper: Controller[ConfigMap], clock: VirtualClock
 ) -> None:
     first = True
@@ -175,7 +177,7 @@ async def test_a_finalizer_added_by_another_client_meanwhile_is_kept(
     assert (await live(shop)).metadata.finalizers == [OTHER, NAME]
 
 
-async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_take_off_another(
+async def test_only_our_finalizer_is_removed_if_the_others_change(
     shop: Workshop, disks: Disks, clock: VirtualClock
 ) -> None:
     async def finalize(ctx: Context[ConfigMap]) -> None:
@@ -185,7 +187,7 @@ async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_t
                 ctx.object, MergePatch({"metadata": {"finalizers": [NAME]}})
             )  # the other one is done, and ours moves to the front
 
-    keeper = controller(ConfigMap, finalizer=NAME, finalize=finalize, predicate=only_web)(disks)
+    keeper = controller(ConfigMap, finalizer=Finalizer(NAME, finalize), predicate=only_web)(disks)
     held = config_map("web")
     held.metadata.finalizers = [OTHER, NAME]
     await shop.create(held)
@@ -197,3 +199,33 @@ async def test_finalizers_that_moved_before_ours_is_taken_off_are_no_reason_to_t
     assert shop.told.failures == []
     with pytest.raises(NotFound):
         await live(shop)
+
+
+async def test_a_finalizer_that_a_deleted_namespace_blocks_is_a_warning_and_an_error(
+    shop: Workshop, disks: Disks, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def keep_a_backup(ctx: Context[ConfigMap]) -> None:
+        cause = StatusCause("NamespaceTerminating", "namespace default is being terminated", "metadata.namespace")
+        raise Forbidden("secrets is forbidden: it is being terminated", details=StatusDetails(causes=(cause,)))
+
+    keeper = controller(
+        ConfigMap,
+        finalizer=Finalizer(NAME, keep_a_backup),
+        predicate=only_web,
+        retry=Retry(backoff=Backoff(base=1)),
+        namespace_ending="stop",
+    )(disks)
+    await shop.run(keeper)
+    await shop.create(config_map("web"))
+    shop.told.outcomes.clear()
+    await delete(shop)
+    await clock.advance(2)
+    assert shop.told.outcomes == [Outcome.ERROR, Outcome.ERROR]
+    assert shop.told.failures == [Failure.NAMESPACE_ENDING, Failure.NAMESPACE_ENDING]
+    first, _ = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert first.msg == "Finalizer blocked by namespace deletion"
+    fields = vars(first)["fields"]
+    assert (fields["namespace"], fields["name"], fields["finalizer"]) == (NAMESPACE, "web", NAME)
+    assert fields["error"] == "secrets is forbidden: it is being terminated"
+    assert "namespace_is_ending" in fields["advice"]
+    assert (await live(shop)).metadata.finalizers == [NAME]

@@ -59,7 +59,7 @@ async def test_deletes_above_the_limit_are_not_sent_and_the_message_says_what_to
     assert shop.told.failures == [Failure.TERMINAL]
 
 
-async def test_a_fuse_that_has_blown_stays_so_when_its_window_is_over(shop: Workshop) -> None:
+async def test_a_blown_fuse_stays_blown_after_its_window(shop: Workshop) -> None:
     await seed(shop, 8)
     await shop.run(sweeper(DeleteFuse(limit=5)))
     await shop.create(config_map("web"))
@@ -110,7 +110,7 @@ async def test_many_deletes_at_once_in_a_task_group_blow_it_once(
     assert [each.msg for each in caplog.records if each.levelno == logging.ERROR] == ["Deletes stopped"]
 
 
-async def test_a_deletion_of_a_collection_counts_as_many_as_there_are(shop: Workshop) -> None:
+async def test_a_delete_of_a_collection_counts_each_object(shop: Workshop) -> None:
     @controller(ConfigMap, predicate=ours, writes=[Secret], delete_fuse=DeleteFuse(limit=5))
     async def sweep(ctx: Context[ConfigMap]) -> None:
         await ctx.client.delete_all_of(Secret, namespace=NAMESPACE, labels={"surplus": "yes"})
@@ -159,6 +159,6 @@ async def test_without_a_fuse_everything_may_be_deleted(shop: Workshop) -> None:
     assert await left(shop) == 0
 
 
-def test_a_fuse_that_lets_nothing_pass_is_refused() -> None:
+def test_a_fuse_with_a_limit_of_zero_is_refused() -> None:
     with pytest.raises(ConfigError, match="both must be above zero"):
         DeleteFuse(limit=0)

@@ -25,7 +25,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [each.__dict__["fields"] for each in caplog.records if each.msg.startswith("Hot loop")]
 
 
-async def test_a_field_that_another_keeps_undoing_is_named_with_its_values_and_who_it_is(
+async def test_a_field_that_another_manager_keeps_undoing_is_named_with_values_and_manager(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
@@ -109,7 +109,9 @@ async def test_a_fight_is_reported_although_the_live_object_cannot_be_read(
     assert (told["field"], told["managers"]) == ("metadata.labels.tier", "meddler")
 
 
-async def test_a_reconcile_that_its_own_writes_wake_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reconcile_that_its_own_writes_trigger_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     counter = itertools.count()
 
     @controller(ConfigMap, predicate=ours)
@@ -144,7 +146,9 @@ async def test_values_that_a_reconcile_itself_flips_between_are_named_soon(
     assert {told["found"], told["written"]} == {'"working"', '"done"'}
 
 
-async def test_a_status_that_follows_the_world_is_no_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_status_that_follows_other_objects_is_not_a_hot_loop(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         child = await ctx.apply(secret("web-child"))
@@ -162,8 +166,8 @@ async def test_a_status_that_follows_the_world_is_no_hot_loop(shop: Workshop, ca
     assert warnings(caplog) == []
 
 
-async def test_work_in_steps_of_its_own_is_no_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
-    @controller(ConfigMap, reads=[Secret], predicate=ours)
+async def test_work_in_steps_is_not_a_hot_loop(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    @controller(ConfigMap, cached=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         have = len(await ctx.list(Secret))
         if have < 60:
@@ -177,7 +181,7 @@ async def test_work_in_steps_of_its_own_is_no_hot_loop(shop: Workshop, caplog: p
     assert warnings(caplog) == []
 
 
-async def test_an_object_that_is_made_again_and_again_is_no_fight(
+async def test_an_object_that_is_created_repeatedly_is_not_a_fight(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -193,7 +197,9 @@ async def test_an_object_that_is_made_again_and_again_is_no_fight(
     assert warnings(caplog) == []
 
 
-async def test_an_object_that_another_keeps_deleting_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_object_that_another_writer_keeps_deleting_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("web-child"))
@@ -209,7 +215,9 @@ async def test_an_object_that_another_keeps_deleting_is_named(shop: Workshop, ca
     assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web-child"
 
 
-async def test_an_object_that_another_keeps_creating_is_named(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_object_that_another_writer_keeps_creating_is_named(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(Secret, predicate=ours)
     async def reconcile(ctx: Context[Secret]) -> None:
         await ctx.delete(ctx.object)
@@ -223,7 +231,7 @@ async def test_an_object_that_another_keeps_creating_is_named(shop: Workshop, ca
     assert line.__dict__["fields"]["object"] == f"Secret {NAMESPACE}/web"
 
 
-async def test_an_object_that_is_deleted_now_and_then_is_no_fight(
+async def test_an_object_that_is_deleted_occasionally_is_not_a_fight(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
@@ -259,7 +267,7 @@ async def test_an_object_that_a_reconcile_itself_makes_and_deletes_is_no_fight(
     assert warnings(caplog) == []
 
 
-async def test_a_child_that_comes_and_goes_with_its_owner_is_no_fight(
+async def test_a_child_that_is_created_and_deleted_with_its_owner_is_not_a_fight(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
@@ -276,7 +284,7 @@ async def test_a_child_that_comes_and_goes_with_its_owner_is_no_fight(
     assert warnings(caplog) == []
 
 
-async def test_users_who_change_their_minds_are_no_fight(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_users_who_change_their_minds_are_not_a_fight(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("web-child", size=ctx.object.data["size"]))
@@ -290,7 +298,7 @@ async def test_users_who_change_their_minds_are_no_fight(shop: Workshop, caplog:
     assert warnings(caplog) == []
 
 
-async def test_a_time_that_is_renewed_at_intervals_is_no_hot_loop(
+async def test_a_time_that_is_renewed_at_intervals_is_not_a_hot_loop(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, predicate=ours)
@@ -309,7 +317,7 @@ async def test_a_time_that_is_renewed_at_intervals_is_no_hot_loop(
     assert warnings(caplog) == []
 
 
-async def test_a_fight_that_continues_is_logged_once_and_counted(
+async def test_a_fight_that_continues_is_reported_once_and_counted(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
@@ -326,9 +334,7 @@ async def test_a_fight_that_continues_is_logged_once_and_counted(
     assert shop.told.loops >= 2
 
 
-async def test_nothing_is_said_of_a_loop_that_has_ended_before_it_was_one(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_loop_that_ends_early_is_not_reported(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     steps = itertools.count()
 

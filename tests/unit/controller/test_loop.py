@@ -1,4 +1,4 @@
-"""What leads to a reconcile, and what becomes of one."""
+"""What leads to a reconcile, and what a reconcile leads to."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,16 +8,16 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Lister
-from kubewright.controllers import Channel, Context, Request, Result, Watch, controller
+from kubewright.controllers import Context, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers._outcome import Outcome
 from kubewright.controllers.predicates import labels_changed
-from kubewright.machinery.errors import NotFound
+from kubewright.controllers.sources import Channel
 from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map, errors, ours, secret
 
 
-async def test_what_exists_at_the_start_and_what_comes_later_is_reconciled(shop: Workshop) -> None:
+async def test_existing_and_new_objects_are_reconciled(shop: Workshop) -> None:
     seen: list[str] = []
 
     @controller(ConfigMap, predicate=ours)
@@ -47,7 +47,7 @@ async def test_a_change_of_an_owned_object_reconciles_its_controlling_owner(shop
     assert seen == ["web"]
 
 
-async def test_an_owned_object_that_is_deleted_by_hand_comes_back(shop: Workshop) -> None:
+async def test_an_owned_object_that_is_deleted_by_hand_is_created_again(shop: Workshop) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("child"))
@@ -61,7 +61,7 @@ async def test_an_owned_object_that_is_deleted_by_hand_comes_back(shop: Workshop
     assert again.metadata.uid != first.metadata.uid
 
 
-async def test_a_watched_object_reconciles_whom_the_map_function_names(shop: Workshop) -> None:
+async def test_a_watched_object_reconciles_what_the_map_function_returns(shop: Workshop) -> None:
     seen: list[str] = []
 
     def users(changed: Secret, maps: Lister[ConfigMap]) -> Iterable[Request]:
@@ -71,7 +71,7 @@ async def test_a_watched_object_reconciles_whom_the_map_function_names(shop: Wor
             if each.data.get("secret") == changed.metadata.name
         ]
 
-    @controller(ConfigMap, watches=[Watch(Secret, map=users)], predicate=ours)
+    @controller(ConfigMap, watches=[Watch.mapped(Secret, users)], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
 
@@ -83,7 +83,7 @@ async def test_a_watched_object_reconciles_whom_the_map_function_names(shop: Wor
     assert seen == ["a", "c"]
 
 
-async def test_a_map_function_that_raises_costs_that_event_alone(
+async def test_a_map_function_that_raises_loses_only_that_event(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[str] = []
@@ -93,7 +93,7 @@ async def test_a_map_function_that_raises_costs_that_event_alone(
             raise KeyError("what?")
         return [Request(NAMESPACE, "web")]
 
-    @controller(ConfigMap, watches=[Watch(Secret, map=users)], predicate=ours)
+    @controller(ConfigMap, watches=[Watch.mapped(Secret, users)], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
 
@@ -107,7 +107,7 @@ async def test_a_map_function_that_raises_costs_that_event_alone(
     assert errors(caplog) == ["Event not handled"]
 
 
-async def test_an_event_that_the_predicate_turns_down_leads_to_nothing(shop: Workshop) -> None:
+async def test_an_event_that_the_predicate_rejects_leads_to_nothing(shop: Workshop) -> None:
     seen: list[dict[str, str]] = []
 
     @controller(ConfigMap, predicate=ours & labels_changed)
@@ -126,7 +126,7 @@ async def test_an_event_that_the_predicate_turns_down_leads_to_nothing(shop: Wor
     assert seen == [{"n": "0"}, {"n": "1"}]
 
 
-async def test_a_channel_asks_for_reconciles_from_elsewhere(shop: Workshop) -> None:
+async def test_a_channel_requests_reconciles(shop: Workshop) -> None:
     seen: list[str] = []
     doorbell = Channel()
 
@@ -143,7 +143,7 @@ async def test_a_channel_asks_for_reconciles_from_elsewhere(shop: Workshop) -> N
     assert seen == ["web"]
 
 
-async def test_a_result_with_requeue_after_brings_the_object_back_then(shop: Workshop, clock: VirtualClock) -> None:
+async def test_a_result_with_requeue_after_leads_to_a_later_reconcile(shop: Workshop, clock: VirtualClock) -> None:
     times: list[float] = []
 
     @controller(ConfigMap, predicate=ours)
@@ -158,7 +158,7 @@ async def test_a_result_with_requeue_after_brings_the_object_back_then(shop: Wor
     assert shop.told.outcomes == [Outcome.REQUEUE_AFTER] * 3
 
 
-async def test_several_workers_work_side_by_side_but_never_on_one_object(shop: Workshop) -> None:
+async def test_workers_run_at_the_same_time_but_never_for_one_object(shop: Workshop) -> None:
     at_work: set[str] = set()
     most = 0
     release = asyncio.Event()
@@ -200,7 +200,7 @@ async def test_an_object_does_not_wait_for_the_reconciles_of_others(shop: Worksh
     release.set()
 
 
-async def test_an_object_that_is_gone_or_going_does_not_reach_the_function(shop: Workshop) -> None:
+async def test_deleted_objects_do_not_reach_the_function(shop: Workshop) -> None:
     seen: list[str] = []
 
     @controller(ConfigMap, predicate=ours)
@@ -219,15 +219,13 @@ async def test_an_object_that_is_gone_or_going_does_not_reach_the_function(shop:
     assert seen == []
 
 
-async def test_a_controller_that_asks_for_them_sees_objects_that_are_gone_or_going(shop: Workshop) -> None:
+async def test_a_controller_can_reconcile_deleted_objects_too(shop: Workshop) -> None:
     seen: list[tuple[str, bool]] = []
 
-    @controller(ConfigMap, predicate=ours, deleted=True)
-    async def reconcile(ctx: Context[ConfigMap]) -> None:
-        seen.append((ctx.request.name, ctx.gone))
-        if ctx.gone:
-            with pytest.raises(NotFound, match="default/free"):
-                _ = ctx.object
+    @controller(ConfigMap, predicate=ours, reconcile_deleted=True)
+    async def reconcile(ctx: Context[ConfigMap] | DeletedContext[ConfigMap]) -> None:
+        seen.append((ctx.request.name, isinstance(ctx, DeletedContext)))
+        assert isinstance(ctx, DeletedContext) or ctx.object.metadata.name == ctx.request.name
 
     await shop.run(reconcile)
     held = config_map("held")
@@ -241,7 +239,7 @@ async def test_a_controller_that_asks_for_them_sees_objects_that_are_gone_or_goi
     assert seen == [("held", False), ("free", True)]
 
 
-async def test_a_graceful_stop_lets_what_runs_finish_and_begins_nothing(shop: Workshop) -> None:
+async def test_a_graceful_stop_lets_running_reconciles_finish_and_starts_none(shop: Workshop) -> None:
     begun: list[str] = []
     ended: list[str] = []
     release = asyncio.Event()

@@ -61,11 +61,13 @@ def patched(kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus) -
         LampStatus(counts=Counts(by_name={"a/b": 1, "~": 2})),
     ],
 )
-def test_it_becomes_what_is_wanted(kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus) -> None:
+def test_the_patch_turns_the_old_status_into_the_new_one(
+    kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus
+) -> None:
     assert patched(kind, stored, wanted) == wanted
 
 
-def test_what_others_wrote_meanwhile_to_other_fields_stays() -> None:
+def test_fields_that_other_writers_changed_stay() -> None:
     read = encode(LampStatus(lit=True))
     changes = status_patch(Lamp, read, encode(LampStatus(lit=True, phase="On")))
     now = {"status": {"lit": True, "counts": {"seen": 7}}}

@@ -7,8 +7,8 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Result, controller
-from kubewright.controllers._pause import PAUSED
+from kubewright.controllers import Context, Finalizer, Result, controller
+from kubewright.controllers._loop import PAUSED
 from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import NotFound
 
@@ -25,7 +25,7 @@ async def pause(shop: Workshop, value: str | None) -> None:
     await shop.settle()
 
 
-async def test_a_paused_object_is_left_alone_whatever_asks_for_it(
+async def test_a_paused_object_is_not_reconciled_for_any_reason(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -50,11 +50,11 @@ async def test_a_paused_object_is_left_alone_whatever_asks_for_it(
     await pause(shop, None)
     await shop.admin.get(Secret, "child", namespace=NAMESPACE)
     assert shop.told.paused_now == 0
-    said = [each.msg for each in caplog.records if each.msg in ("Paused", "Resumed")]
-    assert said == ["Paused", "Resumed"]
+    said = [each.msg for each in caplog.records if each.msg in ("Object paused", "Object resumed")]
+    assert said == ["Object paused", "Object resumed"]
 
 
-async def test_it_is_taken_up_again_at_once_although_the_predicate_looks_away_from_annotations(shop: Workshop) -> None:
+async def test_the_end_of_a_pause_is_noticed_whatever_the_predicate_says(shop: Workshop) -> None:
     seen: list[str] = []
 
     @controller(ConfigMap, predicate=data_changed)
@@ -76,7 +76,7 @@ async def test_a_finalizer_waits_for_the_end_of_the_pause(shop: Workshop) -> Non
     async def clean_up(ctx: Context[ConfigMap]) -> None:
         cleaned.append(ctx.request.name)
 
-    @controller(ConfigMap, predicate=ours, finalizer="kubewright.test/child", finalize=clean_up)
+    @controller(ConfigMap, predicate=ours, finalizer=Finalizer("kubewright.test/child", clean_up))
     async def reconcile(ctx: Context[ConfigMap]) -> None: ...
 
     await shop.run(reconcile)
@@ -91,7 +91,7 @@ async def test_a_finalizer_waits_for_the_end_of_the_pause(shop: Workshop) -> Non
         await shop.admin.get(ConfigMap, "web", namespace=NAMESPACE)
 
 
-async def test_a_paused_object_that_goes_is_forgotten(shop: Workshop) -> None:
+async def test_a_paused_object_that_is_deleted_is_forgotten(shop: Workshop) -> None:
     @controller(ConfigMap, predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         pytest.fail("it was paused all its life")

@@ -8,7 +8,7 @@ from kubewright.apis.core.v1 import ConfigMap, Node
 from kubewright.cache import Entry, Event, ObjectKey
 from kubewright.cache._entry import EntryDecoder
 from kubewright.controllers._handlers import enqueue_object, enqueue_owner
-from kubewright.controllers._reconcile import Request
+from kubewright.controllers._types import Request
 from kubewright.controllers.predicates import (
     Predicate,
     annotations_changed,
@@ -64,7 +64,7 @@ CHANGES = {
         (~labels_changed, {"generation", "deletion", "annotations", "version", "nothing"}),
     ],
 )
-def test_an_update_passes_when_what_the_predicate_looks_at_changed(predicate: Predicate, passing: set[str]) -> None:
+def test_an_update_passes_if_the_predicates_field_changed(predicate: Predicate, passing: set[str]) -> None:
     assert {name for name, event in CHANGES.items() if predicate(event)} == passing
 
 
@@ -78,7 +78,7 @@ def owner(kind: str, name: str, *, api_version: str = "apps/v1", controller: boo
     return {"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": controller}
 
 
-def test_an_event_of_the_object_itself_asks_for_it() -> None:
+def test_an_event_of_the_object_itself_enqueues_it() -> None:
     assert list(enqueue_object(added(entry()))) == [Request("shop", "web")]
 
 
@@ -94,18 +94,18 @@ def test_an_event_of_the_object_itself_asks_for_it() -> None:
         ([], []),
     ],
 )
-def test_an_event_of_a_child_asks_for_its_controlling_owner(
+def test_an_event_of_a_child_enqueues_its_controlling_owner(
     owners: list[dict[str, object]], requests: list[Request]
 ) -> None:
     assert list(enqueue_owner(Deployment)(added(entry(ownerReferences=owners)))) == requests
 
 
-def test_a_child_that_changes_hands_asks_for_both_owners() -> None:
+def test_a_change_of_the_owner_enqueues_both_owners() -> None:
     old, new = entry(ownerReferences=[owner("Deployment", "a")]), entry(ownerReferences=[owner("Deployment", "b")])
     assert list(enqueue_owner(Deployment)(update(old, new))) == [Request("shop", "a"), Request("shop", "b")]
     assert list(enqueue_owner(Deployment)(update(old, old))) == [Request("shop", "a")]
 
 
-def test_a_cluster_scoped_owner_is_asked_for_without_a_namespace() -> None:
+def test_a_cluster_scoped_owner_is_enqueued_without_a_namespace() -> None:
     child = entry(ownerReferences=[owner("Node", "n1", api_version="v1")])
     assert list(enqueue_owner(Node)(added(child))) == [Request(None, "n1")]

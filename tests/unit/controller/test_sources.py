@@ -8,9 +8,10 @@ import pytest
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Entry
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Backoff, Context, Every, Polling, RateLimit, Request, Watch, controller
+from kubewright.controllers import Backoff, Context, RateLimit, Request, Retry, Watch, controller
 from kubewright.controllers._outcome import Failure
 from kubewright.controllers.predicates import AnyEvent, Predicate
+from kubewright.controllers.sources import Every, Polling
 from kubewright.machinery.errors import ConfigError
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
@@ -18,7 +19,7 @@ from .workshop import NAMESPACE, Workshop, config_map, secret
 ours = Predicate(lambda event: event.key.name.startswith("web"))
 
 
-async def test_a_timer_asks_for_every_object_or_for_those_that_it_chooses(shop: Workshop) -> None:
+async def test_a_timer_requests_every_object_or_those_that_it_chooses(shop: Workshop) -> None:
     seen: list[str] = []
     chosen = Every(timedelta(seconds=25), lambda objects: [Request(NAMESPACE, "web-b")] if len(objects) else [])
 
@@ -40,7 +41,7 @@ async def test_a_timer_asks_for_every_object_or_for_those_that_it_chooses(shop: 
     assert seen == ["web-b"]
 
 
-async def test_a_poll_asks_for_the_objects_whose_answer_changed(shop: Workshop) -> None:
+async def test_a_poll_requests_the_objects_whose_value_changed(shop: Workshop) -> None:
     outside: dict[Request, object] = {Request(NAMESPACE, "web"): "small", Request(NAMESPACE, "web-2"): "small"}
     seen: list[str] = []
 
@@ -65,7 +66,7 @@ async def test_a_poll_asks_for_the_objects_whose_answer_changed(shop: Workshop) 
     assert seen == ["web", "web-2"]
 
 
-async def test_a_poll_that_fails_is_told_and_the_next_one_finds_what_changed(
+async def test_a_poll_that_fails_is_logged_and_the_next_one_finds_what_changed(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers: list[dict[Request, object] | None] = [{}, None, {Request(NAMESPACE, "web"): 1}]
@@ -91,7 +92,7 @@ async def test_a_poll_that_fails_is_told_and_the_next_one_finds_what_changed(
     assert seen == ["web"]
 
 
-async def test_nothing_is_polled_any_more_when_the_controller_stopped(shop: Workshop) -> None:
+async def test_polling_ends_with_the_controller(shop: Workshop) -> None:
     polls: list[float] = []
 
     async def ask() -> dict[Request, object]:
@@ -115,7 +116,7 @@ async def test_a_watch_by_index_reconciles_the_objects_that_refer_to_what_change
         ConfigMap,
         predicate=ours,
         indexers={"secret": lambda each: each.data.get("secrets", "").split(",")},
-        watches=[Watch(Secret, index="secret")],
+        watches=[Watch.indexed(Secret, "secret")],
     )
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
@@ -136,7 +137,7 @@ async def test_a_watch_by_index_reconciles_the_objects_that_refer_to_what_change
     assert seen == ["web-b"]
 
 
-async def test_a_watch_by_index_looks_where_the_labels_of_what_changed_say(shop: Workshop) -> None:
+async def test_a_watch_by_index_can_look_up_labels_of_the_changed_object(shop: Workshop) -> None:
     seen: list[str] = []
     asked: list[str] = []
 
@@ -148,7 +149,7 @@ async def test_a_watch_by_index_looks_where_the_labels_of_what_changed_say(shop:
         ConfigMap,
         predicate=ours,
         indexers={"colour": lambda each: [each.data.get("colour", "")]},
-        watches=[Watch(Secret, index="colour", values=colour_of, predicate=Predicate(ask))],
+        watches=[Watch.indexed(Secret, "colour", values=colour_of, predicate=Predicate(ask))],
     )
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
@@ -177,13 +178,9 @@ def colour_of(secret: Entry[Secret]) -> list[str]:
     return [value for key, value in secret.labels.items() if key == "colour"]
 
 
-def test_a_watch_that_does_not_say_whom_it_concerns_is_refused() -> None:
-    with pytest.raises(ConfigError, match="give either map=, a function, or index="):
-        Watch(Secret)
-    with pytest.raises(ConfigError, match="values= says where to look in an index"):
-        Watch(Secret, map=lambda secret, maps: [], values=colour_of)
-    with pytest.raises(ConfigError, match='index="secret"\\) names no index'):
-        controller(ConfigMap, watches=[Watch(Secret, index="secret")])
+def test_a_watch_by_an_index_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r'Watch\.indexed\(Secret, "secret"\) names no index of this controller'):
+        controller(ConfigMap, watches=[Watch.indexed(Secret, "secret")])
 
 
 async def test_retries_of_many_objects_pass_no_faster_than_the_rate_limit(shop: Workshop) -> None:
@@ -192,8 +189,10 @@ async def test_retries_of_many_objects_pass_no_faster_than_the_rate_limit(shop: 
     @controller(
         ConfigMap,
         predicate=ours,
-        backoff=Backoff(base=timedelta(milliseconds=1), limit=timedelta(milliseconds=1)),
-        rate_limit=RateLimit(per_second=1, burst=5),
+        retry=Retry(
+            backoff=Backoff(base=timedelta(milliseconds=1), limit=timedelta(milliseconds=1)),
+            rate_limit=RateLimit(per_second=1, burst=5),
+        ),
     )
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         tries.append(shop.clock.monotonic())
@@ -207,12 +206,12 @@ async def test_retries_of_many_objects_pass_no_faster_than_the_rate_limit(shop: 
     assert 60 <= len(tries) <= 66
 
 
-async def test_a_request_is_given_up_after_its_attempts_until_something_changes(
+async def test_a_request_is_not_retried_after_its_last_attempt_until_something_changes(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries: list[tuple[int, bool]] = []
 
-    @controller(ConfigMap, predicate=ours, backoff=Backoff(attempts=3))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(attempts=3)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         tries.append((ctx.attempt, ctx.is_last_attempt))
         raise OSError("the cloud is down")
@@ -222,7 +221,7 @@ async def test_a_request_is_given_up_after_its_attempts_until_something_changes(
     await shop.clock.advance(3600)
     assert tries == [(1, False), (2, False), (3, True)]
     messages = [each.msg for each in caplog.records if each.levelno == logging.ERROR]
-    assert messages == ["Reconcile failed", "Reconcile failed", "Reconcile failed for good"]
+    assert messages == ["Reconcile failed", "Reconcile failed", "Reconcile failed permanently"]
     assert shop.told.failures == [Failure.ERROR] * 3
     await shop.admin.patch(ConfigMap, MergePatch({"data": {"a": "1"}}), name="web", namespace=NAMESPACE)
     await shop.settle()

@@ -14,10 +14,9 @@ from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.cache import Cache, Scope
 from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
-from kubewright.controllers import Controller
+from kubewright.controllers import Controller, EventRecord, EventRecorder
 from kubewright.controllers._loop import ControlLoop
-from kubewright.controllers._observer import ControllerObserver
-from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers._outcome import ControllerObserver, Failure, Outcome
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Peer, Request, Response
@@ -65,21 +64,15 @@ class Told(ControllerObserver):
         self.paused_now = objects
 
 
-class RecordedEvents:
+class RecordedEvents(EventRecorder):
     """Keeps the Events that controllers record."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def normal(
-        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
-    ) -> None:
-        self.lines.append(f'Normal {reason} {regarding.kind} "{regarding.metadata.name}": {note}')
-
-    def warning(
-        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
-    ) -> None:
-        self.lines.append(f'Warning {reason} {regarding.kind} "{regarding.metadata.name}": {note}')
+    def record(self, event: EventRecord, /) -> None:
+        regarding = event.regarding
+        self.lines.append(f'{event.type} {event.reason} {regarding.kind} "{regarding.metadata.name}": {event.note}')
 
 
 class Workshop:

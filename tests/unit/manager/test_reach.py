@@ -16,7 +16,7 @@ from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
 from kubewright.client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HandlerTransport
-from kubewright.controllers import Context, Controller, DeleteFuse, controller
+from kubewright.controllers import Context, Controller, DeletedContext, DeleteFuse, controller
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
@@ -161,9 +161,9 @@ async def test_a_namespace_without_permissions_is_reported_at_the_start(api: API
 async def test_a_gap_in_the_watch_of_one_namespace_does_not_affect_the_other(api: API) -> None:
     gone: list[str] = []
 
-    @controller(ConfigMap, predicate=ours, deleted=True)
-    async def reconcile(ctx: Context[ConfigMap]) -> None:
-        if ctx.gone:
+    @controller(ConfigMap, predicate=ours, reconcile_deleted=True)
+    async def reconcile(ctx: Context[ConfigMap] | DeletedContext[ConfigMap]) -> None:
+        if isinstance(ctx, DeletedContext):
             gone.append(str(ctx.request))
 
     chosen = manager(api, reconcile, namespaces=["blue", "green"])

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from kubewright.client import Config as Config
     from kubewright.controllers import Backoff as Backoff
     from kubewright.controllers import Context as Context
+    from kubewright.controllers import Finalizer as Finalizer
     from kubewright.controllers import Result as Result
+    from kubewright.controllers import Retry as Retry
     from kubewright.controllers import Watch as Watch
     from kubewright.controllers import controller as controller
     from kubewright.machinery.errors import AlreadyExists as AlreadyExists
@@ -71,6 +73,7 @@ _HOMES: Final[dict[str, str]] = {
     "Context": "kubewright.controllers",
     "CustomResource": "kubewright.models",
     "DeadlineExceeded": "kubewright.machinery.errors",
+    "Finalizer": "kubewright.controllers",
     "Forbidden": "kubewright.machinery.errors",
     "Invalid": "kubewright.machinery.errors",
     "KubewrightError": "kubewright.machinery.errors",
@@ -83,6 +86,7 @@ _HOMES: Final[dict[str, str]] = {
     "PolicyRule": "kubewright.models",
     "PrintColumn": "kubewright.models",
     "Result": "kubewright.controllers",
+    "Retry": "kubewright.controllers",
     "TerminalError": "kubewright.machinery.errors",
     "Watch": "kubewright.controllers",
     "controller": "kubewright.controllers",

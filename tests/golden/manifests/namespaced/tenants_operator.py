@@ -12,7 +12,7 @@ class Tenant(CustomResource, group="tenants.example.com", version="v1"):
 RULES = [PolicyRule(api_groups=["", "storage.k8s.io"], resources=["secrets", "storageclasses"], verbs=["get"])]
 
 
-@controller(Tenant, owns=[ConfigMap], reads=[Node], rules=RULES)
+@controller(Tenant, owns=[ConfigMap], cached=[Node], rules=RULES)
 async def reconcile(ctx: Context[Tenant]) -> None:
     """What it does does not matter here, only what it declares."""
 

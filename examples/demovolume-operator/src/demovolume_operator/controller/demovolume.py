@@ -42,7 +42,7 @@ def of_its_name(claim: PersistentVolumeClaim, _: object) -> Iterable[Request]:
     return [Request(claim.metadata.namespace, claim.metadata.name)]
 
 
-@controller(DemoVolume, owns=[PersistentVolumeClaim], watches=[Watch(PersistentVolumeClaim, map=of_its_name)])
+@controller(DemoVolume, owns=[PersistentVolumeClaim], watches=[Watch.mapped(PersistentVolumeClaim, of_its_name)])
 async def reconcile(ctx: Context[DemoVolume]) -> Result | None:
     volume = ctx.object
     claim = await ctx.get_or_none(PersistentVolumeClaim, volume.metadata.name)  # whosever it is

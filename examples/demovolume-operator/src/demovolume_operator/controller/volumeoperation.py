@@ -63,9 +63,9 @@ def waiting(other: VolumeOperation, operations: Lister[VolumeOperation]) -> Iter
     VolumeOperation,
     indexers={VOLUME: volume_of},
     watches=[
-        Watch(DemoVolume, index=VOLUME),
-        Watch(PersistentVolumeClaim, index=VOLUME),
-        Watch(VolumeOperation, map=waiting),
+        Watch.indexed(DemoVolume, VOLUME),
+        Watch.indexed(PersistentVolumeClaim, VOLUME),
+        Watch.mapped(VolumeOperation, waiting),
     ],
     writes=[PersistentVolumeClaim],
     rules=[PolicyRule(api_groups=[""], resources=["pods"], verbs=["list"])],

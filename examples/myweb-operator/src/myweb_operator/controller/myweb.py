@@ -55,7 +55,7 @@ PORT_FIELDS: Final[Fields[Service]] = {
 @controller(
     MyWeb,
     owns=[ConfigMap, Deployment, Service],
-    watches=[Watch(Service, map=waiting_for_ports_of)],
+    watches=[Watch.mapped(Service, waiting_for_ports_of)],
     indexers={"port": wanted_port},
 )
 async def reconcile(ctx: Context[MyWeb]) -> Result | None:

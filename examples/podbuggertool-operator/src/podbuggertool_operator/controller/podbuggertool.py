@@ -17,6 +17,7 @@ from kubewright import (
     NotFound,
     PolicyRule,
     Result,
+    Retry,
     Watch,
     controller,
 )
@@ -49,9 +50,9 @@ def labels_of(pod: Entry[Pod]) -> Iterable[str]:
 @controller(
     Podbuggertool,
     indexers={"label": label_of},
-    watches=[Watch(Pod, index="label", values=labels_of, predicate=changed(facts))],
+    watches=[Watch.indexed(Pod, "label", values=labels_of, predicate=changed(facts))],
     rules=[PolicyRule(api_groups=[""], resources=["pods/ephemeralcontainers"], verbs=["patch"])],
-    backoff=Backoff(limit=timedelta(minutes=1)),
+    retry=Retry(backoff=Backoff(limit=timedelta(minutes=1))),
 )
 async def reconcile(ctx: Context[Podbuggertool]) -> Result | None:
     await take_up_spec(ctx)

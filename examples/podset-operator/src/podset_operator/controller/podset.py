@@ -17,7 +17,7 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Final
 
-from kubewright import AlreadyExists, APIError, Backoff, Conflict, Context, controller, set_condition
+from kubewright import AlreadyExists, APIError, Backoff, Conflict, Context, Retry, controller, set_condition
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import is_controlled_by
 from kubewright.machinery.names import generate_name
@@ -29,7 +29,7 @@ LARGEST_BATCH: Final = 16
 """Requests of one PodSet that are under way at once: a large one does not hold up the others."""
 
 
-@controller(PodSet, owns=[Pod], backoff=Backoff(limit=timedelta(minutes=1)))
+@controller(PodSet, owns=[Pod], retry=Retry(backoff=Backoff(limit=timedelta(minutes=1))))
 async def reconcile(ctx: Context[PodSet]) -> None:
     pods = await ctx.list(Pod, labels=labels_for(ctx.object), owned=True)
     scaling = Scaling(ctx, ctx.object, pods)

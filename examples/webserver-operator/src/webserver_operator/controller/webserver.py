@@ -46,7 +46,7 @@ def waiting_for_port(service: Service, webs: Lister[WebServer]) -> Iterable[Requ
     WebServer,
     owns=[Deployment, Service],
     indexers={"reason": reasons},
-    watches=[Watch(Service, map=waiting_for_port)],
+    watches=[Watch.mapped(Service, waiting_for_port)],
 )
 async def reconcile(ctx: Context[WebServer]) -> Result:
     """Apply the Deployment and the Service, and report in the status whether all replicas serve."""

@@ -91,4 +91,4 @@ class Program:
         return within, cluster
 
     def _declared(self) -> Sequence[APIResource]:
-        return [kind.__api__ for each in self.manager.controllers for kind in (*each.cached, *each.writes)]
+        return [kind.__api__ for each in self.manager.controllers for kind in (*each.cached_kinds, *each.writes)]

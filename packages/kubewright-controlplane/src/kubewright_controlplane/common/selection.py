@@ -18,7 +18,7 @@ from kubewright.apis.discovery.v1 import EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._cache import Scope
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context
+from kubewright.controllers import Context, DeletedContext
 from kubewright.machinery.selectors import Selector
 from kubewright.models import Object
 
@@ -63,7 +63,7 @@ def selecting(child: Object, lister: Lister[T]) -> Iterable[T]:
         yield from lister.by_index(SELECTOR, value)
 
 
-async def matching(ctx: Context[Any], kind: type[U], selector: LabelSelector) -> list[U]:
+async def matching(ctx: Context[Any] | DeletedContext[Any], kind: type[U], selector: LabelSelector) -> list[U]:
     """Return the objects of `kind` that `selector` matches in the request's namespace. The kind is in `SCOPES`."""
     namespace = ctx.request.namespace or ""
     index = (LABEL, by_required_label(namespace, selector.match_labels)) if selector.match_labels else None

@@ -91,7 +91,7 @@ class Claims:
 
 def orphans(kind: type[Object]) -> Watch[Object]:
     """Return a watch of orphans, for controllers with an index `SELECTOR` that may adopt them."""
-    return Watch(kind, map=_adopters, predicate=_is_orphan)
+    return Watch.mapped(kind, _adopters, predicate=_is_orphan)
 
 
 def _adopters(child: Object, owners: Lister[Object]) -> Iterable[Request]:

@@ -23,7 +23,7 @@ from kubewright.apis.core.v1 import (
     Service,
 )
 from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.controllers import Context, Controller, Request, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
 from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
@@ -44,8 +44,8 @@ _NAME: Final = "endpoint-controller"
 
 
 @ignore_ending_namespace
-async def reconcile(ctx: Context[Service]) -> None:
-    if ctx.gone:
+async def reconcile(ctx: Context[Service] | DeletedContext[Service]) -> None:
+    if isinstance(ctx, DeletedContext):
         await _remove(ctx)
         return
     service = ctx.object
@@ -65,7 +65,7 @@ async def reconcile(ctx: Context[Service]) -> None:
         await ctx.client.update(present)
 
 
-async def _remove(ctx: Context[Service]) -> None:
+async def _remove(ctx: DeletedContext[Service]) -> None:
     """Delete the Endpoints of a deleted Service, unless another client wrote them."""
     present = await ctx.get_or_none(Endpoints, ctx.request.name)
     if present is not None and present.metadata.labels.get(_MANAGED_BY) == _NAME:
@@ -139,10 +139,10 @@ def endpoints_controller() -> Controller[Service]:
     declare = controller(
         Service,
         name="endpoints-controller",
-        watches=[BEHIND, Watch(Endpoints, map=_of_same_name)],
+        watches=[BEHIND, Watch.mapped(Endpoints, _of_same_name)],
         writes=[Endpoints],
         indexers={SELECTOR: by_selector},
-        deleted=True,
+        reconcile_deleted=True,
         workers=5,
     )
     return declare(reconcile)

@@ -18,7 +18,7 @@ from kubewright.apis.core.v1 import Namespace, NamespaceCondition
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper, ServedResource
-from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Result, controller
 from kubewright.machinery.errors import APIError, MethodNotAllowed, NotFound
 
 FINALIZER: Final = "kubernetes"
@@ -35,8 +35,8 @@ class NamespaceReconciler:
         self._clock = clock
         self._mapper = RESTMapper(client)
 
-    async def reconcile(self, ctx: Context[Namespace]) -> Result | None:
-        if ctx.gone:
+    async def reconcile(self, ctx: Context[Namespace] | DeletedContext[Namespace]) -> Result | None:
+        if isinstance(ctx, DeletedContext):
             return None
         namespace = ctx.object
         if namespace.metadata.deletion_timestamp is None or FINALIZER not in namespace.spec.finalizers:
@@ -152,5 +152,5 @@ def namespace_controller(client: Client, clock: Clock) -> Controller[Namespace]:
 
     `client` reads from the server, because a cache may not show new objects yet.
     """
-    declare = controller(Namespace, name="namespace-controller", deleted=True, workers=4)
+    declare = controller(Namespace, name="namespace-controller", reconcile_deleted=True, workers=4)
     return declare(NamespaceReconciler(client, clock))

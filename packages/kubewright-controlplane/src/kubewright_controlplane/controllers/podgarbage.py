@@ -15,7 +15,7 @@ from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod, PodCondition
 from kubewright.cache._lister import Lister
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import NotFound
 from kubewright_controlplane.common.pods import is_finished
@@ -39,8 +39,8 @@ class PodGarbage:
         self._missing: dict[str, datetime] = {}
         self._counted: datetime | None = None
 
-    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
-        if ctx.gone:
+    async def reconcile(self, ctx: Context[Pod] | DeletedContext[Pod]) -> Result | None:
+        if isinstance(ctx, DeletedContext):
             return None
         pod = ctx.object
         if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name:
@@ -118,7 +118,7 @@ def pod_garbage_controller(live: Client, clock: Clock) -> Controller[Pod]:
         Pod,
         name="pod-garbage-collector-controller",
         predicate=Predicate(_may_be_garbage),
-        watches=[Watch(Node, map=_on_node, predicate=Predicate(_comes_or_goes))],
-        deleted=True,
+        watches=[Watch.mapped(Node, _on_node, predicate=Predicate(_comes_or_goes))],
+        reconcile_deleted=True,
     )
     return declare(PodGarbage(live, clock))

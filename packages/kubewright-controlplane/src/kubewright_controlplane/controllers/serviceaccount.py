@@ -78,7 +78,7 @@ def serviceaccount_controller(ca: str) -> Controller[Namespace]:
     declare = controller(
         Namespace,
         name="serviceaccount-controller",
-        watches=[Watch(ServiceAccount, map=_namespace_of), Watch(ConfigMap, map=_namespace_of)],
+        watches=[Watch.mapped(ServiceAccount, _namespace_of), Watch.mapped(ConfigMap, _namespace_of)],
         writes=[ServiceAccount, ConfigMap],
         workers=2,
     )

@@ -29,8 +29,8 @@ def _in_front(pod: Pod, services: Lister[Service]) -> Iterable[Request]:
             yield Request(service.metadata.namespace, service.metadata.name)
 
 
-BEHIND = Watch(Pod, map=_in_front)
-"""Return a watch of Pods for controllers of Services with an index `SELECTOR`."""
+BEHIND = Watch.mapped(Pod, _in_front)
+"""A watch of Pods, for controllers of Services with an index `SELECTOR`."""
 
 
 async def pods_behind(ctx: Context[Service]) -> list[Pod]:

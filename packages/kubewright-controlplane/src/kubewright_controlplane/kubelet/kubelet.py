@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.processes import ProcessRuntime
 from kubewright_controlplane.kubelet.runtime import PodRuntime
@@ -24,8 +24,8 @@ class Kubelet:
     def __init__(self, runtimes: Sequence[PodRuntime]) -> None:
         self._runtimes = runtimes
 
-    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
-        if ctx.gone:
+    async def reconcile(self, ctx: Context[Pod] | DeletedContext[Pod]) -> Result | None:
+        if isinstance(ctx, DeletedContext):
             for each in self._runtimes:
                 each.forget(ctx.request)
             return None
@@ -53,16 +53,17 @@ def _pods_on(node: Node, pods: Lister[Pod]) -> Iterable[Request]:
 
 def kubelet(clock: Clock, processes: ProcessRuntime | None = None) -> Controller[Pod]:
     """Return the controller `kubelet`, which runs the Pods of every node. Without `processes`, it simulates all."""
-    simulated, on_nodes = SimulatedRuntime(clock), Watch(Node, map=_pods_on)
+    simulated, on_nodes = SimulatedRuntime(clock), Watch.mapped(Node, _pods_on)
     if processes is None:
-        return controller(Pod, name="kubelet", watches=[on_nodes], deleted=True, workers=4)(Kubelet([simulated]))
+        simulate = controller(Pod, name="kubelet", watches=[on_nodes], reconcile_deleted=True, workers=4)
+        return simulate(Kubelet([simulated]))
     declare = controller(
         Pod,
         name="kubelet",
-        watches=[on_nodes, Watch(ConfigMap, index="configmaps"), Watch(Secret, index="secrets")],
+        watches=[on_nodes, Watch.indexed(ConfigMap, "configmaps"), Watch.indexed(Secret, "secrets")],
         sources=[processes.changed],
         indexers={"configmaps": config_maps_of, "secrets": secrets_of},
-        deleted=True,
+        reconcile_deleted=True,
         workers=4,
     )
     return declare(Kubelet([processes, simulated]))

@@ -12,8 +12,9 @@ from typing import Final
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client._client import Client
-from kubewright.controllers import Channel, Context, Request, Result
-from kubewright.controllers._events import EventRecorder
+from kubewright.controllers import Context, Request, Result
+from kubewright.controllers._types import EventRecorder
+from kubewright.controllers.sources import Channel
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.common.network import LOOPBACK, PodAddresses, ProcessNetwork
 from kubewright_controlplane.common.pods import is_finished

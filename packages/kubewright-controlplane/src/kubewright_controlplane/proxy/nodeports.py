@@ -21,7 +21,7 @@ from kubewright.apis.core.v1 import Service, ServicePort
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright_controlplane.common.network import LOOPBACK, ProcessNetwork, process_port
 from kubewright_controlplane.common.selection import matching
 from kubewright_controlplane.proxy.forwarder import Forwarder, Target
@@ -58,12 +58,15 @@ class NodePorts:
         finally:
             await asyncio.gather(*(each.abort() for each in self._forwarders.values()))
 
-    async def reconcile(self, ctx: Context[Service]) -> Result | None:
-        wanted: Mapping[NodePort, Sequence[Target]] = {} if ctx.gone else await self._wanted(ctx)
+    async def reconcile(self, ctx: Context[Service] | DeletedContext[Service]) -> Result | None:
+        wanted: Mapping[NodePort, Sequence[Target]] = {} if isinstance(ctx, DeletedContext) else await self._wanted(ctx)
         for number in [port for port, holder in self._holders.items() if holder == ctx.request]:
             if NodePort(number, "TCP") not in wanted:
                 self._forwarders.pop(number).close()
                 del self._holders[number]
+        if isinstance(ctx, DeletedContext):
+            self._reported.pop(ctx.request, None)
+            return None
         attempts = [await self._forward(ctx, port, targets) for port, targets in wanted.items()]
         problems = {problem for problem in attempts if problem is not None}
         self._report(ctx, problems)
@@ -144,5 +147,6 @@ def _of_service(each: EndpointSlice, _: Lister[Service]) -> Iterable[Request]:
 
 def proxy(node_ports: NodePorts) -> Controller[Service]:
     """Return the controller `kube-proxy`."""
-    declare = controller(Service, name=NAME, watches=[Watch(EndpointSlice, map=_of_service)], deleted=True, workers=1)
+    watches = [Watch.mapped(EndpointSlice, _of_service)]
+    declare = controller(Service, name=NAME, watches=watches, reconcile_deleted=True, workers=1)
     return declare(node_ports)

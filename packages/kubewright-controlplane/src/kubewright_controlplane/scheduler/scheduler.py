@@ -27,7 +27,7 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._lister import Lister
-from kubewright.controllers import Context, Controller, Request, Watch, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.models import PolicyRule
 from kubewright_controlplane.common import affinity, taints
@@ -50,10 +50,10 @@ class Scheduler:
         self._placement = Placement()
 
     @ignore_ending_namespace
-    async def reconcile(self, ctx: Context[Pod]) -> None:
+    async def reconcile(self, ctx: Context[Pod] | DeletedContext[Pod]) -> None:
         if not self._placement.seeded:
             self._placement.seed(await ctx.list(Pod, namespace=""))
-        if ctx.gone:
+        if isinstance(ctx, DeletedContext):
             self._placement.put(ctx.request, "")
             return
         pod = ctx.object
@@ -162,12 +162,12 @@ def scheduler(clock: Clock) -> Controller[Pod]:
     declare = controller(
         Pod,
         name=NAME,
-        watches=[Watch(Node, map=_on_node_change), Watch(PersistentVolumeClaim, map=_on_claim_change)],
-        reads=[PersistentVolume, StorageClass],
+        watches=[Watch.mapped(Node, _on_node_change), Watch.mapped(PersistentVolumeClaim, _on_claim_change)],
+        cached=[PersistentVolume, StorageClass],
         writes=[PersistentVolumeClaim],
         rules=[PolicyRule(api_groups=[""], resources=["pods/binding"], verbs=["create"])],
         indexers={_WAITING: _by_waiting},
-        deleted=True,
+        reconcile_deleted=True,
         workers=1,
     )
     return declare(Scheduler(clock))

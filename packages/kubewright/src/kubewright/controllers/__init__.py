@@ -1,35 +1,53 @@
-"""Turns events into reconciles: work queue, sources, predicates, handlers, controller."""
+"""Controllers: from events to reconciles.
+
+controller          declares a controller; Watch, Retry, Backoff, RateLimit, Finalizer and DeleteFuse configure it
+Context, Result     what a reconcile function receives and returns
+WorkQueue           the queue of requests, for controllers without a Manager
+predicates          which events lead to a reconcile
+sources             requests from outside Kubernetes
+run_blocking        runs blocking code in a thread
+"""
 
 from kubewright.controllers._blocking import run_blocking
-from kubewright.controllers._context import Context
-from kubewright.controllers._controller import Controller, ReconcileFunction, Reconciler, Watch, controller
-from kubewright.controllers._events import EventRecorder
+from kubewright.controllers._context import BaseContext, Context, DeletedContext
+from kubewright.controllers._controller import (
+    Controller,
+    ReconcileDeletedFunction,
+    ReconcileFunction,
+    Reconciler,
+    Watch,
+    controller,
+)
+from kubewright.controllers._finalizer import Finalizer
 from kubewright.controllers._fuse import DeleteFuse
-from kubewright.controllers._handlers import MapFunction
+from kubewright.controllers._handlers import IndexValues, MapFunction
 from kubewright.controllers._owner_references import is_controlled_by, set_controller_reference
-from kubewright.controllers._queue import Backoff, QueueClosed, WorkQueue
-from kubewright.controllers._ratelimit import RateLimit
-from kubewright.controllers._reconcile import Request, Result
-from kubewright.controllers.sources import Channel, Every, Polling, Source
+from kubewright.controllers._queue import QueueClosed, WorkItem, WorkQueue
+from kubewright.controllers._retry import Backoff, RateLimit, Retry
+from kubewright.controllers._types import EventRecord, EventRecorder, Request, Result
 
 __all__ = [
     "Backoff",
-    "Channel",
+    "BaseContext",
     "Context",
     "Controller",
     "DeleteFuse",
+    "DeletedContext",
+    "EventRecord",
     "EventRecorder",
-    "Every",
+    "Finalizer",
+    "IndexValues",
     "MapFunction",
-    "Polling",
     "QueueClosed",
     "RateLimit",
+    "ReconcileDeletedFunction",
     "ReconcileFunction",
     "Reconciler",
     "Request",
     "Result",
-    "Source",
+    "Retry",
     "Watch",
+    "WorkItem",
     "WorkQueue",
     "controller",
     "is_controlled_by",

@@ -10,10 +10,9 @@ from kubewright.cache._client import CachedClient
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
 from kubewright.client._write import Propagation
-from kubewright.controllers._events import EventRecorder
 from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
 from kubewright.controllers._patches import guarded_patch, status_patch, test
-from kubewright.controllers._reconcile import Request
+from kubewright.controllers._types import EventRecorder, Request
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import Object, Struct
 from kubewright.models._values import encode
@@ -23,61 +22,45 @@ U = TypeVar("U", bound=Object)
 R = TypeVar("R")
 
 
-class Context(Generic[T]):
-    """One reconcile of one object.
+class BaseContext(Generic[T]):
+    """What a reconciler can use with and without an object: see `Context` and `DeletedContext`."""
 
-    Reads come from the cache and see the writes of this process. The default namespace is that of the object.
-    """
-
-    __slots__ = (
-        "_kind", "_logger", "_object", "_owns", "_resource", "_status", "_version", "attempt", "client", "events",
-        "is_last_attempt", "request",
-    )  # fmt: skip
+    __slots__ = ("_kind", "_logger", "_resource", "attempt", "client", "events", "is_last_attempt", "request")
 
     def __init__(
         self,
         kind: type[T],
         request: Request,
-        obj: T | None,
         *,
         attempt: int,
         is_last_attempt: bool,
-        owns: frozenset[type[Object]],
         client: CachedClient,
         events: EventRecorder,
         logger: StructuredLogger,
         resource: object = None,
     ) -> None:
         self.request = request
-        """The name of the object, also when it is gone."""
+        """The namespace and name of the object."""
         self.attempt = attempt
-        """1 for a first try; one more for each failure in a row before it."""
+        """1 for the first attempt, plus one for each failure in a row before it."""
         self.is_last_attempt = is_last_attempt
-        """If this attempt fails, there is no other (`Backoff.attempts`); report that in the status."""
+        """Whether a failure of this attempt is not retried (`Backoff.attempts`). Then report it in the status."""
         self.client = client
-        """For everything that the methods here do not cover."""
+        """A client for everything that the methods of the context do not do."""
         self.events = events
-        """For messages to the users of the object: `kubectl describe` shows them."""
+        """Records Kubernetes Events for the users of an object; `kubectl describe` shows them."""
         self._kind = kind
-        self._object = obj
-        self._owns = owns
         self._logger = logger
         self._resource = resource
-        self._version = obj.metadata.resource_version if obj is not None else ""
-        """The version of the object as it was read, or after the last write of its status."""
-        self._status = b"null"
-        """The status on the server; the reconciler may change the status of its own copy of the object."""
-        if "status" in kind.__api__.subresources and obj is not None:
-            self._status = encode(getattr(obj, "status", None))
 
     @property
     def log(self) -> StructuredLogger:
-        """Carries the controller's and the object's name."""
+        """A logger that adds the names of the controller and of the object to each line."""
         return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
 
     @property
     def clock(self) -> Clock:
-        """The Manager's, which a test may move: ask `ctx.clock.now()` for the time."""
+        """The manager's clock: `ctx.clock.now()` returns the time, and a test can move it."""
         return self.client.clock
 
     def resource(self, kind: type[R]) -> R:
@@ -89,32 +72,94 @@ class Context(Generic[T]):
         """
         return resource_of(self._resource, kind)
 
-    @property
-    def object(self) -> T:
-        """The object, fresh from the cache and the caller's own. Raises NotFound when it is gone (see `gone`)."""
-        if self._object is None:
-            raise NotFound(f'{self._kind.__api__.kind} "{self.request}" is gone; look at ctx.gone first')
-        return self._object
-
-    @property
-    def gone(self) -> bool:
-        """The object no longer exists. Only controllers with `deleted=True` see this."""
-        return self._object is None
-
     async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
-        """The object of that name. Raises NotFound."""
+        """Return the object of that name. Raises NotFound."""
         return await self.client.get(kind, name, namespace=self._namespace(kind, namespace))
 
     async def get_or_none(self, kind: type[U], name: str, *, namespace: str | None = None) -> U | None:
-        """The object of that name, or None."""
+        """Return the object of that name; None if it does not exist."""
         return await self.client.get_or_none(kind, name, namespace=self._namespace(kind, namespace))
+
+    async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
+        """Patch `target`, and return the updated object. Raises NotFound, Conflict, Invalid."""
+        return await self.client.patch(target, patch, subresource=subresource)
+
+    async def delete(
+        self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
+    ) -> None:
+        """Delete `target`, an object that was read. It is not an error if it no longer exists.
+
+        A newer object of the same name is never deleted. With `if_unchanged`, the object is deleted only if it did not
+        change since it was read: use it if the decision to delete depends on the object's fields. Raises Conflict if
+        there is a newer object or such a change, and ConfigError for an object that was not read and has no uid.
+        """
+        kind, meta = target.__api__.kind, target.metadata
+        if not meta.uid:
+            raise ConfigError(
+                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes no '
+                f"other; use ctx.client.delete({kind}, name, namespace=...) to delete by name"
+            )
+        version = meta.resource_version if if_unchanged else None
+        try:
+            await self.client.delete(target, resource_version=version, propagation=propagation)
+        except NotFound:
+            return
+
+    def _namespace(self, kind: type[Object], given: str | None) -> str | None:
+        if given is not None or not kind.__api__.namespaced:
+            return given or None
+        return self.request.namespace
+
+
+class Context(BaseContext[T]):
+    """One reconcile of one object.
+
+    Reads come from the cache and see the writes of this process. Without `namespace=`, the object's own namespace is
+    used, for kinds that have namespaces.
+    """
+
+    __slots__ = ("_owns", "_status", "_version", "object")
+
+    def __init__(
+        self,
+        kind: type[T],
+        request: Request,
+        obj: T,
+        *,
+        attempt: int,
+        is_last_attempt: bool,
+        owns: frozenset[type[Object]],
+        client: CachedClient,
+        events: EventRecorder,
+        logger: StructuredLogger,
+        resource: object = None,
+    ) -> None:
+        super().__init__(
+            kind,
+            request,
+            attempt=attempt,
+            is_last_attempt=is_last_attempt,
+            client=client,
+            events=events,
+            logger=logger,
+            resource=resource,
+        )
+        self.object = obj
+        """The object, freshly decoded from the cache. The reconciler may change it."""
+        self._owns = owns
+        self._version = obj.metadata.resource_version
+        """The resource version of the object as it was read, or after the last write of its status."""
+        self._status = b"null"
+        """The status on the server. The reconciler may change `object.status`."""
+        if "status" in kind.__api__.subresources:
+            self._status = encode(getattr(obj, "status", None))
 
     async def list(
         self, kind: type[U], *, namespace: str | None = None, labels: Labels = None, owned: bool = False
     ) -> ObjectList[U]:
-        """The objects of a kind that match. With `owned`, those alone whose controlling owner is this object.
+        """Return the objects of a kind that match. With `owned`, only those that this object controls.
 
-        `namespace=""` is every namespace.
+        `namespace=""` means all namespaces.
         """
         owner = self.object.metadata.uid if owned else None
         found = await self.client.list(kind, namespace=self._namespace(kind, namespace), labels=labels, owner=owner)
@@ -123,7 +168,7 @@ class Context(Generic[T]):
         return found
 
     async def create(self, obj: U) -> U:
-        """Create `obj`. Of a kind in `owns`, it gets this object as its owner. Raises AlreadyExists, Invalid."""
+        """Create `obj`. For a kind in `owns`, this object becomes its owner. Raises AlreadyExists, Invalid."""
         self._adopt(obj)
         return await self.client.create(obj)
 
@@ -153,43 +198,19 @@ class Context(Generic[T]):
         self._adopt(obj)
         return await apply_child(self.client, obj, adopt=adopt, create_only=create_only)
 
-    async def patch(self, target: U, patch: Patch, *, subresource: str | None = None) -> U:
-        """Patch `target`. Returns the updated object. Raises NotFound, Conflict, Invalid."""
-        return await self.client.patch(target, patch, subresource=subresource)
-
-    async def delete(
-        self, target: Object, *, propagation: Propagation | None = None, if_unchanged: bool = False
-    ) -> None:
-        """Delete `target`, exactly the object that was read. If it no longer exists, nothing happens.
-
-        With `if_unchanged` it is deleted only if nobody has written it since it was read. Raises Conflict if there is a
-        newer object of that name or such a write, and ConfigError for an object that was not read.
-        """
-        kind, meta = target.__api__.kind, target.metadata
-        if not meta.uid:
-            raise ConfigError(
-                f'{kind} "{meta.name}" has no uid: ctx.delete takes an object that was read, so that it deletes that '
-                f"one; ctx.client.delete({kind}, name, namespace=...) deletes whatever has the name"
-            )
-        version = meta.resource_version if if_unchanged else None
-        try:
-            await self.client.delete(target, resource_version=version, propagation=propagation)
-        except NotFound:
-            return
-
     async def update_status(self, status: Struct, *, if_unchanged: bool = False) -> None:
-        """Make `status` the object's status. Only differences are sent, and nothing if there are none.
+        """Make `status` the object's status. Sends the differences, or nothing if there are none.
 
-        The whole status belongs to this controller: a field that is left out is removed. The write is for exactly the
-        object that was read. With `if_unchanged` it fails if anyone has written the object since it was read; use this
-        for a status that records completed work, so that stale state never overwrites the record. Raises NotFound if
-        the object was deleted, Conflict if it is another object of that name or has changed in the way, Invalid, and
-        ConfigError for a kind without a status subresource.
+        The controller owns the status as a whole: fields that `status` does not have are removed. The status of a newer
+        object of the same name is never written. With `if_unchanged`, the status is not written if the object changed
+        since it was read: use it for a status that records completed work, so that an old view never overwrites it.
+        Raises NotFound if the object no longer exists, Conflict if there is a newer object or a change that was not
+        seen, Invalid, and ConfigError for a kind without a status subresource.
         """
         if "status" not in self._kind.__api__.subresources:
             raise ConfigError(
-                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; the "
-                "status of any other kind is changed by a patch"
+                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; use "
+                "a patch for the status of any other kind"
             )
         wanted = encode(status)
         if wanted == self._status:
@@ -207,10 +228,18 @@ class Context(Generic[T]):
         if type(obj) in self._owns:
             set_controller_reference(self.object, obj)
 
-    def _namespace(self, kind: type[Object], given: str | None) -> str | None:
-        if given is not None or not kind.__api__.namespaced:
-            return given or None
-        return self.request.namespace
+
+class DeletedContext(BaseContext[T]):
+    """One reconcile of an object that no longer exists, for controllers with `reconcile_deleted=True`.
+
+    `request` has its namespace and name. There is no object, and nothing can be applied in its name.
+    """
+
+    __slots__ = ()
+
+    async def list(self, kind: type[U], *, namespace: str | None = None, labels: Labels = None) -> ObjectList[U]:
+        """Return the objects of a kind that match. `namespace=""` means all namespaces."""
+        return await self.client.list(kind, namespace=self._namespace(kind, namespace), labels=labels)
 
 
 def resource_of(resource: object, kind: type[R]) -> R:

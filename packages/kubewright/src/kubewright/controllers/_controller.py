@@ -1,11 +1,11 @@
-"""Declares a controller: which kind it reconciles, what it owns and watches, and the function that does the work.
+"""Declares a controller: the kind that it reconciles, what it owns and watches, and the function that does the work.
 
     @controller(WebServer, owns=[Deployment, Service])
     async def reconcile(ctx: Context[WebServer]) -> Result | None:
         await ctx.apply(deployment_for(ctx.object))
 
-A Controller is a declaration and holds nothing of a run: it is registered nowhere, and one may run in several Managers.
-From what it declares follow its watches and its RBAC rules.
+A Controller is a declaration without any state of a run. It is registered nowhere, and several Managers may run it. Its
+watches and its RBAC rules follow from the declaration.
 
 Follows controller-runtime's pkg/builder.
 """
@@ -13,78 +13,103 @@ Follows controller-runtime's pkg/builder.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_origin
 
-from kubewright.cache._entry import Entry
+from kubewright.cache._lister import Lister
 from kubewright.cache._store import IndexFunction
-from kubewright.controllers._context import Context
+from kubewright.controllers._context import Context, DeletedContext
+from kubewright.controllers._finalizer import Finalizer
 from kubewright.controllers._fuse import DeleteFuse
-from kubewright.controllers._handlers import MapFunction
-from kubewright.controllers._queue import Backoff
-from kubewright.controllers._ratelimit import RateLimit
+from kubewright.controllers._handlers import (
+    EventHandler,
+    IndexValues,
+    MapFunction,
+    enqueue_indexed,
+    enqueue_indexed_by,
+    enqueue_mapped,
+    if_found,
+    only_if,
+)
 from kubewright.controllers._rbac import READ, WRITE, rule, rules_for
-from kubewright.controllers._reconcile import Result
+from kubewright.controllers._retry import RateLimit, Retry
+from kubewright.controllers._types import Result
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.sources import Source
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 from kubewright.models._rbac import PolicyRule
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
+V = TypeVar("V", bound=Object)
 
 WORKERS: Final = 16
-"""Reconciles at once, unless a controller says otherwise. More of them save next to nothing."""
+"""Reconciles at the same time, by default. More of them save next to nothing."""
 
 ReconcileFunction: TypeAlias = Callable[[Context[T]], Awaitable[Result | None]]
-"""One pass over one object; see `Reconciler.reconcile`."""
+"""Reconciles one object; see `Reconciler.reconcile`."""
+
+ReconcileDeletedFunction: TypeAlias = Callable[[Context[T] | DeletedContext[T]], Awaitable[Result | None]]
+"""Reconciles one object, or what is left of an object that no longer exists."""
 
 
 class Reconciler(Protocol[T]):
-    """A reconciler with state of its own. With a finalizer it has `finalize(ctx)` as well, of the same shape."""
+    """An object that reconciles, for reconcilers with state."""
 
     async def reconcile(self, ctx: Context[T]) -> Result | None:
-        """Bring the world in line with `ctx.object`. Called whenever it may differ; what raises is tried again."""
+        """Make the cluster match `ctx.object`. Called whenever something may have changed; retried if it raises."""
         ...
+
+
+NamespaceEnding: TypeAlias = Literal["retry", "stop"]
+"""What a controller does if a reconcile can create nothing, because the namespace is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch(Generic[U]):
-    """A kind whose changes concern objects of the controller's kind that do not own it."""
+    """A kind whose changes concern objects that do not own it. Made by `Watch.mapped` or `Watch.indexed`."""
 
     kind: type[U]
-    map: MapFunction[U, Any] | None = None
-    """From an object that changed, and the cached objects of the controller's kind, to requests."""
-    predicate: Predicate | None = None
+    handler: Callable[[Lister[Any]], EventHandler[U]]
+    """Given a lister of the controller's own objects, returns the function from events to requests."""
     index: str = ""
-    """Instead of `map`: one of the controller's `indexers`, which gives for an object the names of those of `kind` that
-    it refers to (in its own namespace; `namespace/name` for another). Whom a change concerns is found without decoding,
-    and `predicate` is asked only when there is somebody.
-    """
-    values: Callable[[Entry[U]], Iterable[str]] | None = None
-    """With `index`: the values under which to look, given what is known of a changed object without decoding it (its
-    key, its labels). None: its name.
-    """
+    """The index that the handler needs; empty for none."""
 
-    def __post_init__(self) -> None:
-        if (self.map is None) == (not self.index):
-            raise ConfigError(
-                f"Watch({self.kind.__name__}): give either map=, a function, or index=, the name of one of the "
-                "controller's indexers, so that it is known whom a change concerns"
-            )
-        if self.values is not None and not self.index:
-            raise ConfigError(
-                f"Watch({self.kind.__name__}): values= says where to look in an index; name that by index=, or let the "
-                "function of map= look"
-            )
+    @staticmethod
+    def mapped(kind: type[V], function: MapFunction[V, Any], *, predicate: Predicate | None = None) -> Watch[V]:
+        """Watch `kind`, and reconcile the objects that `function` returns for a changed object.
+
+        `function` receives the changed object and a lister of the controller's own objects. It is called for the old
+        and for the new state, on the event loop, for each event that passes `predicate`.
+        """
+        return Watch(kind, lambda lister: only_if(predicate, enqueue_mapped(function, lister)))
+
+    @staticmethod
+    def indexed(
+        kind: type[V], index: str, *, values: IndexValues[V] | None = None, predicate: Predicate | None = None
+    ) -> Watch[V]:
+        """Watch `kind`, and reconcile the objects that `index` has for a changed object. Nothing is decoded for it.
+
+        `index` names one of the controller's `indexers`. Without `values`, it returns the names of the objects of
+        `kind` that an object refers to: a name in its own namespace, or `namespace/name`. With `values`, the controller
+        looks up what `values` returns for the old and for the new state of the changed object. `predicate` is called
+        last, and only if the index finds something.
+        """
+
+        def handler(lister: Lister[Any]) -> EventHandler[V]:
+            if values is None:
+                return if_found(enqueue_indexed(index, lister), predicate)
+            return if_found(enqueue_indexed_by(values, index, lister), predicate)
+
+        return Watch(kind, handler, index)
 
 
 @dataclass(frozen=True, eq=False)
 class Controller(Generic[T]):
-    """What `controller` made. Its parameters are described there."""
+    """The result of `controller`, which describes the attributes."""
 
     kind: type[T]
     reconcile: ReconcileFunction[T]
@@ -92,33 +117,35 @@ class Controller(Generic[T]):
     owns: Sequence[type[Object]] = ()
     watches: Sequence[Watch[Any]] = ()
     sources: Sequence[Source] = ()
-    reads: Sequence[type[Object]] = ()
+    cached: Sequence[type[Object]] = ()
     writes: Sequence[type[Object]] = ()
     rules: Sequence[PolicyRule] = ()
     predicate: Predicate | None = None
     indexers: Mapping[str, IndexFunction[T]] = field(default_factory=dict[str, "IndexFunction[T]"])
     workers: int = WORKERS
-    timeout: timedelta | None = None
-    backoff: Backoff = field(default_factory=Backoff)
-    rate_limit: RateLimit | None = None
+    timeout: Seconds | None = None
+    retry: Retry = field(default_factory=Retry)
+    debounce: Seconds = 0.0
+    key_rate_limit: RateLimit | None = None
     delete_fuse: DeleteFuse | None = None
-    finalizer: str | None = None
-    finalize: ReconcileFunction[T] | None = None
-    deleted: bool = False
+    finalizer: Finalizer[T] | None = None
+    reconcile_deleted: ReconcileDeletedFunction[T] | None = None
+    """The reconcile function, if it is also called for objects that are being deleted or no longer exist."""
+    namespace_ending: NamespaceEnding = "retry"
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """The rules that this controller needs in the namespaces it works in, and no more."""
+        """Return the RBAC rules that this controller needs in the namespaces where it works, and no others."""
         return [
             *rules_for(self.kind, has_finalizer=self.finalizer is not None, is_owner=bool(self.owns)),
             *(rule(kind, WRITE) for kind in (*self.owns, *self.writes)),
-            *(rule(kind, READ) for kind in (*(watch.kind for watch in self.watches), *self.reads)),
+            *(rule(kind, READ) for kind in (*(watch.kind for watch in self.watches), *self.cached)),
             *self.rules,
         ]
 
     @property
-    def cached(self) -> list[type[Object]]:
-        """The kinds that are kept in the cache for this controller."""
-        kinds: tuple[type[Object], ...] = (self.kind, *self.owns, *(watch.kind for watch in self.watches), *self.reads)
+    def cached_kinds(self) -> list[type[Object]]:
+        """All kinds that the cache contains for this controller."""
+        kinds: tuple[type[Object], ...] = (self.kind, *self.owns, *(watch.kind for watch in self.watches), *self.cached)
         return list(dict.fromkeys(kinds))
 
 
@@ -129,60 +156,56 @@ def controller(
     owns: Sequence[type[Object]] = (),
     watches: Sequence[Watch[Any]] = (),
     sources: Sequence[Source] = (),
-    reads: Sequence[type[Object]] = (),
+    cached: Sequence[type[Object]] = (),
     writes: Sequence[type[Object]] = (),
     rules: Sequence[PolicyRule] = (),
     predicate: Predicate | None = None,
     indexers: Mapping[str, IndexFunction[T]] | None = None,
     workers: int = WORKERS,
-    timeout: timedelta | None = None,
-    backoff: Backoff | None = None,
-    rate_limit: RateLimit | None = None,
+    timeout: Seconds | None = None,
+    retry: Retry | None = None,
+    debounce: Seconds = 0.0,
+    key_rate_limit: RateLimit | None = None,
     delete_fuse: DeleteFuse | None = None,
-    finalizer: str | None = None,
-    finalize: ReconcileFunction[T] | None = None,
-    deleted: bool = False,
+    finalizer: Finalizer[T] | None = None,
+    reconcile_deleted: bool = False,
+    namespace_ending: NamespaceEnding = "retry",
 ) -> Callable[[ReconcileFunction[T] | Reconciler[T]], Controller[T]]:
-    """Make a Controller of a reconcile function, or of an object that has one: `controller(WebServer)(Reconciler(db))`.
+    """Make a Controller of a reconcile function, or of an object with one: `controller(WebServer)(Reconciler(db))`.
 
-    `name` is in logs, metrics and events; the kind in lower case unless given. Unique in a Manager.
-    `owns`: kinds of children. A change of a child reconciles its controlling owner.
-    `watches`: other kinds, with the function that says whom a change concerns.
-    `sources`: requests from elsewhere in the program.
-    `reads`, `writes`: kinds that are read or written beyond these; `rules`: any other RBAC rule needed, as for another
-    subresource than the status of a kind that is not built in.
-    `predicate` says which events of `kind` itself count; `indexers` are added to its cache.
-    `workers`: how many requests at once, each of another object. They are tasks of one event loop that wait for answers
-    most of the time, and share its wake-ups. Give 1 where objects must be looked at one after the other.
-    `timeout`: after which a reconcile is cancelled and retried. `backoff`: the waits between retries of a request, and
-    how many there are. `rate_limit`: for all retries together.
-    `delete_fuse`: how many deletes pass in a time before somebody has to say that they are meant; see
-    `kubewright.controllers._fuse`. None: the Manager's.
-    `finalizer`, `finalize`: a finalizer put on each object before its first reconcile, and what is done before it is
-    taken off again; see `kubewright.controllers._finalizer` for what is guaranteed.
-    `deleted`: also call the function for objects that are gone or being deleted; otherwise it never sees them.
+    name: for logs, metrics and Events, unique in a Manager. By default the kind in lower case.
+    owns: the kinds of children. A change of a child reconciles its controlling owner.
+    watches: other kinds, and which objects their changes concern.
+    sources: requests from elsewhere; see `kubewright.controllers.sources`.
+    cached, writes: further kinds that are read or written. rules: any other permission, for example for a subresource.
+    predicate: which events of `kind` itself lead to a reconcile. indexers: indexes of its cache.
+    workers: how many objects are reconciled at the same time. Workers are tasks on one event loop.
+    timeout: how long a reconcile may take before it is cancelled and retried.
+    retry: the delays between the retries of an object, their number, and a limit for all retries together.
+    debounce: wait this long after an event, and start again with each further event of the object. The reconcile starts
+    at the latest ten times as long after the first event.
+    key_rate_limit: a limit for the reconciles that events cause, per object. Events beyond the limit are merged.
+    delete_fuse: how many deletes the controller may send; see `kubewright.controllers._fuse`. Default: the Manager's.
+    finalizer: added to each object before its first reconcile; see `kubewright.controllers._finalizer`.
+    reconcile_deleted: also call the function for objects that are being deleted, and with a `DeletedContext` for
+    objects that no longer exist.
+    namespace_ending: "stop" ends a reconcile without a retry if it can create nothing because the namespace is being
+    deleted; "retry" retries it with backoff. A finalizer's function is always retried, with a warning in the log.
 
-    Raises ConfigError for what can't be meant.
+    Raises ConfigError for arguments that make no sense.
     """
     if not isinstance(cast("object", kind), type):
         function = getattr(kind, "__qualname__", kind)
-        raise ConfigError(f"@controller is given the kind that {function} is for: @controller(Kind, owns=[...])")
-    if workers < 1:
-        raise ConfigError(f"controller for {kind.__name__}: workers={workers}; at least one must work")
-    for watch in watches:
-        if watch.index and watch.index not in (indexers or {}):
-            raise ConfigError(
-                f'controller for {kind.__name__}: Watch({watch.kind.__name__}, index="{watch.index}") names no index; '
-                f'give indexers={{"{watch.index}": ...}}, a function from a {kind.__name__} to the names it refers to'
-            )
+        raise ConfigError(f"@controller takes the kind that {function} reconciles: write @controller(Kind, owns=[...])")
+    _check_numbers(kind, workers, timeout, debounce)
+    _check_indexes(kind, watches, indexers or {})
+    if finalizer is not None:
+        _check_function(finalizer.function)
 
     def declare(reconciler: ReconcileFunction[T] | Reconciler[T]) -> Controller[T]:
-        work, cleanup = _functions(reconciler, finalize)
-        if (finalizer is None) != (cleanup is None):
-            raise ConfigError(
-                f"controller for {kind.__name__}: a finalizer and what is done before it is taken off go together; "
-                f'give both finalizer="..." and finalize=, or neither'
-            )
+        work = _function_of(reconciler)
+        if reconcile_deleted:
+            _check_takes_deleted(work, kind)
         return Controller(
             kind=kind,
             reconcile=work,
@@ -190,41 +213,75 @@ def controller(
             owns=tuple(owns),
             watches=tuple(watches),
             sources=tuple(sources),
-            reads=tuple(reads),
+            cached=tuple(cached),
             writes=tuple(writes),
             rules=tuple(rules),
             predicate=predicate,
             indexers=dict(indexers or {}),
             workers=workers,
             timeout=timeout,
-            backoff=backoff or Backoff(),
-            rate_limit=rate_limit,
+            retry=retry or Retry(),
+            debounce=debounce,
+            key_rate_limit=key_rate_limit,
             delete_fuse=delete_fuse,
             finalizer=finalizer,
-            finalize=cleanup,
-            deleted=deleted,
+            reconcile_deleted=cast("ReconcileDeletedFunction[T]", work) if reconcile_deleted else None,
+            namespace_ending=namespace_ending,
         )
 
     return declare
 
 
-def _functions(
-    reconciler: ReconcileFunction[T] | Reconciler[T], finalize: ReconcileFunction[T] | None
-) -> tuple[ReconcileFunction[T], ReconcileFunction[T] | None]:
-    """The reconcile function and the finalize function of what the decorator was put on."""
-    if isinstance(reconciler, type):
-        raise ConfigError(f"{reconciler.__name__} is a class; a controller is made of an instance of it")
-    work = cast("ReconcileFunction[T]", getattr(reconciler, "reconcile", reconciler))
-    cleanup: ReconcileFunction[T] | None = finalize or getattr(reconciler, "finalize", None)
-    for function in filter(None, (work, cleanup)):
-        name = getattr(function, "__qualname__", str(function))
-        if not inspect.iscoroutinefunction(function):
-            raise ConfigError(f"{name} is not an async function; write async def")
-        try:
-            inspect.signature(function).bind(None)
-        except TypeError:
-            own = name.rpartition(".")[2]
+def _check_numbers(kind: type[Object], workers: int, timeout: Seconds | None, debounce: Seconds) -> None:
+    if workers < 1:
+        raise ConfigError(f"controller for {kind.__name__}: workers must be at least 1, got {workers}")
+    if timeout is not None and seconds(timeout) <= 0:
+        raise ConfigError(f"controller for {kind.__name__}: timeout must be positive, got {seconds(timeout):g} s")
+    if seconds(debounce) < 0:
+        raise ConfigError(f"controller for {kind.__name__}: debounce must not be negative, got {seconds(debounce):g} s")
+
+
+def _check_indexes(kind: type[Object], watches: Sequence[Watch[Any]], indexers: Mapping[str, object]) -> None:
+    for watch in watches:
+        if watch.index and watch.index not in indexers:
             raise ConfigError(
-                f"{name} is called with one argument, the context; write async def {own}(ctx: Context[...])"
-            ) from None
-    return work, cleanup
+                f'controller for {kind.__name__}: Watch.indexed({watch.kind.__name__}, "{watch.index}") names no index '
+                f'of this controller; add indexers={{"{watch.index}": ...}}, a function from a {kind.__name__} to the '
+                f"names that it refers to"
+            )
+
+
+def _function_of(reconciler: ReconcileFunction[T] | Reconciler[T]) -> ReconcileFunction[T]:
+    """Return the reconcile function of what the decorator was applied to."""
+    if isinstance(reconciler, type):
+        raise ConfigError(f"{reconciler.__name__} is a class; make a controller from an instance of it")
+    function = cast("ReconcileFunction[T]", getattr(reconciler, "reconcile", reconciler))
+    _check_function(function)
+    return function
+
+
+def _check_takes_deleted(function: Callable[..., object], kind: type[Object]) -> None:
+    """Refuse a function whose annotation says that it takes a `Context` only."""
+    try:
+        annotations = list(inspect.get_annotations(inspect.unwrap(function), eval_str=True).values())
+    except Exception:  # noqa: BLE001 - an annotation that cannot be evaluated here says nothing
+        return
+    if annotations and get_origin(annotations[0]) is Context:
+        name, of = getattr(function, "__qualname__", str(function)), kind.__name__
+        raise ConfigError(
+            f"{name} takes a Context only; with reconcile_deleted=True it is also called for objects that no longer "
+            f"exist: write ctx: Context[{of}] | DeletedContext[{of}]"
+        )
+
+
+def _check_function(function: Callable[..., object]) -> None:
+    name = getattr(function, "__qualname__", str(function))
+    if not inspect.iscoroutinefunction(function):
+        raise ConfigError(f"{name} is not an async function; write async def")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        own = name.rpartition(".")[2]
+        raise ConfigError(
+            f"{name} is called with one argument, the context; write async def {own}(ctx: Context[...])"
+        ) from None

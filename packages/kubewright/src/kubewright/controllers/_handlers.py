@@ -1,6 +1,6 @@
-"""From events to requests: whose reconcile an event asks for.
+"""Event handlers: which requests an event leads to.
 
-A handler is a function of an event. It runs on the event loop for each event: it looks, and does not wait.
+A handler is a function from an event to requests. It runs on the event loop for every event and must not wait.
 
 Follows controller-runtime's pkg/handler.
 """
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from kubewright.cache._entry import Entry, Event
 from kubewright.cache._lister import Lister
-from kubewright.controllers._reconcile import Request
+from kubewright.controllers._types import Request
 from kubewright.controllers.predicates import Predicate
 from kubewright.models import Object
 
@@ -21,18 +21,20 @@ U = TypeVar("U", bound=Object)
 
 EventHandler: TypeAlias = Callable[[Event[T]], Iterable[Request]]
 MapFunction: TypeAlias = Callable[[U, Lister[T]], Iterable[Request]]
-"""Given an object that changed and the cached objects of the controller's own kind: which of those to reconcile."""
+"""From a changed object, and a lister of the controller's own objects, to the requests to enqueue."""
+IndexValues: TypeAlias = Callable[[Entry[U]], Iterable[str]]
+"""From what is known of a changed object without decoding it to the values to look up in an index."""
 
 
 def enqueue_object(event: Event[T]) -> Iterable[Request]:
-    """The object itself."""
+    """Return the changed object itself."""
     return (event.key,)
 
 
 def enqueue_owner(owner: type[Object]) -> EventHandler[Any]:
-    """The controlling owner, where it is of the kind `owner`; both when an update changed it.
+    """Return the controlling owner if its kind is `owner`, and both owners if an update changed the owner.
 
-    Versions of the API group do not matter, since an owner reference may name an older one.
+    The version of the API group is ignored, because an owner reference may name an older one.
     """
     api = owner.__api__
     group, kind, namespaced = api.group, api.kind, api.namespaced
@@ -52,7 +54,7 @@ def enqueue_owner(owner: type[Object]) -> EventHandler[Any]:
 
 
 def enqueue_mapped(function: MapFunction[U, T], lister: Lister[T]) -> EventHandler[U]:
-    """What `function` says of the object as it was and as it is."""
+    """Return what `function` returns for the old and for the new state of the object."""
 
     def handle(event: Event[U]) -> Iterable[Request]:
         entries = (entry for entry in (event.old, event.new) if entry is not None)
@@ -62,9 +64,10 @@ def enqueue_mapped(function: MapFunction[U, T], lister: Lister[T]) -> EventHandl
 
 
 def enqueue_indexed(index: str, lister: Lister[Any]) -> EventHandler[Any]:
-    """The objects that `index` has under the changed object's name, in its namespace, or under `namespace/name`.
+    """Return the objects that `index` has under the name of the changed object.
 
-    Of an object without a namespace: those that have its name, wherever they are.
+    The value is the name for objects in the same namespace, and `namespace/name` for all objects. The name of a
+    cluster-scoped object finds objects in all namespaces.
     """
 
     def handle(event: Event[Any]) -> Iterable[Request]:
@@ -77,10 +80,8 @@ def enqueue_indexed(index: str, lister: Lister[Any]) -> EventHandler[Any]:
     return handle
 
 
-def enqueue_indexed_by(
-    values: Callable[[Entry[Any]], Iterable[str]], index: str, lister: Lister[Any]
-) -> EventHandler[Any]:
-    """The objects that `index` has under what `values` says of the object as it was and as it is."""
+def enqueue_indexed_by(values: IndexValues[Any], index: str, lister: Lister[Any]) -> EventHandler[Any]:
+    """Return the objects that `index` has under the values of the old and of the new state of the object."""
 
     def handle(event: Event[Any]) -> Iterable[Request]:
         entries = (entry for entry in (event.old, event.new) if entry is not None)
@@ -90,10 +91,20 @@ def enqueue_indexed_by(
     return handle
 
 
-def enqueue_if(predicate: Predicate, handler: EventHandler[Any]) -> EventHandler[Any]:
-    """What `handler` says, of events that pass. `predicate` is asked only when there is somebody whom it concerns: it
-    may decode the object, which costs more than to find out.
+def only_if(predicate: Predicate | None, handler: EventHandler[Any]) -> EventHandler[Any]:
+    """Return what `handler` returns, for the events that pass."""
+    if predicate is None:
+        return handler
+    return lambda event: handler(event) if predicate(event) else ()
+
+
+def if_found(handler: EventHandler[Any], predicate: Predicate | None) -> EventHandler[Any]:
+    """Return what `handler` returns, for the events that pass. Events without requests skip the predicate.
+
+    For cheap handlers, because a predicate may decode the object.
     """
+    if predicate is None:
+        return handler
 
     def handle(event: Event[Any]) -> Iterable[Request]:
         found = handler(event)

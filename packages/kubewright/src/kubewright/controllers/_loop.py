@@ -1,10 +1,18 @@
-"""One controller at work: from events to requests, from requests to reconciles.
+"""The control loop of one controller: workers take requests from the queue and call the reconciler.
 
 Guarantees
-    After `start`, each object that exists and each event that passes the predicates leads to a reconcile.
-    No object is in two reconciles at a time.
-    Nothing that a reconciler raises ends the loop.
-How a reconcile ends, and what becomes of it then: `kubewright.controllers._outcome`.
+    After `start`, every existing object and every event that passes the predicates leads to a reconcile.
+    No object is in two reconciles at the same time.
+    No exception from a reconciler ends the loop.
+What an exception means, and what the loop does then: `kubewright.controllers._outcome`.
+
+Pausing: an object whose annotation `kubewright.dev/paused` is `"true"` is not reconciled, and its finalizer is not run.
+
+    kubectl annotate webserver/web kubewright.dev/paused=true
+    kubectl annotate webserver/web kubewright.dev/paused-
+
+When the annotation is removed or has another value, the object is reconciled, whatever the controller's predicate says.
+A running reconcile is not interrupted. The log and the metric `kubewright_paused_objects` show paused objects.
 
 Follows controller-runtime's pkg/internal/controller.
 """
@@ -14,23 +22,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._cache import Cache
 from kubewright.client._client import Client
-from kubewright.controllers._attempt import CURRENT, Attempt
-from kubewright.controllers._context import Context
+from kubewright.controllers._context import Context, DeletedContext
 from kubewright.controllers._controller import Controller
-from kubewright.controllers._events import EventRecorder, NoEvents
-from kubewright.controllers._finalizer import add_finalizer, remove_finalizer
+from kubewright.controllers._finalizer import Finalizer, add_finalizer, remove_finalizer
 from kubewright.controllers._fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
 from kubewright.controllers._hotloop import HotLoop, HotLoops
 from kubewright.controllers._listener import Listener
-from kubewright.controllers._observer import ControllerObserver
 from kubewright.controllers._outcome import (
+    ControllerObserver,
     Failure,
     Outcome,
     ReconcileTimeout,
@@ -39,28 +44,31 @@ from kubewright.controllers._outcome import (
     traceback_of,
     unwrapped,
 )
-from kubewright.controllers._pause import PAUSED, is_paused
-from kubewright.controllers._queue import QueueClosed, WorkQueue
+from kubewright.controllers._queue import QueueClosed, RequestState, WorkQueue
 from kubewright.controllers._rbac import Undeclared
-from kubewright.controllers._reconcile import Request, Result
 from kubewright.controllers._tracing import Tracing
+from kubewright.controllers._types import CURRENT, Attempt, EventRecorder, NoEvents, Request, Result
 from kubewright.controllers._writers import controller_client
-from kubewright.machinery.errors import AlreadyOwnedError, Conflict, DecodeError, NotFound, TerminalError
+from kubewright.machinery.errors import AlreadyOwnedError, DecodeError, NotFound, TerminalError
+from kubewright.machinery.time import seconds
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
 
-_PATIENCE: Final = 5
-"""Conflicts in a row after which they are told of: something else keeps writing the same fields."""
-_CONFLICT_WAIT: Final = timedelta(seconds=1)
-"""The longest wait after a conflict, however many there were: a cache that was late is soon not any more."""
+PAUSED: Final = "kubewright.dev/paused"
+"""The annotation of an object that is not reconciled while its value is `"true"`."""
 
-_TURN: Final = 64
-"""Reconciles after which a worker lets others run, should none of them have waited for anything."""
+_CONFLICT_WARNING: Final = 5
+"""Conflicts in a row after which each further one is a warning: another writer keeps changing the same fields."""
+_LONGEST_CONFLICT_DELAY: Final = 1.0
+"""Seconds, whatever the number of conflicts: a lagging cache usually catches up quickly."""
+
+_YIELD_AFTER: Final = 64
+"""Reconciles after which a worker lets other tasks run, if no reconcile has waited for anything."""
 
 
 class ControlLoop(Generic[T]):
-    """A controller, started on one cache. `start`, then `run`; `close` ends it gracefully."""
+    """A controller that runs on one cache. Call `start`, then `run`; `close` ends it gracefully."""
 
     def __init__(
         self,
@@ -74,7 +82,7 @@ class ControlLoop(Generic[T]):
         tracing: Tracing | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`client` writes; reads come from `cache`."""
+        """Create a loop that writes through `client` and reads from `cache`."""
         self.controller = controller
         self.resource: object = None
         """What the manager's lifespan yielded."""
@@ -86,40 +94,42 @@ class ControlLoop(Generic[T]):
         self._clock: Clock = clock or SystemClock()
         self._log = get_logger(f"kubewright.controller.{controller.name}").bind(controller=controller.name)
         self._owns = frozenset(controller.owns)
-        self._timeout = controller.timeout.total_seconds() if controller.timeout else None
+        self._backoff = controller.retry.backoff
+        self._timeout = seconds(controller.timeout) if controller.timeout is not None else None
         self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None
-        loops = HotLoops(self._clock, self._tell_of_loop)
-        undeclared = Undeclared(controller.rbac_rules(), self._tell_of_undeclared)
+        self._fuse_reported = False
+        self._paused = 0
+        """Paused objects."""
+        loops = HotLoops(self._clock, self._report_loop)
+        undeclared = Undeclared(controller.rbac_rules(), self._report_undeclared)
         self._client = controller_client(
             client, cache, undeclared=undeclared, loops=loops, fuse=self._fuse, tracing=tracing
         )
-        self._paused: set[Request] = set()
-        self._conflicts: dict[Request, int] = {}
-        """In a row. They are no failures, which come again ever later."""
-        self._failed: dict[Request, str] = {}
-        """The last error of those that fail. One that comes again is told of without its traceback."""
-        self._stopped: set[Request] = set()
-        """Requests whose deletes the fuse has stopped."""
         self.queue = WorkQueue(
-            backoff=controller.backoff, rate_limit=controller.rate_limit, clock=self._clock, observer=self._observer
+            backoff=self._backoff,
+            rate_limit=controller.retry.rate_limit,
+            debounce=controller.debounce,
+            key_rate_limit=controller.key_rate_limit,
+            clock=self._clock,
+            observer=self._observer,
         )
         self._listener = Listener(
-            controller, cache, self.queue, self._is_awaited, observer=self._observer, tracing=tracing, logger=self._log
+            controller, cache, self.queue, observer=self._observer, tracing=tracing, logger=self._log
         )
 
     def start(self) -> None:
-        """Begin to listen. Requests gather in the queue, each once, until `run` works on them."""
+        """Start to listen. Requests gather in the queue, each once, until `run` takes them."""
         self._listener.start()
 
     async def run(self) -> None:
-        """Work until `close`. Cancelled, it gives up the reconciles that run."""
+        """Reconcile until `close` is called. If cancelled, cancel the running reconciles."""
         self._listener.subscribe(self._clock)
         async with asyncio.TaskGroup() as group:
             for number in range(self.controller.workers):
                 group.create_task(self._work(), name=f"{self.controller.name}-{number}")
 
     def close(self) -> None:
-        """Listen and hand out no more; `run` returns when the reconciles that run are done."""
+        """Stop to listen and to hand out requests. `run` returns when the running reconciles have ended."""
         self._listener.close()
         self.queue.close()
 
@@ -127,109 +137,107 @@ class ControlLoop(Generic[T]):
         """Return the attempt that a task of this loop works on. Other threads may call this."""
         return self._in_task.get(task)
 
-    def _is_awaited(self, request: Request) -> bool:
-        """Whether any change of the object may be what lets it be reconciled again."""
-        return request in self._paused or request in self._stopped
-
     async def _work(self) -> None:
         step = self._attempt if self._tracing is None else self._traced
         task, done = asyncio.current_task(), 0
         while True:
+            item = self.queue.take()
             try:
-                async with self.queue.take() as request:
-                    attempt = Attempt(request, self.queue.failures(request) + 1, self._listener.take_causes(request))
+                async with item as request:
+                    state = item.state
+                    attempt = Attempt(request, state.failures + 1, state.take_causes())
                     CURRENT.set(attempt)
                     self._in_task[task] = attempt
-                    await step(attempt)
+                    if await step(attempt, state):
+                        item.fail()
             except QueueClosed:
                 return
-            except _TryAgain:
-                pass
             done += 1
-            if done % _TURN == 0:
+            if done % _YIELD_AFTER == 0:
                 await asyncio.sleep(0)
 
-    async def _traced(self, attempt: Attempt) -> None:
+    async def _traced(self, attempt: Attempt, state: RequestState) -> bool:
         assert self._tracing is not None
         with self._tracing.attempt(attempt):
-            await self._attempt(attempt)
+            return await self._attempt(attempt, state)
 
-    async def _attempt(self, attempt: Attempt) -> None:
-        """One reconcile, told of and judged. Raises _TryAgain for one to be repeated after the backoff."""
+    async def _attempt(self, attempt: Attempt, state: RequestState) -> bool:
+        """Run one reconcile, and log and count how it ended. Returns whether it is retried after the backoff."""
         started = self._clock.monotonic()
-        outcome = Outcome.SUCCESS
+        outcome, retry = Outcome.SUCCESS, False
         error: BaseException | None = None
         try:
             limit = self._timeout
-            result = await (self._reconcile(attempt) if limit is None else self._bounded(attempt, limit))
-            if result is not None and (wait := _wait_of(result)) is not None:
-                self.queue.add(attempt.request, after=wait)
+            result = await (self._reconcile(attempt, state) if limit is None else self._bounded(attempt, state, limit))
+            if result is not None and (delay := _delay_of(result)) is not None:
+                self.queue.add(attempt.request, after=delay)
                 outcome = Outcome.REQUEUE_AFTER
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            error = cancelled  # not of us: something that the reconciler waited for was cancelled
-        except Exception as raised:  # noqa: BLE001 - nothing that a reconciler raises ends the worker
+            error = cancelled  # this task was not cancelled, but something that the reconciler waited for
+        except Exception as raised:  # noqa: BLE001 - no exception from a reconciler ends the worker
             error = unwrapped(raised)
-        again = False
-        if not isinstance(error, Conflict):
-            self._conflicts.pop(attempt.request, None)
-        if error is not None:
-            outcome, again = self._judge(error, attempt)
+        if error is None:
+            state.succeeded()
         else:
-            self._stopped.discard(attempt.request)
-            self._failed.pop(attempt.request, None)
-        seconds = self._clock.monotonic() - started
-        self._observer.reconciled(outcome, seconds)
+            outcome, retry = self._handle(error, attempt, state)
+        duration = self._clock.monotonic() - started
+        self._observer.reconciled(outcome, duration)
         if self._tracing is not None:
             self._tracing.ended(outcome, error)
         if self._log.logger.isEnabledFor(logging.DEBUG):
-            self._about(attempt).debug("Reconcile ended", outcome=outcome.value, seconds=seconds)
-        if again:
-            raise _TryAgain from error
+            self._log_of(attempt).debug("Reconcile ended", outcome=outcome.value, seconds=duration)
+        return retry
 
-    async def _bounded(self, attempt: Attempt, seconds: float) -> Result | None:
-        """The reconcile, cancelled when it takes too long."""
-        limit = asyncio.timeout(seconds)
+    async def _bounded(self, attempt: Attempt, state: RequestState, limit: float) -> Result | None:
+        """Reconcile, and cancel the reconcile after `limit` seconds."""
+        timeout = asyncio.timeout(limit)
         try:
-            async with limit:
-                return await self._reconcile(attempt)
+            async with timeout:
+                return await self._reconcile(attempt, state)
         except TimeoutError as error:
-            if limit.expired():
-                raise ReconcileTimeout(f"the reconcile took longer than {seconds:g} s and was cancelled") from error
+            if timeout.expired():
+                raise ReconcileTimeout(f"the reconcile took longer than {limit:g} s and was cancelled") from error
             raise
 
-    async def _reconcile(self, attempt: Attempt) -> Result | None:
+    async def _reconcile(self, attempt: Attempt, state: RequestState) -> Result | None:
         mine = self.controller
         obj = await self._fetch(attempt.request)
-        if (self._paused or (obj is not None and PAUSED in obj.metadata.annotations)) and self._rests(attempt, obj):
+        if (state.paused or (obj is not None and PAUSED in obj.metadata.annotations)) and self._is_paused(state, obj):
             return None
-        deleting = obj is not None and obj.metadata.deletion_timestamp is not None
-        if obj is not None and self._fuse is not None:
+        if obj is None:
+            attempt.is_gone = True
+            if mine.reconcile_deleted is None:
+                return None
+            return await mine.reconcile_deleted(self._deleted_context(attempt))
+        if self._fuse is not None:
             attempt.allows_deletes = obj.metadata.annotations.get(ALLOW_DELETES) == "true"
-        if obj is not None and mine.finalizer is not None:
-            if not deleting:
-                obj = await add_finalizer(self._client, obj, mine.finalizer)
-            elif mine.finalizer in obj.metadata.finalizers:
-                return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
-        if (obj is None or deleting) and not mine.deleted:
+        if obj.metadata.deletion_timestamp is None:
+            if mine.finalizer is not None:
+                obj = await add_finalizer(self._client, obj, mine.finalizer.name)
+        elif mine.finalizer is not None and mine.finalizer.name in obj.metadata.finalizers:
+            attempt.finalizing = True
+            return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
+        elif mine.reconcile_deleted is None:
             return None
         try:
             return await mine.reconcile(self._context(attempt, obj))
         except AlreadyOwnedError as error:
-            if obj is not None and attempt.number == 1:
+            if attempt.number == 1:
                 self._events.warning(obj, "AlreadyOwned", str(error))
             raise
 
-    def _rests(self, attempt: Attempt, obj: T | None) -> bool:
-        """Whether the object is paused; the change to that and back is told of."""
-        request, paused = attempt.request, obj is not None and is_paused(obj)
-        if paused != (request in self._paused):
-            change = self._paused.add if paused else self._paused.discard
-            change(request)
-            self._observer.paused(len(self._paused))
-            self._log.info("Paused" if paused else "Resumed", namespace=request.namespace, name=request.name)
+    def _is_paused(self, state: RequestState, obj: T | None) -> bool:
+        """Whether the object is paused. Logs and counts if this changed."""
+        paused = obj is not None and obj.metadata.annotations.get(PAUSED) == "true"
+        if paused != state.paused:
+            state.paused = paused
+            self._paused += 1 if paused else -1
+            self._observer.paused(self._paused)
+            log = self._log.bind(namespace=state.request.namespace, name=state.request.name)
+            log.info("Object paused" if paused else "Object resumed")
         return paused
 
     async def _fetch(self, request: Request) -> T | None:
@@ -238,22 +246,21 @@ class ControlLoop(Generic[T]):
         except NotFound:
             return None
         except DecodeError as error:
-            raise TerminalError(f"{error}; it is reconciled when it has been mended") from error
+            raise TerminalError(f"{error}; it will be reconciled once it is fixed") from error
 
-    async def _finalize(self, finalizer: str, obj: T, context: Context[T]) -> Result | None:
-        finalize = self.controller.finalize
-        result = await finalize(context) if finalize is not None else None
-        if result is None or _wait_of(result) is None:
-            await remove_finalizer(self._client, obj, finalizer)
+    async def _finalize(self, finalizer: Finalizer[T], obj: T, context: Context[T]) -> Result | None:
+        result = await finalizer.function(context)
+        if result is None or _delay_of(result) is None:
+            await remove_finalizer(self._client, obj, finalizer.name)
         return result
 
-    def _context(self, attempt: Attempt, obj: T | None) -> Context[T]:
+    def _context(self, attempt: Attempt, obj: T) -> Context[T]:
         return Context(
             self.controller.kind,
             attempt.request,
             obj,
             attempt=attempt.number,
-            is_last_attempt=self.controller.backoff.is_last(attempt.number),
+            is_last_attempt=self._backoff.is_last(attempt.number),
             owns=self._owns,
             client=self._client,
             events=self._events,
@@ -261,51 +268,101 @@ class ControlLoop(Generic[T]):
             resource=self.resource,
         )
 
-    def _judge(self, error: BaseException, attempt: Attempt) -> tuple[Outcome, bool]:
-        """How a reconcile that raised `error` ended, and whether it is to be repeated. Logged and counted here."""
+    def _deleted_context(self, attempt: Attempt) -> DeletedContext[T]:
+        return DeletedContext(
+            self.controller.kind,
+            attempt.request,
+            attempt=attempt.number,
+            is_last_attempt=self._backoff.is_last(attempt.number),
+            client=self._client,
+            events=self._events,
+            logger=self._log,
+            resource=self.resource,
+        )
+
+    # ---- what an exception leads to
+
+    def _handle(self, error: BaseException, attempt: Attempt, state: RequestState) -> tuple[Outcome, bool]:
+        """Log and count `error`. Returns how the reconcile ended, and whether it is retried after the backoff."""
         failure = classify(error, self.controller.kind, attempt.request)
-        if failure is Failure.GONE:
-            return Outcome.SUCCESS, False
-        log = self._about(attempt)
         if failure is Failure.CONFLICT:
-            count = self._conflicts[attempt.request] = self._conflicts.get(attempt.request, 0) + 1
-            level = logging.WARNING if count > _PATIENCE else logging.DEBUG
-            log.log(level, "Object changed meanwhile", error=str(error), conflicts=count)
-            wait = min(self.controller.backoff.delay(count), _CONFLICT_WAIT)
-            self.queue.add(attempt.request, after=wait * random.uniform(0.5, 1))  # or rivals would meet again
-            return Outcome.REQUEUE, False
-        if failure is Failure.ENDING:
-            log.debug("Namespace is being deleted", error=str(error))
-            return Outcome.REQUEUE, True
+            return self._conflict(error, attempt, state)
+        state.conflicts = 0
+        if failure is Failure.GONE:
+            state.succeeded()
+            return Outcome.SUCCESS, False
+        if failure is Failure.NAMESPACE_ENDING and not attempt.finalizing:
+            return self._namespace_ending(error, attempt, state)
         self._observer.failed(failure)
         if isinstance(error, DeletesStopped):
-            log.log(logging.DEBUG if self._stopped else logging.ERROR, "Deletes stopped", error=str(error))
-            self._stopped.add(attempt.request)
-            self._observer.deletes_stopped()
-            return Outcome.ERROR, False
-        final = failure is Failure.TERMINAL or self.controller.backoff.is_last(attempt.number)
-        said = f"{type(error).__name__}: {error}"
-        is_news = self._failed.get(attempt.request) != said
-        self._failed[attempt.request] = said
-        log.error(
-            "Reconcile failed for good" if final else "Reconcile failed",
-            error=said,
-            exc_info=traceback_of(error, __file__) if is_news and not explains_itself(error) else None,
-        )
+            return self._deletes_stopped(error, attempt, state)
+        final = failure is Failure.TERMINAL or self._backoff.is_last(attempt.number)
+        if failure is Failure.NAMESPACE_ENDING:
+            self._finalizer_blocked(error, attempt)
+        else:
+            self._failed(error, attempt, state, final)
+        if final and attempt.is_gone:
+            state.succeeded()  # no event will come that could retry it
         return Outcome.ERROR, not final
 
-    def _about(self, attempt: Attempt) -> StructuredLogger:
-        """For lines about one reconcile: which object, which attempt, and what asked for it."""
+    def _conflict(self, error: BaseException, attempt: Attempt, state: RequestState) -> tuple[Outcome, bool]:
+        state.conflicts += 1
+        level = logging.WARNING if state.conflicts > _CONFLICT_WARNING else logging.DEBUG
+        self._log_of(attempt).log(level, "Conflict found", error=str(error), conflicts=state.conflicts)
+        delay = min(self._backoff.delay(state.conflicts), _LONGEST_CONFLICT_DELAY)
+        self.queue.add(attempt.request, after=delay * random.uniform(0.5, 1))  # jitter: competing writers drift apart
+        return Outcome.REQUEUE, False
+
+    def _namespace_ending(self, error: BaseException, attempt: Attempt, state: RequestState) -> tuple[Outcome, bool]:
+        self._log_of(attempt).debug("Namespace deletion found", error=str(error))
+        if self.controller.namespace_ending == "stop":
+            state.succeeded()
+            return Outcome.SUCCESS, False
+        return Outcome.REQUEUE, True
+
+    def _deletes_stopped(self, error: DeletesStopped, attempt: Attempt, state: RequestState) -> tuple[Outcome, bool]:
+        level = logging.DEBUG if self._fuse_reported else logging.ERROR
+        self._log_of(attempt).log(level, "Deletes stopped", error=str(error))
+        self._fuse_reported = state.deletes_stopped = True
+        self._observer.deletes_stopped()
+        return Outcome.ERROR, False
+
+    def _finalizer_blocked(self, error: BaseException, attempt: Attempt) -> None:
+        finalizer = self.controller.finalizer
+        self._log_of(attempt).warning(
+            "Finalizer blocked by namespace deletion",
+            finalizer=finalizer.name if finalizer is not None else None,
+            error=str(error),
+            advice="The namespace waits for this object, and the finalizer can create nothing in the namespace. Make "
+            "the finalizer's function handle errors with namespace_is_ending, or create what it needs in another "
+            "namespace. To delete the object without cleanup, remove the finalizer by hand",
+        )
+
+    def _failed(self, error: BaseException, attempt: Attempt, state: RequestState, final: bool) -> None:
+        text = f"{type(error).__name__}: {error}"
+        is_news = state.error != text
+        state.error = text
+        self._log_of(attempt).error(
+            "Reconcile failed permanently" if final else "Reconcile failed",
+            error=text,
+            exc_info=traceback_of(error, __file__) if is_news and not explains_itself(error) else None,
+        )
+
+    # ---- logs and reports
+
+    def _log_of(self, attempt: Attempt) -> StructuredLogger:
+        """Return a logger that adds the object, the attempt and its causes to each line."""
         namespace, name = attempt.request
         return self._log.bind(namespace=namespace, name=name, attempt=attempt.number, causes=attempt.shown_causes)
 
-    def _tell_of_undeclared(self, resource: str) -> None:
+    def _report_undeclared(self, resource: str) -> None:
         self._log.warning(
-            "Written without being declared: name the kind in owns (children), writes or rules, or the role lacks it",
+            "Undeclared resource written",
             resource=resource,
+            advice="Name the kind in owns (children), writes or rules. Otherwise the role lacks the permission",
         )
 
-    def _tell_of_loop(self, loop: HotLoop, is_news: bool) -> None:
+    def _report_loop(self, loop: HotLoop, is_news: bool) -> None:
         self._observer.looping()
         if is_news:
             found, made = loop.values
@@ -321,12 +378,8 @@ class ControlLoop(Generic[T]):
             )
 
 
-def _wait_of(result: Result) -> timedelta | None:
-    """When a reconcile asks to be repeated. Raises TypeError for what is no Result."""
+def _delay_of(result: Result) -> float | None:
+    """Return the seconds until a reconcile is repeated. Raises TypeError if `result` is not a Result."""
     if result.__class__ is not Result:
-        raise TypeError(f"the reconciler returned {result!r}; it returns None or a Result")
-    return result.requeue_after
-
-
-class _TryAgain(Exception):
-    """The request comes again after its backoff; what went wrong has been told."""
+        raise TypeError(f"the reconciler returned {result!r}; it must return None or a Result")
+    return None if result.requeue_after is None else seconds(result.requeue_after)

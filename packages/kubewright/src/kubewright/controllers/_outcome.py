@@ -1,18 +1,19 @@
-"""How reconciles end, and what an exception that ended one means."""
+"""How reconciles end: what an exception means, and the observers that are notified."""
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
+from enum import Enum, StrEnum, auto
 from types import TracebackType
 from typing import Final, cast
 
-from kubewright.controllers._reconcile import Request
+from kubewright.cache._entry import EventType
+from kubewright.controllers._types import Request
 from kubewright.machinery.errors import APIError, Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
 from kubewright.models import Object
 
 
 class Outcome(StrEnum):
-    """How a reconcile ended; the values are those of controller-runtime's `result` label."""
+    """How a reconcile ended. The values are those of controller-runtime's `result` label."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -23,17 +24,24 @@ class Outcome(StrEnum):
 class Failure(Enum):
     """What an exception means."""
 
-    GONE = "the object itself went away meanwhile; there is nothing to do"
-    ENDING = "its namespace is being deleted, so that nothing can be created there; tried again, and no error"
-    CONFLICT = "the object changed meanwhile; tried again soon, and no error"
-    TERMINAL = "a retry cannot help; not tried again until something changes"
-    TIMEOUT = "the reconcile took too long; tried again"
-    MISTAKE = "an error of the code rather than of the world; tried again, and counted as Go counts panics"
-    ERROR = "anything else; tried again"
+    GONE = auto()
+    """The object itself was deleted in the meantime. Not an error; not retried."""
+    NAMESPACE_ENDING = auto()
+    """Nothing can be created, because the namespace is being deleted. Retried; an error only in a finalizer."""
+    CONFLICT = auto()
+    """The object changed in the meantime. Retried within a second; not an error."""
+    TERMINAL = auto()
+    """A retry cannot help. Not retried until something changes."""
+    TIMEOUT = auto()
+    """The reconcile took longer than the controller's timeout. Retried."""
+    MISTAKE = auto()
+    """An error in the code, such as a TypeError. Retried, and counted as controller-runtime counts panics."""
+    ERROR = auto()
+    """Anything else. Retried."""
 
 
 class ReconcileTimeout(DeadlineExceeded):
-    """The reconcile was cancelled because its time was over."""
+    """A reconcile took longer than the controller's timeout and was cancelled."""
 
 
 _MISTAKES: Final = (
@@ -42,11 +50,11 @@ _MISTAKES: Final = (
 
 
 def classify(error: BaseException, kind: type[Object], request: Request) -> Failure:
-    """What `error`, raised by the reconcile of `request`, an object of `kind`, means."""
+    """Return what `error` means, which was raised by the reconcile of `request`, an object of `kind`."""
     if isinstance(error, NotFound) and _is_about(error, kind, request):
         return Failure.GONE
     if isinstance(error, APIError) and error.namespace_is_ending:
-        return Failure.ENDING
+        return Failure.NAMESPACE_ENDING
     if isinstance(error, Conflict):
         return Failure.CONFLICT
     if isinstance(error, TerminalError):
@@ -57,12 +65,12 @@ def classify(error: BaseException, kind: type[Object], request: Request) -> Fail
 
 
 def explains_itself(error: BaseException) -> bool:
-    """Whether the message says all there is to say; otherwise the traceback helps."""
+    """Whether the message is enough. Otherwise the log shows the traceback too."""
     return isinstance(error, (KubewrightError, OSError))
 
 
 def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException], BaseException, TracebackType | None]:
-    """What `logging` takes as `exc_info`: the traceback, without the frames of the file `below` that it begins with."""
+    """Return `exc_info` for `logging`, without the frames of the file `below` at the start of the traceback."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == below:
         trace = trace.tb_next
@@ -70,7 +78,7 @@ def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException],
 
 
 def unwrapped(error: Exception) -> Exception:
-    """The first failure of a task group whose failures are all of one class; any other error is itself."""
+    """Return the first error of a task group whose errors are all of one class, and any other error as it is."""
     if not isinstance(error, ExceptionGroup):
         return error
     group = cast("ExceptionGroup[Exception]", error)
@@ -79,9 +87,51 @@ def unwrapped(error: Exception) -> Exception:
 
 
 def _is_about(error: NotFound, kind: type[Object], request: Request) -> bool:
-    """Whether it is the object that is not there, or its namespace and so the object too."""
+    """Whether the missing object is the reconciled object itself, or its namespace."""
     api, details = kind.__api__, error.status.details
     if details is None:
         return False
     missing = (details.group, details.kind, details.name)
     return missing in ((api.group, api.plural, request.name), ("", "namespaces", request.namespace))
+
+
+class QueueObserver:
+    """Is notified of the requests in one work queue. All times are seconds.
+
+    Observers are called on the event loop for every request, so they count and return. This class does nothing.
+    """
+
+    def added(self) -> None:
+        """A request was added."""
+
+    def taken(self, waited: float) -> None:
+        """A worker took a request, `waited` after it was due."""
+
+    def done(self, worked: float) -> None:
+        """A worker returned a request."""
+
+    def retried(self) -> None:
+        """A request will be retried, because its reconcile failed."""
+
+
+class ControllerObserver(QueueObserver):
+    """Is notified of the reconciles of one controller too."""
+
+    def reconciled(self, outcome: Outcome, seconds: float) -> None:
+        """A reconcile ended."""
+
+    def failed(self, failure: Failure) -> None:
+        """A reconcile ended with an error. Not called for GONE and CONFLICT."""
+
+    def causes(self, kind: str) -> dict[EventType, int]:
+        """Return the counters of the events of `kind` that caused reconciles. The controller increments them."""
+        return {"add": 0, "update": 0, "delete": 0}
+
+    def looping(self) -> None:
+        """A hot loop was found, or continues."""
+
+    def deletes_stopped(self) -> None:
+        """The delete fuse stopped a delete."""
+
+    def paused(self, objects: int) -> None:
+        """The number of paused objects changed to `objects`."""

@@ -1,6 +1,6 @@
-"""The RBAC rules that follow from what a controller declares.
+"""The RBAC rules that follow from the declaration of a controller.
 
-Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/; verbs as kubebuilder's scaffold asks for them.
+Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/; the verbs are those of kubebuilder's scaffold.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ WRITE: Final = (*READ, "create", "update", "patch", "delete")
 
 
 def rule(kind: type[Object], verbs: Sequence[str], subresource: str = "") -> PolicyRule:
-    """Leave to do `verbs` on a kind, or on a subresource of it."""
+    """Return a rule that allows `verbs` on a kind or on one of its subresources."""
     api = kind.__api__
     resource = f"{api.plural}/{subresource}" if subresource else api.plural
     return PolicyRule(api_groups=[api.group], resources=[resource], verbs=list(verbs))
 
 
 def rules_for(kind: type[Object], *, has_finalizer: bool, is_owner: bool) -> list[PolicyRule]:
-    """What reconciling a kind takes: reading it, and of its status, its finalizer and its children what there is.
+    """Return the rules for reconciling a kind: to read it, and to write its status and its finalizers as needed.
 
-    The status of a built-in kind is Kubernetes' own. An owner reference that blocks the owner's deletion needs the
-    right to update its finalizers where the admission plugin OwnerReferencesPermissionEnforcement is on.
+    Kubernetes itself writes the status of built-in kinds. With the admission plugin
+    OwnerReferencesPermissionEnforcement, an owner reference that blocks the owner's deletion needs the permission to
+    update the owner's finalizers.
     """
     own = [rule(kind, (*READ, "update", "patch") if has_finalizer else READ)]
     if issubclass(kind, CustomResource) and "status" in kind.__api__.subresources:
@@ -37,26 +38,26 @@ def rules_for(kind: type[Object], *, has_finalizer: bool, is_owner: bool) -> lis
 
 
 class Undeclared:
-    """Reports each resource that a controller writes without having declared it, once."""
+    """Reports each resource that a controller writes without declaring it, once."""
 
-    def __init__(self, rules: Sequence[PolicyRule], tell: Callable[[str], None]) -> None:
-        """`rules` follow from what is declared; `tell` is called with the resource, like `deployments.apps/status`."""
+    def __init__(self, rules: Sequence[PolicyRule], report: Callable[[str], None]) -> None:
+        """`rules` follow from the declaration. `report` is called with resources such as `deployments.apps/status`."""
         self._rules = rules
-        self._tell = tell
-        self._looked_at: set[tuple[type[Object], str]] = set()
+        self._report = report
+        self._seen: set[tuple[type[Object], str]] = set()
 
     def look(self, kind: type[Object], subresource: str = "") -> None:
-        """An object of `kind` is about to be written, or a subresource of it."""
-        if (kind, subresource) in self._looked_at:
+        """Check a write of `kind` or of one of its subresources, before it is sent."""
+        if (kind, subresource) in self._seen:
             return
-        self._looked_at.add((kind, subresource))
-        if not any(_writes(each, kind, subresource) for each in self._rules):
+        self._seen.add((kind, subresource))
+        if not any(_allows_writes(each, kind, subresource) for each in self._rules):
             resource = kind.__api__.gvr.qualified_resource
-            self._tell(f"{resource}/{subresource}" if subresource else resource)
+            self._report(f"{resource}/{subresource}" if subresource else resource)
 
 
-def _writes(rule: PolicyRule, kind: type[Object], subresource: str) -> bool:
-    """Whether `rule` lets objects of a kind be written in some way, or that subresource of theirs."""
+def _allows_writes(rule: PolicyRule, kind: type[Object], subresource: str) -> bool:
+    """Whether `rule` allows any write of a kind, or of that subresource."""
     api = kind.__api__
     named = {f"{api.plural}/{subresource}", f"*/{subresource}"} if subresource else {api.plural}
     return (

@@ -18,9 +18,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from kubewright.controllers._attempt import Attempt
 from kubewright.controllers._outcome import Outcome
-from kubewright.controllers._reconcile import Request
+from kubewright.controllers._types import Attempt, Request
 from kubewright.machinery.errors import ConfigError
 
 if TYPE_CHECKING:

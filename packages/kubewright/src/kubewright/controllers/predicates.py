@@ -1,11 +1,11 @@
-"""Which events are worth a reconcile.
+"""Predicates: which events lead to a reconcile.
 
-A predicate is asked of each event; `&`, `|` and `~` combine them. Those here say yes to adds and deletes and look at
-what an update changed:
+Combine predicates with `&`, `|` and `~`. The predicates of this module let adds and deletes pass and compare the two
+states of an update:
 
     @controller(WebServer, predicate=generation_changed | labels_changed)
 
-A predicate saves work, never correctness: a reconcile must be right when it comes unasked, too.
+Predicates save work, but a reconciler must be correct without them, because it also runs for other reasons.
 
 Follows controller-runtime's pkg/predicate.
 """
@@ -21,11 +21,11 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 
 AnyEvent: TypeAlias = Event[Any]
-"""An event of whatever kind the predicate is used for."""
+"""An event of the kind that the predicate is used for."""
 
 
 class Predicate:
-    """A test of events. Make one from a function: `Predicate(lambda event: event.key.name != "default")`."""
+    """A test of events, made from a function: `Predicate(lambda event: event.key.name != "default")`."""
 
     __slots__ = ("_test",)
 
@@ -54,21 +54,18 @@ def _of_updates(differs: Callable[[Entry[Any], Entry[Any]], bool]) -> Predicate:
 
 
 generation_changed = _of_updates(lambda old, new: old.generation != new.generation or old.deleting != new.deleting)
-"""The desired state changed, or deletion was asked for. Not for kinds without a generation: it sees no update there."""
+"""The desired state changed, or the deletion was requested. Kinds without a generation pass no updates."""
 
 labels_changed = _of_updates(lambda old, new: old.labels != new.labels)
-"""A label was added, removed or got another value."""
+"""A label was added, removed or changed."""
 
 annotations_changed = _of_updates(lambda old, new: old.annotations != new.annotations)
-"""An annotation was added, removed or got another value."""
+"""An annotation was added, removed or changed."""
 
 resource_version_changed = _of_updates(lambda old, new: old.resource_version != new.resource_version)
-"""Anything changed. False for what a relist found as it was."""
+"""Anything changed. False for the repeated events of a resync."""
 
 
-def changed(what: Callable[[T], object]) -> Predicate:
-    """Of updates, those after which `what` says something else of the object than before.
-
-    Both states are decoded for it.
-    """
-    return _of_updates(lambda old, new: what(old.decode()) != what(new.decode()))
+def changed(value_of: Callable[[T], object]) -> Predicate:
+    """Let updates pass if `value_of` returns different values for the old and the new state. Both are decoded."""
+    return _of_updates(lambda old, new: value_of(old.decode()) != value_of(new.decode()))

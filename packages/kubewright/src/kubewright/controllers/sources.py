@@ -1,12 +1,12 @@
-"""Where requests come from that a controller's own watches do not see.
+"""Sources: requests that do not come from the controller's own watches.
 
-    Channel     requests that some other part of the program makes: a webhook from outside, a message
-    Every       all objects, or some, at an interval
-    Polling     what an outside system says of objects: asked at an interval, those whose answer changed
+    Channel     requests from another part of the program, such as a webhook endpoint or a message queue
+    Every       all objects, or some of them, at an interval
+    Polling     objects for which an external system returns a new value, polled at an interval
 
-A source gives requests from when the controller begins to work, which is after the election: standbys ask nobody.
+A source runs while its controller runs, which is after the leader election. Standby processes do not poll.
 
-Follows controller-runtime's pkg/source; timers and polling follow the Java Operator SDK's event sources.
+Follows controller-runtime's pkg/source. Timers and polling follow the Java Operator SDK's event sources.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
 from kubewright._runtime.clock import Clock, Timer
 from kubewright._runtime.log import get_logger
 from kubewright.cache._lister import Lister
 from kubewright.controllers._queue import LOW_PRIORITY
-from kubewright.controllers._reconcile import Request
+from kubewright.controllers._types import Request
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.time import Seconds, seconds
 
 
 class Enqueue(Protocol):
-    """Asks for the reconcile of an object. Called on the event loop."""
+    """Requests the reconcile of an object. Called on the event loop."""
 
     def __call__(self, request: Request, *, priority: int = 0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A controller that wants requests."""
+    """A controller that receives requests."""
 
     enqueue: Enqueue
     objects: Lister[Any]
@@ -42,48 +42,50 @@ class Subscriber:
 
 
 class Source(Protocol):
-    """Gives requests to controllers for as long as they run. One may feed several, in several Managers."""
+    """Sends requests to controllers while they run. One source may serve several controllers and Managers."""
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber.enqueue` for each request from now on, on the event loop. Returns what ends that."""
+        """Call `subscriber.enqueue` for each request from now on. Returns a function that ends the subscription."""
         ...
 
 
 class Channel(Source):
-    """Requests made by the program itself: `channel.send(Request("default", "web"))`.
+    """Requests that the program sends: `channel.send(Request("default", "web"))`.
 
-    What is sent while no controller works is dropped: one that starts looks at every object anyway.
+    Requests that are sent while no controller runs are dropped: a controller reconciles every object when it starts.
     """
 
     def __init__(self) -> None:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Send requests to `subscriber` as well."""
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
     def send(self, request: Request) -> None:
-        """Ask for a reconcile. From the event loop's thread only; from another use `loop.call_soon_threadsafe`."""
+        """Request a reconcile. Only for the event loop's thread; elsewhere use `loop.call_soon_threadsafe`."""
         for subscriber in self._subscribers:
             subscriber.enqueue(request)
 
 
 Choice: TypeAlias = Callable[[Lister[Any]], Iterable[Request]]
-"""Of the cached objects of the controller's kind, those to reconcile."""
+"""Returns the objects to reconcile, given the cached objects of the controller's kind."""
 
 
 class Every(Source):
-    """A reconcile of every object each `interval`, or of those that `choose` names.
+    """A reconcile of every object, or of those that `choose` returns, at each `interval`.
 
-    For what changes without an event: time itself. They wait behind what happens meanwhile. When only some objects
-    need it, `Result(requeue_after=...)` from their reconcile is the better way.
+    For changes that cause no event, such as the passing of time. These requests have a lower priority than events.
+    To reconcile a single object later, return `Result(requeue_after=...)` instead.
     """
 
-    def __init__(self, interval: timedelta, choose: Choice | None = None) -> None:
-        self._interval = _seconds("Every", interval)
+    def __init__(self, interval: Seconds, choose: Choice | None = None) -> None:
+        self._interval = _checked("Every", interval)
         self._choose = choose or _all
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Start the timer for `subscriber`."""
         timer: Timer
 
         def tick() -> None:
@@ -97,23 +99,24 @@ class Every(Source):
 
 
 Fetch: TypeAlias = Callable[[], Awaitable[Mapping[Request, object]]]
-"""What the outside system says now, by the object that it concerns. Answers are compared with `==`."""
+"""Returns the present values of the external system, by the object that they concern. Values are compared by `==`."""
 
 
 class Polling(Source):
-    """Requests for objects of which an outside system says something new.
+    """Requests for the objects whose value in an external system changes.
 
-    `fetch` is called at once and each `interval` after it has returned. A request is made for each object that is new
-    in its answer, gone from it, or whose value differs from the last time. A `fetch` that raises is logged, and tried
-    again after `interval`; what changed meanwhile is found then.
+    `fetch` is called immediately, and again `interval` after it returned. An object is requested if it is new in the
+    result, missing from it, or has a different value than the last time. If `fetch` raises, the error is logged, and
+    the next call finds what changed in the meantime.
     """
 
-    def __init__(self, interval: timedelta, fetch: Fetch) -> None:
-        self._interval = _seconds("Polling", interval)
+    def __init__(self, interval: Seconds, fetch: Fetch) -> None:
+        self._interval = _checked("Polling", interval)
         self._fetch = fetch
         self._log = get_logger("kubewright.controller.sources")
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Start to poll for `subscriber`."""
         task = asyncio.create_task(self._poll(subscriber), name="polling")
 
         def end() -> None:
@@ -126,7 +129,7 @@ class Polling(Source):
         while True:
             try:
                 found = await self._fetch()
-            except Exception as error:  # noqa: BLE001 - the user's code, and the world outside; the next poll may do
+            except Exception as error:  # noqa: BLE001 - code of the user, and an external system; polled again
                 self._log.warning("Poll failed", error=f"{type(error).__name__}: {error}")
             else:
                 for request in {**known, **found}:
@@ -140,7 +143,7 @@ def _all(objects: Lister[Any]) -> Iterable[Request]:
     return [entry.key for entry in objects.entries()]
 
 
-def _seconds(source: str, interval: timedelta) -> float:
-    if interval <= timedelta(0):
-        raise ConfigError(f"{source}({interval}): an interval is longer than nothing")
-    return interval.total_seconds()
+def _checked(source: str, interval: Seconds) -> float:
+    if seconds(interval) <= 0:
+        raise ConfigError(f"{source}: interval must be positive, got {seconds(interval):g} s")
+    return seconds(interval)

@@ -28,9 +28,9 @@ from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client._client import Client
 from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
+from kubewright.controllers._types import EventRecord, EventRecorder
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound
-from kubewright.models import Object
 from kubewright.models._meta import MicroTime, ObjectMeta
 
 BACKLOG: Final = 10_000
@@ -84,7 +84,7 @@ class _Series:
         self.waiting = False
 
 
-class EventWriter:
+class EventWriter(EventRecorder):
     """An `EventRecorder` that writes to the API server. `run` writes until it is cancelled."""
 
     def __init__(
@@ -108,16 +108,6 @@ class EventWriter:
         self._dropped = 0
         """Events dropped since the last log line."""
 
-    def normal(
-        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
-    ) -> None:
-        self._record("Normal", regarding, reason, note, action, related)
-
-    def warning(
-        self, regarding: Object, reason: str, note: str, *, action: str = "Reconcile", related: Object | None = None
-    ) -> None:
-        self._record("Warning", regarding, reason, note, action, related)
-
     async def run(self) -> None:
         """Write the recorded Events. If cancelled, write the waiting ones for up to `_FLUSH` seconds."""
         try:
@@ -131,16 +121,15 @@ class EventWriter:
             self._log_dropped()
             raise
 
-    def _record(
-        self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
-    ) -> None:
-        key = _Key(regarding.metadata.uid, type, reason, action, note, related.metadata.uid if related else "")
+    def record(self, event: EventRecord, /) -> None:
+        """Put an Event into the backlog, or count it in its series."""
+        related = event.related.metadata.uid if event.related is not None else ""
+        key = _Key(event.regarding.metadata.uid, event.type, event.reason, event.action, event.note, related)
         now = asyncio.get_running_loop().time()
         self._forget(now)
         series = self._known.get(key)
         if series is None:
-            event = self._event(type, regarding, reason, note, action, related)
-            series = self._known[key] = _Series(regarding.metadata.name, event)
+            series = self._known[key] = _Series(event.regarding.metadata.name, self._event(event))
         else:
             self._known.move_to_end(key)
         series.count += 1
@@ -211,17 +200,15 @@ class EventWriter:
             series.name = (await self._client.create(series.event)).metadata.name
         series.written = count
 
-    def _event(
-        self, type: EventType, regarding: Object, reason: str, note: str, action: str, related: Object | None
-    ) -> Event:
+    def _event(self, event: EventRecord) -> Event:
         return Event(
-            metadata=ObjectMeta(namespace=regarding.metadata.namespace or "default"),
-            type=type,
-            reason=reason,
-            action=action,
-            note=note.encode()[:_MAX_NOTE].decode("utf-8", "ignore"),
-            regarding=reference_to(regarding),
-            related=reference_to(related) if related else None,
+            metadata=ObjectMeta(namespace=event.regarding.metadata.namespace or "default"),
+            type=event.type,
+            reason=event.reason,
+            action=event.action,
+            note=event.note.encode()[:_MAX_NOTE].decode("utf-8", "ignore"),
+            regarding=reference_to(event.regarding),
+            related=reference_to(event.related) if event.related is not None else None,
             reporting_controller=self._controller,
             reporting_instance=self._instance[-128:],
         )

@@ -205,4 +205,4 @@ def _by_resource(informers: list[Informer[Any]], value_of: Callable[[Informer[An
 
 
 def _in_hand(each: ControllerMetrics) -> list[float]:
-    return list(each.queue.in_hand()) if each.queue else []
+    return list(each.queue.in_progress()) if each.queue else []

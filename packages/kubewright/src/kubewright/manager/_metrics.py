@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kubewright.cache._entry import EventType
-from kubewright.controllers._observer import ControllerObserver
-from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers._outcome import ControllerObserver, Failure, Outcome
 from kubewright.controllers._queue import WorkQueue
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ class Run:
         self._lifespan = lifespan
         self._identity = identity()
         self._log = get_logger("kubewright.manager")
-        self._kinds = list(dict.fromkeys(kind for each in options.controllers for kind in each.cached))
+        self._kinds = list(dict.fromkeys(kind for each in options.controllers for kind in each.cached_kinds))
         self._missing: list[type[Object]] = []
         """Kinds that were not served at the start, and are waited for."""
 
@@ -318,7 +318,7 @@ class Run:
     async def _run_loop(self, loop: ControlLoop[Any]) -> None:
         """Run a loop, once the kinds that it waits for are served."""
         assert self.client is not None
-        for kind in [kind for kind in loop.controller.cached if kind in self._missing]:
+        for kind in [kind for kind in loop.controller.cached_kinds if kind in self._missing]:
             try:
                 await self.tasks.or_stop(self.client.cache.informer(kind).wait_synced())
             except StoppedEarly:

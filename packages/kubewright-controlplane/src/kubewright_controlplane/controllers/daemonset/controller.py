@@ -99,7 +99,7 @@ def daemonset_controller(live: Client, clock: Clock) -> Controller[DaemonSet]:
         DaemonSet,
         name="daemonset-controller",
         owns=[Pod, ControllerRevision],
-        watches=[orphans(Pod), Watch(Node, map=_every_set)],
+        watches=[orphans(Pod), Watch.mapped(Node, _every_set)],
         indexers={SELECTOR: by_selector},
         workers=2,
     )

@@ -13,7 +13,7 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.controllers import Context, Controller, DeletedContext, Result, controller
 from kubewright.machinery.errors import NotFound
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR, by_selector, matching
@@ -34,13 +34,13 @@ class JobReconciler:
         self._clock = clock
 
     @ignore_ending_namespace
-    async def reconcile(self, ctx: Context[Job]) -> Result | None:
-        job = None if ctx.gone else ctx.object
+    async def reconcile(self, ctx: Context[Job] | DeletedContext[Job]) -> Result | None:
+        job = None if isinstance(ctx, DeletedContext) else ctx.object
         if job is not None and job.spec.managed_by not in (None, NAME):
             return None
         over = job is None or job.metadata.deletion_timestamp is not None or progress.is_finished(job)
         await self._let_go(ctx, None if over or job is None else job.metadata.uid)
-        if job is None or over:
+        if job is None or over or isinstance(ctx, DeletedContext):
             return None
         if job.spec.backoff_limit_per_index is not None:
             note = "spec.backoffLimitPerIndex is not known to this control plane: the Job is left alone"
@@ -108,13 +108,13 @@ class JobReconciler:
                 job, *(("Completed", "Job completed") if end.succeeded else (end.reason, end.message)), action="Finish"
             )
 
-    async def _let_go(self, ctx: Context[Job], uid: str | None) -> None:
+    async def _let_go(self, ctx: Context[Job] | DeletedContext[Job], uid: str | None) -> None:
         """Remove the finalizer from Pods of deleted or finished Jobs of this name: they are no longer counted."""
         labelled = await matching(ctx, Pod, LabelSelector(match_labels={JOB_NAME: ctx.request.name}))
         strays = [pod for pod in labelled if tally.is_tracked(pod) and _controller(pod) not in ("", uid)]
         await self._free(ctx, strays)
 
-    async def _free(self, ctx: Context[Job], found: Sequence[Pod]) -> None:
+    async def _free(self, ctx: Context[Job] | DeletedContext[Job], found: Sequence[Pod]) -> None:
         async def free(pod: Pod) -> None:
             kept = [each for each in pod.metadata.finalizers if each != tally.FINALIZER]
             version = pod.metadata.resource_version
@@ -137,7 +137,7 @@ def job_controller(live: Client, clock: Clock) -> Controller[Job]:
         owns=[Pod],
         watches=[orphans(Pod)],
         indexers={SELECTOR: by_selector},
-        deleted=True,
+        reconcile_deleted=True,
         workers=5,
     )
     return declare(JobReconciler(live, clock))

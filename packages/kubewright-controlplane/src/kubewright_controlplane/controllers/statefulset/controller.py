@@ -137,7 +137,7 @@ def statefulset_controller(live: Client, clock: Clock) -> Controller[StatefulSet
         name="statefulset-controller",
         owns=[Pod, ControllerRevision],
         watches=[orphans(Pod)],
-        reads=[PersistentVolumeClaim],
+        cached=[PersistentVolumeClaim],
         writes=[PersistentVolumeClaim],
         indexers={SELECTOR: by_selector},
         workers=5,

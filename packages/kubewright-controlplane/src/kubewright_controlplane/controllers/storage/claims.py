@@ -160,7 +160,7 @@ def claim_controller() -> Controller[PersistentVolumeClaim]:
     declare = controller(
         PersistentVolumeClaim,
         name="persistentvolume-binder-controller",
-        watches=[Watch(PersistentVolume, map=_of_volume), Watch(StorageClass, map=_of_class)],
+        watches=[Watch.mapped(PersistentVolume, _of_volume), Watch.mapped(StorageClass, _of_class)],
         writes=[PersistentVolume],
         indexers={_CLASS: _by_class},
         workers=1,  # two claims must not choose the same volume

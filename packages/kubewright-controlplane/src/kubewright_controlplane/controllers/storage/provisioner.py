@@ -109,8 +109,8 @@ def provisioner() -> Controller[PersistentVolumeClaim]:
     declare = controller(
         PersistentVolumeClaim,
         name="simulated-provisioner",
-        watches=[Watch(PersistentVolume, map=_of_volume)],
-        reads=[StorageClass],
+        watches=[Watch.mapped(PersistentVolume, _of_volume)],
+        cached=[StorageClass],
         writes=[PersistentVolume],
     )
     return declare(reconcile)

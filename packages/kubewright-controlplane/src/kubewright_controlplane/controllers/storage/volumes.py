@@ -62,6 +62,6 @@ def volume_controller(live: Client, simulated: str) -> Controller[PersistentVolu
     declare = controller(
         PersistentVolume,
         name="persistentvolume-binder-controller-volumes",
-        watches=[Watch(PersistentVolumeClaim, map=_of_claim)],
+        watches=[Watch.mapped(PersistentVolumeClaim, _of_claim)],
     )
     return declare(VolumeReconciler(live, simulated))

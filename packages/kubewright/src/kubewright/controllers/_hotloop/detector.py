@@ -32,9 +32,9 @@ import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright.cache._entry import ObjectKey
-from kubewright.controllers._attempt import MAX_CAUSES, Attempt
 from kubewright.controllers._hotloop.difference import Path, difference, managers_of, shown
 from kubewright.controllers._hotloop.existence import Existence
+from kubewright.controllers._types import MAX_CAUSES, Attempt
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object, codec
 

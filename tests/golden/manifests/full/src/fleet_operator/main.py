@@ -8,7 +8,7 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Service
 
 
-@controller(Ship, owns=[Deployment, Service], reads=[Harbour])
+@controller(Ship, owns=[Deployment, Service], cached=[Harbour])
 async def reconcile_ship(ctx: Context[Ship]) -> None:
     """What it does does not matter here, only what it declares."""
 
