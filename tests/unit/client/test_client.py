@@ -48,7 +48,6 @@ from kubewright.machinery.errors import (
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
 from kubewright.models import APIResource, Object
-from kubewright.testing import VirtualClock
 
 
 class Zone(Object):
@@ -485,7 +484,7 @@ def test_a_client_needs_a_config_or_a_transport(config: Any) -> None:
 async def test_a_refused_watch_that_is_given_up_closes_its_stream(server: Server, client: Client, status: int) -> None:
     watching = asyncio.ensure_future(anext(client.watch(Widget)))
     call = await server.call()
-    body = Stream(VirtualClock(), None)
+    body = Stream(None)
     body.send_bytes(b'{"kind": "Status", ')
     call.answered.set_result(Response(status, {}, body))
     await settle()

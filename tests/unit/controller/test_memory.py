@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from kubewright._runtime.clock import VirtualClock
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Backoff, Context, DeletedContext, DeleteFuse, RateLimit, Retry, controller
 from kubewright.controllers._loop import PAUSED
 from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import Conflict, TerminalError
+from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map, ours, secret
 
