@@ -47,7 +47,7 @@ class CronJobReconciler:
         return Result(requeue_after=max(following - now, timedelta(0)) + _PADDING) if following else None
 
     def _schedule(self, ctx: Context[CronJob]) -> schedule.Schedule | schedule.Every | None:
-        """The times of the schedule; None when there are none for now."""
+        """Return the schedule; None while it is suspended or invalid."""
         spec = ctx.object.spec
         if spec.suspend:
             return None
@@ -91,7 +91,7 @@ class CronJobReconciler:
 
 
 def _due(cron_job: CronJob, times: schedule.Schedule | schedule.Every, now: datetime) -> datetime | None:
-    """The latest time that has come since the last Job, if it is not too late for it."""
+    """Return the latest scheduled time since the last Job, unless the starting deadline has passed."""
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
     deadline = cron_job.spec.starting_deadline_seconds
     if deadline is not None:
