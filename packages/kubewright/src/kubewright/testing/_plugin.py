@@ -71,12 +71,12 @@ async def namespace(cluster: Cluster) -> AsyncIterator[str]:
 
 
 @pytest.fixture(scope="session")
-def kubewright_kubeconfig(control_plane: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kubewright_kubeconfig(kubewright_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The path of an administrator's kubeconfig file, for clients other than Kubewright's. Sets nothing global."""
     from kubewright.client._kubeconfig import write
 
     path = tmp_path_factory.mktemp("kubewright") / "kubeconfig"
-    write(control_plane, path)
+    write(kubewright_config, path)
     return path
 
 
