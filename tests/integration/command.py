@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -40,6 +41,12 @@ def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tup
     return done.returncode, done.stdout
 
 
+def _end_with_this_process() -> None:
+    """Ask Linux to send SIGTERM to the new process when this one dies: a killed test run leaves no control plane."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+
+
 class Up:
     """A control plane that `kubewright up`, or another `command`, runs in a folder."""
 
@@ -57,6 +64,7 @@ class Up:
             env=environment(None) | {"TMPDIR": str(folder)},  # files of a killed process are removed with the test
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=_end_with_this_process if sys.platform == "linux" else None,
         )
         assert self._process.stdout is not None
         self.said = ""

@@ -10,8 +10,8 @@ import pytest
 
 from integration.command import CONTROL_PLANE, cluster_of, environment, up
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.client import wait_for
 from kubewright.models import codec
+from kubewright.testing import eventually
 
 DEPLOYMENT = {
     "metadata": {"name": "web", "namespace": "default"},
@@ -72,8 +72,11 @@ async def test_a_deployment_becomes_available_through_the_kubeconfig_file(tmp_pa
     with up(tmp_path, "--kubeconfig", path, command=(CONTROL_PLANE,), kubeconfig=path) as started:
         async with cluster_of(started) as cluster:
             await cluster.client.create(codec.from_dict(Deployment, DEPLOYMENT))
-            await wait_for(
-                cluster.client, Deployment, "web", lambda it: it.status.available_replicas == 2, namespace="default"
-            )
+
+            async def available() -> None:
+                deployment = await cluster.client.get(Deployment, "web", namespace="default")
+                assert deployment.status.available_replicas == 2
+
+            await eventually(available)
         assert started.end(signal.SIGTERM) == 0
     assert not path.parent.exists()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,23 @@ async def test_a_killed_control_plane_leaves_no_folder_after_the_next_start(tmp_
         assert len(folders()) == 1
         assert next_start.end(signal.SIGTERM) == 0
     assert not folders()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sends a signal when a parent dies")
+async def test_a_killed_test_run_leaves_no_control_plane(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from integration.command import Up; "
+        "print(Up(Path(sys.argv[1])).pid, flush=True); time.sleep(1000)"
+    )
+    run = subprocess.Popen(  # noqa: ASYNC220 - it is killed, not awaited
+        [sys.executable, "-c", program, tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    pid = int(run.stdout.readline())
+    run.kill()
+    run.wait()
+    await ended(pid)
+    assert not list(tmp_path.glob("kubewright-*"))
