@@ -196,10 +196,10 @@ def test_the_manager_can_use_an_existing_service_account() -> None:
 def test_an_image_is_named_by_digest_or_by_the_version_of_the_chart() -> None:
     digest = f"sha256:{'0' * 64}"
     by_digest = template(MINIMAL, f"manager.image.digest={digest}", "manager.image.tag=")
-    assert container(by_digest)["image"] == f"controller@{digest}"
+    assert container(by_digest)["image"] == f"minimal@{digest}"
     by_both = template(MINIMAL, f"manager.image.digest={digest}")
-    assert container(by_both)["image"] == f"controller:latest@{digest}"
-    assert container(template(MINIMAL, "manager.image.tag="))["image"] == "controller:0.1.0"
+    assert container(by_both)["image"] == f"minimal:latest@{digest}"
+    assert container(template(MINIMAL, "manager.image.tag="))["image"] == "minimal:0.1.0"
 
 
 def test_selector_labels_of_the_manager_do_not_change() -> None:
@@ -221,9 +221,9 @@ def test_selector_labels_of_the_manager_do_not_change() -> None:
         ('watchNamespaces="both"', "watchNamespaces"),
         ("watchNamespaces=[]", "watchNamespaces"),
         ('manager={"image": {"digest": "abc"}}', "does not match pattern"),
-        ('serviceAccount={"enabled": false}', "say in serviceAccount.name which ServiceAccount the manager runs as"),
+        ('serviceAccount={"enabled": false}', "name the ServiceAccount of the manager in serviceAccount.name"),
         ('prometheus={"enabled": true}|metrics={"enabled": false}', "there is nothing to scrape"),
-        ('networkPolicy={"enabled": true}|metrics={"enabled": false}', "it is about who reaches the metrics"),
+        ('networkPolicy={"enabled": true}|metrics={"enabled": false}', "it restricts access to the metrics"),
         ('manager={"replicas": 2}|leaderElection={"enabled": false}', "several replicas need leaderElection.enabled"),
     ],
 )

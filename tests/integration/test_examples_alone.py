@@ -37,9 +37,9 @@ def requirements(example: Path) -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def installed(target: str, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(kubewright_target: str, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Kubewright, and what every example names. What only some name, they have to install themselves."""
-    if target != "embedded":
+    if kubewright_target != "embedded":
         pytest.skip("the examples' tests run there as they are here; one control plane is enough for this test")
     with made_once(tmp_path_factory, "installed") as (folder, is_made):
         found = Installed(folder)
@@ -76,8 +76,8 @@ def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_te
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @each_example
-def test_an_example_needs_only_what_it_names(example: Path, target: str, tmp_path: Path) -> None:
-    if target != "embedded":
+def test_an_example_needs_only_what_it_names(example: Path, kubewright_target: str, tmp_path: Path) -> None:
+    if kubewright_target != "embedded":
         pytest.skip("this is seen on one control plane")
     copy = copied(example, tmp_path)
     install(Installed(copy / ".venv"), set())

@@ -48,7 +48,8 @@ def refused(*arguments: str | Path) -> str:
 USE = """
 from fleet_client import Clientset, Informers
 from fleet_client.fleet_v1 import Harbour, Ship, ShipSpec
-from kubewright import Config, MergePatch, ObjectMeta
+from kubewright import Config, ObjectMeta
+from kubewright.client import MergePatch
 
 
 async def use(config: Config) -> int:
@@ -152,7 +153,8 @@ PROGRAM = """
 import asyncio, sys
 from fleet_client import Clientset, Informers
 from fleet_client.fleet_v1 import Harbour, Ship, ShipSpec
-from kubewright import ConfigError, MergePatch, NotFound, ObjectMeta
+from kubewright import ConfigError, NotFound, ObjectMeta
+from kubewright.client import MergePatch
 
 async def main(namespace: str) -> None:
     async with Clientset() as clients:

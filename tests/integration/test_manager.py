@@ -226,7 +226,7 @@ async def test_a_leader_that_was_suspended_during_a_reconcile_writes_nothing_aft
         first.signal(signal.SIGSTOP)
         async with operator(kubeconfig, namespace) as second:
             await second.says("Controllers started")
-            patch = MergePatch({"spec": {"colour": "blue", "slow": False}})
+            patch = MergePatch({"spec": {"color": "blue", "slow": False}})
             await cluster.client.patch(obj, patch)
             await eventually(has_parts, cluster, namespace, {"g-0", "g-1"})
             versions = await versions_of(cluster, namespace)
@@ -360,7 +360,7 @@ async def test_a_fight_with_another_manager_is_logged_with_the_field_and_the_man
         async def undo() -> None:
             part = await cluster.client.get(ConfigMap, "g-0", namespace=namespace)
             assert part.data == {"color": "red"}
-            change = MergePatch({"data": {"colour": "blue"}})
+            change = MergePatch({"data": {"color": "blue"}})
             await cluster.client.patch(part, change, field_manager="meddler")
 
         for _ in range(10):

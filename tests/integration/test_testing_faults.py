@@ -187,7 +187,7 @@ async def test_an_operator_survives_many_faults(copies: Copies) -> None:
     seen = Counter[str]()
     async with copies.operator(faults):
         faults.storm(random.Random(20261122), share=0.5)
-        client = Client(faults)
+        client = Client(transport=faults)
         for number in range(400):  # enough that every type of fault occurs
             if number < 40:
                 await copies.original(f"original-{number}")

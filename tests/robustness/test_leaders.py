@@ -164,7 +164,7 @@ async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) 
     successor = await candidates.leader(audit, other_than=leader)
     leader.wake()
     assert await leader.ended() == 1
-    assert "stopping, so that two never lead" in leader.log
+    assert "stopping, so that two processes never lead" in leader.log
     assert await candidates.leader(audit) is successor
 
 

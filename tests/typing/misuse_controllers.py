@@ -69,9 +69,9 @@ async def wrong_result(ctx: Context[Shop]) -> timedelta:
 
 
 async def reconcile_deleted(ctx: Context[Shop] | DeletedContext[Shop]) -> None:
-    ctx.object.spec.size += 1  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
+    ctx.object.spec.size += 1  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     if isinstance(ctx, DeletedContext):
-        await ctx.apply(Secret())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        await ctx.apply(Secret())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         await ctx.list(Secret, owned=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
         return
     assert_type(ctx.object, Shop)

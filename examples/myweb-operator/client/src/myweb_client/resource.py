@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Generic, Literal, TypeVar
 
-from kubewright.client import Client, ObjectList, WatchEvent
-from kubewright.client._lists import Fields, Labels
-from kubewright.client._patch import Patch
+from kubewright.client import Client, Fields, Labels, ObjectList, Patch, WatchEvent
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
 

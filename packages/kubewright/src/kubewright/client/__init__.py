@@ -1,13 +1,12 @@
-"""Talks to an API server: transport, configuration, typed REST client, RESTMapper, watch.
+"""Talks to an API server: configuration, typed client, transports, watches.
 
-config      Config: where the server is and who we are       transport   the one door to the network
-client      Client: every verb, typed                        reader      what Client and Cache have in common
-lists       ObjectList, selectors                            patch       MergePatch, StrategicPatch, JSONPatch
-watch       events of one stream                             wait        wait_for, has_condition, wait_until_gone
-mapper      RESTMapper: which kinds a server has             dynamic     Unstructured, PartialObjectMetadata
-extract     of an object, what one manager applied           subresource scale, eviction, token
-logs        pod_logs
-rest        requests in terms of paths and bytes             tracing     trace context with requests
+Config           the server, and the credentials         Client       every verb, typed
+ObjectList       a list of objects, with its version     Reader       what Client, CachedClient and Cache share
+MergePatch, StrategicPatch, JSONPatch                    WatchEvent   one event of one stream
+RESTMapper       the kinds that a server has             Subresource  scale, eviction, token, ...
+Unstructured, PartialObjectMetadata                      objects of kinds without a class
+Transport        sends requests: HTTPTransport to a server, HandlerTransport to a handler in this process
+extract          the fields of an object that one manager applied
 """
 
 from kubewright.client._client import Client as Client
@@ -29,6 +28,8 @@ from kubewright.client._patch import Patch as Patch
 from kubewright.client._patch import StrategicPatch as StrategicPatch
 from kubewright.client._rest import WarningHandler as WarningHandler
 from kubewright.client._subresource import Subresource as Subresource
+from kubewright.client._transport import HandlerTransport as HandlerTransport
+from kubewright.client._transport import HTTPTransport as HTTPTransport
 from kubewright.client._transport import Transport as Transport
 from kubewright.client._wait import has_condition as has_condition
 from kubewright.client._watch import Bookmark as Bookmark

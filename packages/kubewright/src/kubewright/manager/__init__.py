@@ -1,6 +1,7 @@
 """Runs controllers as one process: life cycle, leader election, health, metrics, Events."""
 
 from kubewright.manager._certificates import Certificate, SelfSigned
+from kubewright.manager._events import EventWriter
 from kubewright.manager._leader import LeaderElection
 from kubewright.manager._logs import configure as configure_logs
 from kubewright.manager._manager import Lifespan, Manager, Runnable
@@ -8,6 +9,7 @@ from kubewright.manager._options import ManagerOptions
 
 __all__ = [
     "Certificate",
+    "EventWriter",
     "LeaderElection",
     "Lifespan",
     "Manager",
