@@ -143,7 +143,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
 
     first = await deployed.holder()
     following = await deployed.follow()
-    await following.receives("Became leader")
+    await following.receives("Leadership acquired")
     os.kill(await eventually(deployed.process), signal.SIGKILL)
 
     async def another_leads() -> None:
@@ -152,8 +152,8 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     await eventually(another_leads)
     (pod,) = await deployed.pods()
     await eventually(was_started_again, deployed)
-    assert "Became leader" in await deployed.good("logs", "--previous")
-    await following.receives("Became leader")
+    assert "Leadership acquired" in await deployed.good("logs", "--previous")
+    await following.receives("Leadership acquired")
     following.process.kill()
 
     second = await deployed.holder()
