@@ -50,9 +50,7 @@ def public(module: griffe.Module) -> dict[str, griffe.Object]:
 
 def is_type_variable(each: griffe.Object) -> bool:
     """Whether an object is a type variable, which users do not need."""
-    return isinstance(each, griffe.Attribute) and bool(
-        re.match(r"(TypeVar(Tuple)?|ParamSpec)\b", str(each.value or ""))
-    )
+    return isinstance(each, griffe.Attribute) and bool(re.match(r"(TypeVar|ParamSpec)\b", str(each.value or "")))
 
 
 def members(thing: griffe.Object) -> Iterator[griffe.Object]:

@@ -18,6 +18,7 @@ from kubewright.machinery.time import Seconds, seconds
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+"""The arguments of a function that runs in a thread."""
 
 _Ready = list[tuple[selectors.SelectorKey, int]]
 
