@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -82,7 +82,7 @@ class Browser:
 
 
 @contextmanager
-def browser(profile: Path) -> Iterator[Browser]:
+def browser(profile: Path) -> Generator[Browser]:
     """Run a browser for the duration of the block, with its profile in a folder."""
     read_commands, commands = os.pipe()
     answers, write_answers = os.pipe()

@@ -86,7 +86,7 @@ def test_the_overlay_builds_and_has_the_stated_effect(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "minimal/config", tmp_path / "config")
     overlay = tmp_path / "overlays/production"
     overlay.mkdir(parents=True)
-    (overlay / "kustomization.yaml").write_text(text[1])
+    (overlay / "kustomization.yaml").write_text(text[1].replace("my-operator", "minimal"))
     [deployment] = [each for each in kustomize(overlay) if each["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     assert pod["hostAliases"] == [{"ip": "10.0.0.1", "hostnames": ["database"]}]

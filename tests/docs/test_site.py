@@ -96,7 +96,7 @@ def test_pictures_for_light_and_dark_are_on_the_site(tmp_path: Path) -> None:
     )
     (project / "README.md").write_text(f"<picture>\n{picture}\n</picture>\n")
     site = tmp_path / "site"
-    pages.write(project, site, reference.load(ROOT / "src"))
+    pages.write(project, site, reference.load(ROOT))
     assert sorted(each.name for each in (site / "pictures").iterdir()) == ["map-dark.svg", "map.svg"]
 
 

@@ -51,13 +51,13 @@ def signature(page: Path, name: str) -> str:
 @pytest.mark.parametrize(
     ("page", "name", "said"),
     [
-        ("controller", "Context.attempt", "attempt: int"),
-        ("controller", "Context.events", "events: EventRecorder"),
-        ("controller", "MapFunction", "MapFunction = Callable[[U, Lister[T]], Iterable[Request]]"),
-        ("controller.predicates", "labels_changed", "labels_changed: Predicate"),
+        ("controllers", "BaseContext.attempt", "attempt: int"),
+        ("controllers", "BaseContext.events", "events: EventRecorder"),
+        ("controllers", "MapFunction", "MapFunction = Callable[[U, Lister[T]], Iterable[Request]]"),
+        ("controllers.predicates", "labels_changed", "labels_changed: Predicate"),
         ("manager", "Manager.health_port", "health_port: int"),
         (
-            "models.markers",
+            "markers",
             "JSONValue",
             "JSONValue = str | int | float | bool | list[JSONValue] | Mapping[str, JSONValue] | None",
         ),
@@ -69,12 +69,12 @@ def test_a_signature_shows_inferred_types(page: str, name: str, said: str, site:
 
 
 def test_a_field_without_a_docstring_is_only_in_the_signature(site: Path) -> None:
-    controller, manager = (site / f"docs/api/kubewright.{name}.html" for name in ("controller", "manager"))
+    controller, manager = (site / f"docs/api/kubewright.{name}.html" for name in ("controllers", "manager"))
     assert "indexers: Mapping[str, IndexFunction[T]] = {}," in signature(
         controller, "kubewright.controllers.Controller"
     )
     assert 'id="kubewright.controllers.Controller.indexers"' not in controller.read_text()
-    assert signature(manager, "kubewright.manager.LeaderElection.retry_period") == "retry_period: timedelta"
+    assert signature(manager, "kubewright.manager.LeaderElection.retry_period") == "retry_period: Seconds"
 
 
 def complaints(events: list[dict[str, Any]]) -> list[str]:

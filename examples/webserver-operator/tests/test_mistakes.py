@@ -49,7 +49,7 @@ async def test_a_value_that_cannot_be_is_refused(webs: WebServers, spec: dict[st
 
 @pytest.mark.parametrize("name", ["web.1", "1-web", "w" * 56])
 async def test_a_name_that_its_service_could_not_have_is_refused(webs: WebServers, name: str) -> None:
-    with pytest.raises(Invalid, match="its Service is called <name>-service: the name has to"):
+    with pytest.raises(Invalid, match="the name is part of the Service's name, <name>-service"):
         await webs.create(name)
 
 

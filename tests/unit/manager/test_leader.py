@@ -294,3 +294,9 @@ def test_durations_that_leave_no_time_to_stop_are_rejected() -> None:
         replace(good, renew_deadline=timedelta(seconds=15))
     with pytest.raises(ConfigError, match="retry_period"):
         replace(good, retry_period=timedelta(seconds=9))
+
+
+def test_durations_are_seconds_or_timedeltas() -> None:
+    LeaderElection(lease_duration=30, renew_deadline=20.5, retry_period=timedelta(seconds=4))
+    with pytest.raises(ConfigError, match=r"lease_duration \(30 s\) must be longer than renew_deadline \(60 s\)"):
+        LeaderElection(lease_duration=30, renew_deadline=timedelta(minutes=1))

@@ -1,4 +1,4 @@
-"""What is told of a WebServer: in its status, in Events, in the log."""
+"""What the operator reports: in the status, in Events and in the log."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeVar
@@ -22,11 +22,11 @@ SERVICE_FIELDS: Final[Fields[Service]] = {
     "spec.selector": lambda service: service.spec.selector,
     "spec.ports": lambda service: [(port.port, port.target_port, port.node_port) for port in service.spec.ports],
 }
-"""What is told when it changes."""
+"""The fields whose changes are reported."""
 
 
 def tell_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fields[T]) -> None:
-    """Say what was done: to which object, and from which value to which."""
+    """Report what an apply changed: the object, and the old and new values."""
     kind, name = after.__api__.kind, after.metadata.name
     if before is None:
         ctx.log.info(f"{kind} created", object=name)
@@ -40,9 +40,9 @@ def tell_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fi
 
 
 def judge(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
-    """Whether the WebServer is Ready, the reason, and a message.
+    """Return whether the WebServer is Ready, a reason and a message.
 
-    Replicas of the spec before this one serve too, but that is not what was asked for.
+    Replicas of an older spec serve too, but do not count as ready.
     """
     status, wanted = deployment.status, deployment.spec.replicas or 0
     total, updated, available = status.replicas or 0, status.updated_replicas or 0, status.available_replicas or 0
@@ -55,7 +55,7 @@ def judge(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
 
 
 async def warn(ctx: Context[WebServer], reason: str, message: str) -> None:
-    """Say in the status, and once in an Event, what somebody has to do something about."""
+    """Report a problem that a user has to solve: in the status, and once in an Event."""
     if not any(condition.message == message for condition in ctx.object.status.conditions):
         ctx.log.warning("Not as the spec asks for", reason=reason, why=message)
         ctx.events.warning(ctx.object, reason, message, action="Apply")
@@ -63,7 +63,7 @@ async def warn(ctx: Context[WebServer], reason: str, message: str) -> None:
 
 
 async def report(ctx: Context[WebServer], ready: Literal["True", "False"], reason: str, message: str) -> None:
-    """Say in the status whether it is Ready, and of which generation of the spec that is said."""
+    """Write the condition Ready, and the generation that it describes, into the status."""
     web = ctx.object
     web.status.observed_generation = web.metadata.generation or 0
     set_condition(

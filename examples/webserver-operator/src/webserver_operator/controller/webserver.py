@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from kubewright import Context, Forbidden, Invalid, Result, Watch, controller
+from kubewright import AlreadyOwnedError, Context, Forbidden, Invalid, Result, Watch, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
 from kubewright.cache import Lister
 from kubewright.client import MergePatch
 from kubewright.controllers import Request, is_controlled_by
-from kubewright.machinery.errors import AlreadyOwnedError
 from kubewright.models import codec
 
 from webserver_operator.api.v1.webserver import WebServer

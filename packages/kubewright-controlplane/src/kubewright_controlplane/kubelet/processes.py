@@ -60,6 +60,7 @@ class ProcessPods:
         return self._runners.get(name)
 
     def folder_of(self, pod: Pod) -> Path:
+        """Return the folder of a Pod: its volumes and logs."""
         return self._folder / "pods" / (pod.metadata.uid or "")
 
     def start(self, pod: Pod, images: Mapping[str, Image], sandbox: PodSandbox) -> PodRunner:

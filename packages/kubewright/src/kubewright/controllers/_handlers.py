@@ -20,6 +20,7 @@ T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
 
 EventHandler: TypeAlias = Callable[[Event[T]], Iterable[Request]]
+"""From a change of an object to the requests to enqueue."""
 MapFunction: TypeAlias = Callable[[U, Lister[T]], Iterable[Request]]
 """From a changed object, and a lister of the controller's own objects, to the requests to enqueue."""
 IndexValues: TypeAlias = Callable[[Entry[U]], Iterable[str]]

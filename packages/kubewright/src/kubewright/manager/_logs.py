@@ -22,6 +22,7 @@ import msgspec
 from kubewright._runtime.log import Message, is_library
 
 LogFormat: TypeAlias = Literal["console", "json"]
+"""How log records are written: for people, or one JSON object per line."""
 
 _COLORS: Final = {"DEBUG": "\033[2m", "WARNING": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
 _RESET: Final = "\033[0m"

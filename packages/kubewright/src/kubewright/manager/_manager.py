@@ -127,7 +127,7 @@ class Manager:
         scopes: which part of a kind is cached.
         lifespan: opens resources that reconciles share, such as an HTTP session, and closes them. `ctx.resource`
             returns what it yields. It is opened after the caches are complete and before the controllers work, and
-            closed after they have stopped; `manager.client` works in it. If it fails, so does the start.
+            closed after they have stopped; `Manager.client` works in it. If it fails, so does the start.
 
                 @asynccontextmanager
                 async def lifespan(manager: Manager) -> AsyncIterator[httpx.AsyncClient]:

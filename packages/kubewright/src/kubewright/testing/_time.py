@@ -18,6 +18,7 @@ from kubewright.machinery.time import Seconds, seconds
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+"""The arguments of a function that runs in a thread."""
 
 _Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -53,6 +54,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(_Selector(self))
 
     def time(self) -> float:
+        """Return the virtual time, in seconds."""
         return self._now
 
     async def settle(self) -> None:
@@ -70,6 +72,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         await self.settle()
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        """Call a function in a thread. Real time passes until it returns."""
         self._outside += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._ended)
@@ -78,6 +81,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     async def subprocess_exec(
         self, protocol_factory: Callable[[], Any], *args: Any, **kwargs: Any
     ) -> tuple[asyncio.SubprocessTransport, Any]:
+        """Start a child process. Real time passes until it exits."""
         protocol = protocol_factory()
         exited = protocol.process_exited
 

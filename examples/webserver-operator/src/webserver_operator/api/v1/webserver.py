@@ -1,4 +1,4 @@
-"""The API: what a WebServer is, in version v1."""
+"""The WebServer API, version v1."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from kubewright.apis.meta.v1 import Int64
 
 
 class WebServerSpec(Model):
-    """What a WebServer should be."""
+    """The desired state of a WebServer."""
 
     replicas: Annotated[int, m.Minimum(0)] = 1
     """The number of replicas that the webserver should have"""
@@ -17,14 +17,14 @@ class WebServerSpec(Model):
 
 
 class WebServerStatus(Model):
-    """What a WebServer is."""
+    """The observed state of a WebServer."""
 
     observed_generation: Int64 = 0
-    """The generation of the spec that this status is about"""
+    """The generation of the spec that this status describes"""
     available_replicas: int = 0
-    """How many replicas serve at present"""
+    """The number of replicas that are available"""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says whether it is as its spec asks for, and why not."""
+    """Ready is True when the webserver matches its spec; otherwise its message says why not."""
 
 
 class WebServer(
@@ -40,8 +40,8 @@ class WebServer(
     markers=[
         m.XValidation(
             "self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$') && size(self.metadata.name) <= 55",
-            message="its Service is called <name>-service: the name has to be of lower-case letters, digits and '-', "
-            "to begin with a letter, and to have at most 55 characters",
+            message="the name is part of the Service's name, <name>-service: use lower-case letters, digits and '-', "
+            "begin with a letter, and use at most 55 characters",
         ),
     ],
 ):
