@@ -69,7 +69,7 @@ class Project:
         self.write()
 
     def set(self, *settings: str) -> None:
-        """Write pyproject.toml, with these settings beside the usual ones."""
+        """Write pyproject.toml, with these settings in addition to the usual ones."""
         lines = [
             "[project]",
             f'name = "{self.name}"',

@@ -118,7 +118,7 @@ def test_the_linter_of_a_fresh_project_accepts_the_package(package: Path) -> Non
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_is_there_stays_and_what_is_not_needed_goes(package: Path, tmp_path: Path) -> None:
+def test_existing_files_stay_and_unused_modules_are_removed(package: Path, tmp_path: Path) -> None:
     folder = tmp_path / "fleet-client"
     generate("--output", folder, "--kinds", "Harbour")
     assert "class Ship(" not in (folder / "src/fleet_client/fleet_v1.py").read_text()
@@ -136,7 +136,7 @@ def test_crds_of_others_make_a_package_too(tmp_path: Path) -> None:
     assert 'name = "shop-client"' in (tmp_path / "shop-client/pyproject.toml").read_text()
 
 
-def test_mistakes_are_told(tmp_path: Path) -> None:
+def test_mistakes_are_reported(tmp_path: Path) -> None:
     assert refused("--output", tmp_path, "--name", "x", "--kinds", "Shipp").endswith(
         "there is no kind Shipp; did you mean Ship?"
     )

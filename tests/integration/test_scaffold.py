@@ -22,7 +22,7 @@ TARGETS = (
     "help", "manifests", "generate", "fmt", "vet", "test", "test-e2e", "lint", "lint-fix", "build", "run",
     "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
 )  # fmt: skip
-"""Kubebuilder's, but for those that fetch tools and set up Kind."""
+"""Kubebuilder's targets, except those that fetch tools and set up Kind."""
 
 
 def test_the_golden_projects_are_what_the_commands_write() -> None:

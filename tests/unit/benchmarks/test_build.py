@@ -14,7 +14,7 @@ def test_each_peers_version_is_pinned(peer: str) -> None:
     assert [part.isdigit() for part in pinned(peer).split(".")] == [True, True, True]
 
 
-def test_a_missing_tool_chain_is_one_line_and_the_rest_goes_on(
+def test_a_missing_toolchain_is_reported_in_one_line_and_the_rest_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

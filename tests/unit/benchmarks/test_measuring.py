@@ -26,7 +26,7 @@ def test_requests_are_counted_when_answered_and_watches_when_they_begin() -> Non
     assert (requests.sent, requests.writes) == (2, 1)
 
 
-def test_asking_what_one_may_do_is_no_write() -> None:
+def test_access_reviews_do_not_count_as_writes() -> None:
     requests = counted(
         [
             audited("create", group="authorization.k8s.io"),
@@ -88,7 +88,7 @@ async def test_a_process_that_runs_answers_and_its_cpu_and_memory_are_known(tmp_
         assert echo.peak_rss >= echo.rss > 1_000_000
 
 
-async def test_a_process_that_ends_by_itself_ends_the_measurement_with_its_last_words(tmp_path: Path) -> None:
+async def test_a_process_that_exits_early_ends_the_measurement_with_its_last_output(tmp_path: Path) -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('no API server')")
 
     async def ask() -> None:

@@ -15,7 +15,7 @@ class Tool:
 FIGURES = (Figure("cpu", "CPU, ms", 1), Figure("rss", "memory, MB", 0))
 
 
-def test_what_is_told_is_the_median_of_all_repetitions() -> None:
+def test_the_report_has_the_median_of_all_repetitions() -> None:
     runs = {"ours": [{"cpu": 9.0}, {"cpu": 1.0}, {"cpu": 2.0}], "theirs": [{"cpu": 4.0}, {"cpu": 5.0}]}
     assert medians_of(runs) == {"cpu": {"ours": 2.0, "theirs": 4.5}}
 

@@ -1,4 +1,4 @@
-"""Whether an apply would change anything, told from the live object."""
+"""Whether an apply would change anything, decided from the live object."""
 
 import copy
 from typing import Any

@@ -375,7 +375,7 @@ async def test_a_cache_that_lags_too_long_is_read_around(
     assert (await read).spec.size == 2
     again = await begun(cached.list(Widget, index=("node", "n1")))
     call = await server.call()
-    assert call.method == "GET", "who has waited in vain once does not wait again"
+    assert call.method == "GET", "after one timeout the cache does not wait again"
     placed = widget("b", 12)
     placed["spec"]["node"] = "n1"
     call.answer({"metadata": {"resourceVersion": "12"}, "items": [widget("a", 11), placed]})
@@ -438,7 +438,7 @@ async def test_an_apply_that_says_the_same_again_is_not_sent_while_it_holds(
         deleted(widget("a", 12, size=5)),
         modified(widget("a", 12, size=5, uid="another")),
     ],
-    ids=["another value", "deleted", "a namesake"],
+    ids=["another value", "deleted", "recreated"],
 )
 async def test_an_apply_is_sent_when_it_no_longer_holds(
     server: Server, cache: Cache, cached: CachedClient, change: dict[str, Any]

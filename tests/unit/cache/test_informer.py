@@ -26,7 +26,7 @@ from kubewright.testing import VirtualClock
 
 
 class Diary:
-    """What an informer told, a line an event."""
+    """The events of an informer, one per line."""
 
     def __init__(self, informer: Informer[Widget]) -> None:
         self.lines: list[str] = []
@@ -59,7 +59,7 @@ def diary(informer: Informer[Widget]) -> Diary:
 async def synced(
     informer: Informer[Widget], server: Server, *documents: dict[str, object], version: int = 10
 ) -> Stream:
-    """Start the informer on a server that has these objects; gives the watch that goes on from there."""
+    """Start the informer on a server that has these objects; return the watch that follows the list."""
     informer.start()
     stream = (await server.call()).stream()
     stream.send(*map(added, documents), bookmark(version, ends_list=True))
@@ -317,7 +317,7 @@ async def test_a_stream_that_does_not_end_when_its_time_is_over_is_given_up_for_
     assert (await server.call()).query["resourceVersion"] == "10"
 
 
-async def test_bookmarks_say_where_a_quiet_stream_can_be_gone_on_with(
+async def test_a_quiet_stream_resumes_at_its_last_bookmark(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server)
@@ -326,7 +326,7 @@ async def test_bookmarks_say_where_a_quiet_stream_can_be_gone_on_with(
         stream.send(bookmark(100 + minute))
         await settle()
     stream.end()
-    assert (await server.call()).query["resourceVersion"] == "102", "it spoke: it knows where to go on"
+    assert (await server.call()).query["resourceVersion"] == "102", "a bookmark arrived, so the watch resumes there"
 
 
 async def test_a_stream_that_overruns_its_time_is_left(
@@ -344,7 +344,7 @@ async def test_a_stream_that_overruns_its_time_is_left(
 async def test_a_server_restored_from_an_older_state_is_listed_again(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
-    """It says nothing at all to who asks for what comes after a version that it has not reached."""
+    """Such a server sends nothing to watches that start after a version that it has not reached."""
     stream = await synced(informer, server, widget("a", 3), widget("b", 900), version=1000)
     await clock.advance(120)
     stream.end()
@@ -416,7 +416,7 @@ async def test_a_server_that_answers_410_to_everything_is_not_stormed(
 # ---- other failures
 
 
-async def test_an_error_event_that_is_no_410_is_survived(
+async def test_an_error_event_other_than_410_is_survived(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
@@ -455,7 +455,7 @@ async def test_a_server_that_ends_every_stream_at_once_is_not_stormed(
     assert server.received < 20, "requests in a minute"
 
 
-async def test_retry_after_is_honoured(server: Server, clock: VirtualClock, informer: Informer[Widget]) -> None:
+async def test_retry_after_is_honored(server: Server, clock: VirtualClock, informer: Informer[Widget]) -> None:
     informer.start()
     (await server.call()).fail(429, "TooManyRequests", retry_after=17)
     await clock.advance(16.9)
@@ -525,7 +525,7 @@ async def test_a_resync_reports_each_object_again(server: Server, clock: Virtual
 
 
 @pytest.mark.parametrize("reason", ["NotFound", "Forbidden"])
-async def test_a_kind_or_a_right_that_comes_later_is_noticed_soon(
+async def test_a_kind_or_permission_that_is_added_later_is_noticed_soon(
     server: Server, clock: VirtualClock, informer: Informer[Widget], reason: str
 ) -> None:
     informer.start()
@@ -543,7 +543,7 @@ async def test_a_kind_that_is_served_again_is_listed_again(
     for _ in range(3):
         (await server.call()).fail(404, "NotFound")
         await clock.advance(6.1)
-    assert diary.take() == ["add a@3", "add b@4"], "a kind that can't be found does not say what became of its objects"
+    assert diary.take() == ["add a@3", "add b@4"], "a kind that can't be found does not mean that its objects are deleted"
     (await server.call()).stream().send(added(widget("a", 30, uid="another")), bookmark(31, ends_list=True))
     await settle()
     assert diary.lines == ["delete b@4", "delete a@3", "add a@30"]
@@ -594,6 +594,6 @@ async def test_a_field_of_the_items_of_a_list_cannot_be_wanted(
     await informer.stop()
 
 
-def test_what_is_no_field_is_refused(client: Client) -> None:
+def test_an_invalid_field_path_is_rejected(client: Client) -> None:
     with pytest.raises(ConfigError, match=r'"spec\.\." is not a field'):
         Informer(client, Widget, only=["spec.."])

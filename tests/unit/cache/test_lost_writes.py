@@ -1,4 +1,4 @@
-"""What this process wrote, and what then came to nothing where no watch looked, is told of."""
+"""Writes of this process that were undone while no watch was connected are reported."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -29,7 +29,7 @@ DELETED = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid"
 
 
 class Operator:
-    """Reads and writes Widgets, and hears of them."""
+    """Reads, writes and watches Widgets."""
 
     def __init__(self, client: Client, server: Server, scope: Scope) -> None:
         self._server = server
@@ -89,7 +89,7 @@ async def operator(client: Client, server: Server) -> AsyncIterator[Operator]:
 
 
 async def expire(stream: Stream, server: Server, clock: VirtualClock) -> Call:
-    """The watch cannot go on from where it is; gives the list that is asked for."""
+    """Make the watch expire, and return the list request that follows."""
     stream.end()
     await clock.advance(10)
     (await server.call()).fail(410, "Expired")

@@ -89,7 +89,7 @@ async def test_an_informer_of_many_objects_holds_them_packed(server: Server, cli
     await informer.stop()
 
 
-async def test_a_small_object_that_comes_by_itself_is_not_packed(server: Server, client: Client) -> None:
+async def test_a_small_object_that_arrives_alone_is_not_packed(server: Server, client: Client) -> None:
     informer = Informer(client, Widget)
     informer.start()
     stream = (await server.call()).stream()

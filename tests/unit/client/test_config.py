@@ -171,7 +171,7 @@ PLUGIN = {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no server": ({"cluster": {"insecure-skip-tls-verify": True}}, r'clusters\["a"\].cluster.server is missing; write'),
-    "a server that is no URL": ({"cluster": {"server": "a:6443"}}, r'server is "a:6443", not a URL; write https://'),
+    "a server that is not a URL": ({"cluster": {"server": "a:6443"}}, r'server is "a:6443", not a URL; write https://'),
     "bad base64": ({"user": {"client-key-data": "%%%"}}, r'users\["a"\].user.client-key-data is not base64 .*; encode'),
     "a file that is gone": (
         {"cluster": {"server": "https://a", "certificate-authority": "gone.crt"}},
@@ -239,7 +239,7 @@ def test_what_is_wrong_in_a_kubeconfig_is_said_with_file_field_and_way_out(tmp_p
         ("", "no current-context; choose one of its contexts (none)"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_said_to_be_none(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_that_is_not_a_kubeconfig_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:

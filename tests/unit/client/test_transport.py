@@ -53,7 +53,7 @@ async def serve(ca: trustme.CA) -> AsyncIterator[Callable[[Handler], Awaitable[C
 
 
 class Recorder:
-    """A handler that gives the answers it was told to give, in turn, the last for ever; and keeps the requests."""
+    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
 
     def __init__(self, *answers: Response) -> None:
         self.requests: list[Request] = []
@@ -180,7 +180,7 @@ class TestCredentials:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Callable[..., ExecPlugin]:
-    """An exec plugin that prints what it is told to, and counts how often it was run."""
+    """Exec plugin that prints a given output and counts its runs."""
 
     def make(output: str, *, fails: int = 0) -> ExecPlugin:
         (tmp_path / "output").write_text(output)

@@ -76,7 +76,7 @@ async def test_a_wait_that_times_out_names_the_condition(server: Server, client:
         await task
 
 
-async def test_a_right_that_is_missing_ends_the_wait(server: Server, client: Client) -> None:
+async def test_a_missing_permission_ends_the_wait(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     (await server.call()).fail(403, "Forbidden", "no")
     with pytest.raises(Forbidden):

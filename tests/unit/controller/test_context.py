@@ -298,7 +298,7 @@ async def test_a_status_is_written_as_a_whole_and_only_if_it_differs(shop: Works
         await ctx.update_status(DeploymentStatus(replicas=2, ready_replicas=1))
         if not written:
             written.append(await shop.admin.get(Deployment, "web", namespace=NAMESPACE))
-            ctx.object.status.replicas = 3  # the object is the caller's own; what is sent is told from the server's
+            ctx.object.status.replicas = 3  # the caller owns the object; the patch is computed from the server's copy
             await ctx.update_status(ctx.object.status)
 
     await shop.run(reconcile)

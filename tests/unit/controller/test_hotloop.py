@@ -1,4 +1,4 @@
-"""Reconciles that keep changing what comes back are named; work that goes on is not."""
+"""Reconciles that keep undoing another writer's change are reported; continuous work is not."""
 
 import asyncio
 import itertools
@@ -248,7 +248,7 @@ async def test_an_object_that_is_deleted_occasionally_is_not_a_fight(
     assert warnings(caplog) == []
 
 
-async def test_an_object_that_a_reconcile_itself_makes_and_deletes_is_no_fight(
+async def test_a_reconcile_that_creates_and_deletes_its_own_object_is_not_a_hot_loop(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs: asyncio.Queue[None] = asyncio.Queue()  # each delete leads to the next run: there is no end to wait for

@@ -184,7 +184,7 @@ def test_unknown_fields_stay_with_the_item_they_belong_to_when_a_list_changes() 
     ]
 
 
-def test_items_without_a_name_are_told_apart_by_place_when_none_came_or_went() -> None:
+def test_items_without_a_name_are_matched_by_index_when_the_length_is_unchanged() -> None:
     data = doc(metadata={"name": "a"}, rules=[{"verbs": ["get"], "future": 1}, {"verbs": ["list"], "future": 2}])
     role = codec.decode(ClusterRole, data)
     role.rules[1].verbs.append("watch")

@@ -1,4 +1,4 @@
-"""Modules from CRDs: those of `tests/golden/models` are made from the CRDs beside them, and say the same."""
+"""Modules from CRDs: `tests/golden/models` has CRDs and modules generated from them, with equal schemas."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kinds_of(crd: JSONObject, folder: Path) -> list[type[CustomResource]]:
 
 
 def meaning(schema: JSONObject, *, root: bool = False) -> JSONObject:
-    """What a schema says, however it says it; of `metadata` and the like it says the same in any kind."""
+    """Return the schema in a normal form, without the fields that are the same in every kind."""
     out = dict(schema)
     properties: JSONObject = out.pop("properties", {})
     out["properties"] = {key: meaning(each) for key, each in properties.items() if not (root and key in IMPLIED)}

@@ -84,7 +84,7 @@ def test_none_and_empty_lists_and_maps_are_not_sent() -> None:
     assert sent(Absent()) == {}
 
 
-def test_null_and_absent_are_told_apart_where_the_type_says_so() -> None:
+def test_null_and_absent_are_different_if_the_type_allows_both() -> None:
     class Nullable(Model):
         required: int | None
         maybe: int | UnsetType | None = UNSET
@@ -354,7 +354,7 @@ def test_a_field_by_its_name_on_the_wire_names_the_field_that_was_probably_meant
         ({"scale": Scale()}, r'Scale\.replicas is "\.spec\.replicas"; Spec has no field "replicas"'),
         ({"columns": [PrintColumn("Size", ".spec.sise")]}, r"has no field \"sise\"; did you mean 'size'"),
         ({"columns": [PrintColumn("Size", ".spek.size")]}, r'Thing has no field "spek"'),
-        ({"selectable_fields": [".spec.colour"]}, r'Spec has no field "colour"'),
+        ({"selectable_fields": [".spec.color"]}, r'Spec has no field "color"'),
     ],
 )
 def test_a_path_to_a_field_that_does_not_exist_is_rejected(arguments: dict[str, Any], message: str) -> None:

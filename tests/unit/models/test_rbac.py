@@ -1,4 +1,4 @@
-"""RBAC rules: `tests/golden/rbac/role.yaml` is what controller-gen 0.19 wrote for the markers beside it."""
+"""RBAC rules: `tests/golden/rbac/role.yaml` is what controller-gen 0.19 wrote for the markers next to it."""
 
 from __future__ import annotations
 

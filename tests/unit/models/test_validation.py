@@ -29,7 +29,7 @@ def test_an_object_that_keeps_to_its_type_has_no_faults() -> None:
     assert faults(Gauge(range=Range())) == []
 
 
-def test_constraints_and_rules_are_checked_and_told_as_the_api_server_does() -> None:
+def test_constraints_and_rules_are_checked_and_reported_as_by_the_api_server() -> None:
     too_high = "range.high: Invalid value: 200: range.high in body should be less than or equal to 100"
     assert faults(Gauge(range=Range(high=200))) == [too_high]
     [broken] = faults(Gauge(range=Range(low=11)))

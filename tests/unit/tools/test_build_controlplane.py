@@ -16,14 +16,14 @@ def build(cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def fake_go(folder: Path, script: str) -> str:
-    """A PATH with nothing but a `go` that runs `script`."""
+    """Return a PATH that has only a `go` that runs `script`."""
     folder.mkdir()
     (folder / "go").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "go").chmod(0o755)
     return str(folder)
 
 
-def test_without_go_one_line_says_what_is_missing_and_what_goes_on_working(tmp_path: Path) -> None:
+def test_without_go_one_line_says_what_is_missing_and_what_still_works(tmp_path: Path) -> None:
     done = build(tmp_path / "cache", PATH=str(tmp_path))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1

@@ -140,9 +140,9 @@ class Recovery:
         self._expiries = 0
 
     def step(self, failure: Exception | None, *, progressed: bool, lasted: float) -> Step:
-        """What to do after an attempt of `lasted` seconds that ended by `failure`, or by the server if that is None.
+        """Return what to do after an attempt of `lasted` seconds. `failure` is None if the server ended it.
 
-        `progressed`: it brought changes that had not been seen.
+        `progressed`: the attempt received changes that had not been seen.
         """
         if progressed or lasted > LIMIT:
             self._failures = self._expiries = 0
