@@ -87,7 +87,7 @@ ERRORS = 6
         pytest.param(["pyright", "--pythonpath", sys.executable], id="pyright"),
     ],
 )
-def test_strict_checkers_accept_the_package_and_find_what_is_wrong_in_its_use(
+def test_strict_type_checkers_accept_the_package_and_find_wrong_uses(
     package: Path, tmp_path: Path, checker: list[str]
 ) -> None:
     folder = tmp_path / "uses"

@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "examples/webserver-operator"
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 @pytest.mark.xdist_group("node port 30010")
-def test_its_commands_say_what_it_shows() -> None:
+def test_the_commands_of_the_tutorial_print_what_it_shows() -> None:
     written = PAGE.read_text()
     said = replay(PAGE)
     assert said == written, f"`make transcripts` writes down what is said now:\n{difference(written, said)}"

@@ -46,7 +46,7 @@ def test_an_operator_loads_no_heavy_library_before_it_needs_it() -> None:
     assert not within(loaded_by(OPERATOR), HEAVY)
 
 
-def test_an_operator_loads_the_built_in_kinds_that_it_names_and_what_these_stand_on() -> None:
+def test_an_operator_loads_only_the_built_in_kinds_that_it_names_and_their_dependencies() -> None:
     kinds = within(loaded_by(OPERATOR), ("kubewright.apis",))
     assert "kubewright.apis.apps.v1" in kinds
     assert not within(kinds, ("kubewright.apis.batch", "kubewright.apis.rbac", "kubewright.apis.storage"))

@@ -38,7 +38,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_whole(
     assert not list((tmp_path / "cache" / "kubewright" / "benchmarks").iterdir())
 
 
-def test_what_is_built_is_known_by_its_sources(tmp_path: Path) -> None:
+def test_a_build_is_identified_by_its_sources(tmp_path: Path) -> None:
     (tmp_path / "main.go").write_text("package main\n")
     first = fingerprint(tmp_path)
     (tmp_path / "__pycache__").mkdir()

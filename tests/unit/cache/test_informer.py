@@ -70,9 +70,7 @@ async def synced(
 # ---- the first list
 
 
-async def test_a_list_is_streamed_and_goes_over_into_the_watch(
-    server: Server, informer: Informer[Widget], diary: Diary
-) -> None:
+async def test_a_streamed_list_continues_as_the_watch(server: Server, informer: Informer[Widget], diary: Diary) -> None:
     informer.start()
     call = await server.call()
     assert call.path == "/apis/example.com/v1/widgets"
@@ -90,7 +88,7 @@ async def test_a_list_is_streamed_and_goes_over_into_the_watch(
     assert server.idle
 
 
-async def test_a_server_that_streams_no_lists_is_asked_for_pages(
+async def test_a_server_that_does_not_stream_lists_gets_paged_requests(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     informer.start()
@@ -108,7 +106,7 @@ async def test_a_server_that_streams_no_lists_is_asked_for_pages(
     assert diary.lines == ["add a@3", "add b@5"]
 
 
-async def test_a_list_whose_token_expires_is_taken_again_in_one_piece(
+async def test_a_list_whose_continue_token_expires_is_repeated_in_one_page(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     informer.start()
@@ -122,7 +120,7 @@ async def test_a_list_whose_token_expires_is_taken_again_in_one_piece(
     assert diary.lines == ["add b@11"]
 
 
-async def test_a_stream_that_ends_before_its_list_is_complete_counts_for_nothing(
+async def test_a_stream_that_ends_before_its_list_is_complete_is_discarded(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     informer.start()
@@ -153,7 +151,7 @@ async def test_a_removed_handler_receives_no_events(server: Server, informer: In
     assert told == ["a"]
 
 
-async def test_a_handler_that_raises_keeps_no_event_from_the_others(server: Server, informer: Informer[Widget]) -> None:
+async def test_a_handler_that_raises_does_not_affect_other_handlers(server: Server, informer: Informer[Widget]) -> None:
     def fail(event: Event[Widget]) -> None:
         raise RuntimeError("a bug")
 
@@ -168,7 +166,7 @@ async def test_a_handler_that_raises_keeps_no_event_from_the_others(server: Serv
 # ---- events
 
 
-async def test_events_come_in_order_however_the_stream_is_cut(
+async def test_events_arrive_in_order_however_the_stream_is_split(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server)
@@ -180,7 +178,7 @@ async def test_events_come_in_order_however_the_stream_is_cut(
     assert informer.lister.get("a", "d") is None
 
 
-async def test_an_object_replaced_by_a_newer_one_of_its_name_is_deleted_first(
+async def test_an_object_that_was_recreated_is_reported_as_deleted_first(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3, uid="old"))
@@ -189,7 +187,7 @@ async def test_an_object_replaced_by_a_newer_one_of_its_name_is_deleted_first(
     assert diary.lines == ["add a@3", "delete a@3", "add a@11"]
 
 
-async def test_an_object_that_cannot_be_read_is_reported_and_stops_nothing(
+async def test_an_object_that_cannot_be_read_is_reported_and_does_not_stop_the_informer(
     server: Server, informer: Informer[Widget], diary: Diary, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = await synced(informer, server)
@@ -274,7 +272,7 @@ async def test_a_stream_that_the_server_ends_is_resumed_where_it_ended(
     assert stream.closed
 
 
-async def test_a_lost_connection_loses_no_event(
+async def test_no_event_is_lost_when_the_connection_is_lost(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
@@ -290,7 +288,7 @@ async def test_a_lost_connection_loses_no_event(
     assert diary.lines == ["add a@3", "update a@11", "delete a@12"]
 
 
-async def test_a_stream_on_which_nothing_comes_is_kept_until_its_time_is_over(
+async def test_a_silent_stream_is_kept_until_its_timeout(
     server: Server, clock: VirtualClock, informer: Informer[Widget], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A real server sends no bookmark of a version that the client has already."""
@@ -306,7 +304,7 @@ async def test_a_stream_on_which_nothing_comes_is_kept_until_its_time_is_over(
     assert caplog.messages == []
 
 
-async def test_a_stream_that_does_not_end_when_its_time_is_over_is_given_up_for_a_new_one(
+async def test_a_stream_that_does_not_end_at_its_timeout_is_replaced(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
@@ -329,7 +327,7 @@ async def test_a_quiet_stream_resumes_at_its_last_bookmark(
     assert (await server.call()).query["resourceVersion"] == "102", "a bookmark arrived, so the watch resumes there"
 
 
-async def test_a_stream_that_overruns_its_time_is_left(
+async def test_a_stream_that_exceeds_its_timeout_is_closed(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server)
@@ -376,7 +374,7 @@ async def test_a_client_without_list_permission_continues_where_a_quiet_stream_e
 
 
 @pytest.mark.parametrize("as_event", [True, False], ids=["as an ERROR event", "as the answer's status"])
-async def test_what_was_deleted_behind_a_410_is_found(
+async def test_objects_deleted_before_a_410_are_reported_as_deleted(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary, as_event: bool
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), widget("b", 4), widget("c", 5), version=10)
@@ -398,7 +396,7 @@ async def test_what_was_deleted_behind_a_410_is_found(
     assert [event.initial for event in diary.events[-3:]] == [False, False, False]
 
 
-async def test_a_server_that_answers_410_to_everything_is_not_stormed(
+async def test_a_server_that_always_answers_410_is_not_flooded_with_requests(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     informer.start()
@@ -433,7 +431,7 @@ async def test_an_error_event_other_than_410_is_survived(
     assert informer.last_error is None
 
 
-async def test_a_server_that_is_unavailable_is_asked_less_and_less_often(
+async def test_requests_to_an_unavailable_server_back_off(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     informer.start()
@@ -444,7 +442,7 @@ async def test_a_server_that_is_unavailable_is_asked_less_and_less_often(
     assert 8 <= server.received <= 25, "requests in three minutes"
 
 
-async def test_a_server_that_ends_every_stream_at_once_is_not_stormed(
+async def test_a_server_that_ends_every_stream_at_once_is_not_flooded_with_requests(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     (await synced(informer, server)).end()
@@ -464,7 +462,7 @@ async def test_retry_after_is_honored(server: Server, clock: VirtualClock, infor
     await server.call()
 
 
-async def test_after_a_good_while_a_failure_is_a_first_one_again(
+async def test_a_long_successful_watch_resets_the_backoff(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     informer.start()
@@ -496,7 +494,7 @@ async def test_stop_ends_the_stream_and_the_calls(server: Server, informer: Info
         (404, "NotFound", "the server could not find the requested resource", "CustomResourceDefinition"),
     ],
 )
-async def test_a_copy_that_is_never_complete_says_what_stands_in_the_way(
+async def test_an_informer_that_cannot_sync_reports_the_reason(
     server: Server, clock: VirtualClock, informer: Informer[Widget], code: int, reason: str, message: str, expected: str
 ) -> None:
     informer.start()
@@ -543,13 +541,15 @@ async def test_a_kind_that_is_served_again_is_listed_again(
     for _ in range(3):
         (await server.call()).fail(404, "NotFound")
         await clock.advance(6.1)
-    assert diary.take() == ["add a@3", "add b@4"], "a kind that can't be found does not mean that its objects are deleted"
+    assert diary.take() == ["add a@3", "add b@4"], (
+        "a kind that can't be found does not mean that its objects are deleted"
+    )
     (await server.call()).stream().send(added(widget("a", 30, uid="another")), bookmark(31, ends_list=True))
     await settle()
     assert diary.lines == ["delete b@4", "delete a@3", "add a@30"]
 
 
-async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_stormed(
+async def test_streams_that_fail_without_progress_back_off(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     (await synced(informer, server, version=10)).end()
@@ -563,7 +563,7 @@ async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_
 # ---- a part of each object
 
 
-async def test_of_each_object_only_what_is_wanted_is_held(server: Server, client: Client) -> None:
+async def test_only_the_selected_fields_of_objects_are_held(server: Server, client: Client) -> None:
     informer = Informer(client, Widget, only=["spec.node", "status.conditions", "status"])
     document = widget("a", 3, size=7, labels={"app": "web"}, annotations={"note": "kept"})
     document["spec"]["node"] = "n1"
@@ -582,7 +582,7 @@ async def test_of_each_object_only_what_is_wanted_is_held(server: Server, client
     await informer.stop()
 
 
-async def test_a_field_of_the_items_of_a_list_cannot_be_wanted(
+async def test_a_field_of_list_items_cannot_be_selected(
     server: Server, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     informer = Informer(client, Widget, only=["spec.parts.name"])

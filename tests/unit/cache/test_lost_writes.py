@@ -129,7 +129,7 @@ async def test_a_child_that_a_watch_missed_is_reported_as_deleted(server: Server
     assert await operator.sees_what_it_wrote()
 
 
-async def test_so_is_one_whose_answer_comes_after_the_list_that_does_not_have_it(
+async def test_a_child_whose_create_is_answered_after_a_list_without_it_is_reported_as_deleted(
     server: Server, operator: Operator
 ) -> None:
     await operator.start(version=20)
@@ -137,7 +137,7 @@ async def test_so_is_one_whose_answer_comes_after_the_list_that_does_not_have_it
     assert operator.told() == ["delete a: 11 -> None"]
 
 
-async def test_so_is_one_that_a_server_has_forgotten_which_was_put_back_to_an_older_state(
+async def test_a_child_that_a_restored_server_lacks_is_reported_as_deleted(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start()
@@ -148,7 +148,7 @@ async def test_so_is_one_that_a_server_has_forgotten_which_was_put_back_to_an_ol
     assert await operator.sees_what_it_wrote()
 
 
-async def test_a_list_that_was_asked_for_before_the_write_does_not_say_that_it_is_lost(
+async def test_a_list_requested_before_the_write_does_not_make_it_lost(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = (await expire(await operator.start(), server, clock)).stream()
@@ -185,7 +185,7 @@ async def test_a_change_seen_by_a_list_is_reported_once(
     assert operator.told() == ["delete a: 3 -> None"]
 
 
-async def test_what_this_process_has_deleted_itself_is_not_lost(
+async def test_an_object_that_this_process_deleted_is_not_lost(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start()
@@ -197,7 +197,7 @@ async def test_what_this_process_has_deleted_itself_is_not_lost(
     assert await operator.sees_what_it_wrote()
 
 
-async def test_taking_the_last_finalizer_off_is_a_deletion(server: Server, operator: Operator) -> None:
+async def test_removing_the_last_finalizer_is_a_deletion(server: Server, operator: Operator) -> None:
     going = widget("a", 11, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["example.com/hold"])
     stream = await operator.start(going, version=11)
     stream.send(deleted(going | {"metadata": going["metadata"] | {"resourceVersion": "13"}}))
@@ -238,9 +238,7 @@ async def test_a_deletion_that_the_server_lost_is_reported_as_an_added_object(
     assert await operator.sees_what_it_wrote()
 
 
-async def test_a_deletion_whose_answer_has_the_version_from_before_it_is_not_lost(
-    server: Server, operator: Operator
-) -> None:
+async def test_a_deletion_whose_answer_has_the_previous_version_is_not_lost(server: Server, operator: Operator) -> None:
     stream = await operator.start(widget("a", 3))
     await operator.delete(widget("a", 3))
     assert operator.told() == []
@@ -257,7 +255,7 @@ async def test_a_deletion_whose_answer_has_the_version_from_before_it_is_not_los
 @pytest.mark.parametrize(
     "scope", [Scope(labels="app=web"), Scope(fields="spec.node=n1"), Scope(fields={"metadata.name": "b"})]
 )
-async def test_what_is_not_selected_is_not_lost(server: Server, client: Client, scope: Scope) -> None:
+async def test_an_object_outside_the_selector_is_not_lost(server: Server, client: Client, scope: Scope) -> None:
     operator = Operator(client, server, scope)
     stream = await operator.start()
     await operator.create(widget("a", 11))
@@ -267,7 +265,7 @@ async def test_what_is_not_selected_is_not_lost(server: Server, client: Client, 
     await operator.cache.stop()
 
 
-async def test_what_is_selected_and_gone_is_lost(server: Server, client: Client) -> None:
+async def test_a_selected_object_that_is_gone_is_lost(server: Server, client: Client) -> None:
     operator = Operator(client, server, Scope(labels="app=web", fields="metadata.name!=b"))
     stream = await operator.start()
     await operator.create(widget("a", 11, labels={"app": "web"}))

@@ -24,7 +24,7 @@ def unpacked(packed: Packed) -> bytes:
     return data if reference is None else reference.unpack(data)
 
 
-def test_what_is_alike_is_kept_small_and_comes_back() -> None:
+def test_similar_documents_are_packed_small_and_unpacked_unchanged() -> None:
     packer = Packer()
     documents = [document(family, number) for family in range(5) for number in range(100)]
     packed = [packer.pack(each) for each in documents]
@@ -34,7 +34,7 @@ def test_what_is_alike_is_kept_small_and_comes_back() -> None:
     assert sum(map(len, small)) < 60 * len(small)
 
 
-def test_what_is_like_nothing_is_kept_as_it_is_and_soon_hardly_tried() -> None:
+def test_dissimilar_documents_are_kept_unpacked_and_packing_is_soon_tried_rarely() -> None:
     packer = Packer()
     for number in range(500):
         assert packer.pack(document(number, number)) == (document(number, number), None)
@@ -47,7 +47,7 @@ def test_what_is_like_nothing_is_kept_as_it_is_and_soon_hardly_tried() -> None:
 @pytest.mark.parametrize(
     ("size", "shrinks"), [(0, True), (500, True), (30_000, True), (31_900, True), (40_000, False), (1_000_000, False)]
 )
-def test_documents_of_any_size_come_back(size: int, shrinks: bool) -> None:
+def test_documents_of_any_size_are_unpacked_unchanged(size: int, shrinks: bool) -> None:
     packer = Packer()
     documents = [document(1, number, size) for number in range(5)]
     packed = [packer.pack(each) for each in documents]
@@ -55,7 +55,7 @@ def test_documents_of_any_size_come_back(size: int, shrinks: bool) -> None:
     assert (packed[-1][1] is not None) == shrinks
 
 
-def test_a_changed_document_is_packed_as_the_one_before_was() -> None:
+def test_a_changed_document_is_packed_like_its_previous_version() -> None:
     packer = Packer()
     for number in range(3):
         packer.pack(document(1, number))

@@ -88,15 +88,13 @@ async def costs(count: int) -> dict[str, int]:
     return found
 
 
-async def test_a_kind_with_many_objects_costs_no_more_than_one_with_few() -> None:
+async def test_cost_does_not_grow_with_the_number_of_objects() -> None:
     few, many = await costs(FEW), await costs(MANY)
     assert min(few.values()) > 20
     assert many == pytest.approx(few, rel=0.1)
 
 
-async def test_a_cache_to_which_nothing_happens_sends_nothing(
-    server: Server, clock: VirtualClock, client: Client
-) -> None:
+async def test_an_idle_cache_sends_no_requests(server: Server, clock: VirtualClock, client: Client) -> None:
     cache = Cache(client)
     cache.start()
     cache.informer(Widget)

@@ -88,7 +88,7 @@ async def test_the_server_gets_the_request_and_its_answer_comes_back(open_transp
     )
 
 
-async def test_an_answer_that_comes_too_late_is_a_deadline_exceeded(open_transport: Open) -> None:
+async def test_a_late_answer_raises_deadline_exceeded(open_transport: Open) -> None:
     transport = await open_transport(never, SkippingClock())
     with pytest.raises(DeadlineExceeded, match=r"0\.02 s"):
         await transport.send(GET, timeout=0.02)
@@ -96,7 +96,7 @@ async def test_an_answer_that_comes_too_late_is_a_deadline_exceeded(open_transpo
         await transport.send(GET, timeout=0.02, stream=True)
 
 
-async def test_a_whole_answer_whose_body_comes_too_late_is_a_deadline_exceeded(open_transport: Open) -> None:
+async def test_a_late_body_of_a_whole_answer_raises_deadline_exceeded(open_transport: Open) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, {}, slow())
 
@@ -109,7 +109,7 @@ async def test_a_whole_answer_whose_body_comes_too_late_is_a_deadline_exceeded(o
         await transport.send(GET, timeout=0.02)
 
 
-async def test_a_stream_that_is_silent_for_too_long_is_a_deadline_exceeded(open_transport: Open) -> None:
+async def test_a_stream_that_is_silent_for_too_long_raises_deadline_exceeded(open_transport: Open) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, {}, slow())
 
@@ -123,7 +123,7 @@ async def test_a_stream_that_is_silent_for_too_long_is_a_deadline_exceeded(open_
         await response.read()
 
 
-async def test_a_fence_keeps_a_request_here(open_transport: Open) -> None:
+async def test_a_fence_keeps_a_request_from_being_sent(open_transport: Open) -> None:
     def closed() -> None:
         raise ConnectionFailed("the fence is closed")
 
@@ -208,7 +208,7 @@ async def test_a_stream_is_sent_again_before_its_head_and_not_after(open_transpo
     assert len(server.requests) == 2
 
 
-async def test_a_handler_that_raises_a_timeout_error_is_a_connection_that_failed() -> None:
+async def test_a_timeout_error_of_a_handler_is_a_connection_error() -> None:
     async def handler(request: Request) -> Response:
         raise TimeoutError("the database is slow")
 

@@ -360,9 +360,7 @@ async def test_kinds_that_are_not_cached_are_read_from_the_server(shop: Workshop
     assert await within(shop, work) == ["somebodys"]
 
 
-async def test_a_line_of_the_log_says_which_object_it_is_about(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_log_line_names_its_object(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
 
     async def work(ctx: Context[ConfigMap]) -> None:

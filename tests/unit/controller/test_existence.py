@@ -9,7 +9,7 @@ from .workshop import config_map
 MANY = 1500
 
 
-def test_a_fight_over_one_object_is_found_although_very_many_others_are_made_meanwhile() -> None:
+def test_a_fight_over_one_object_is_found_among_many_other_writes() -> None:
     existence = Existence(VirtualClock())
     made = 0
 

@@ -284,7 +284,9 @@ async def test_a_child_that_is_created_and_deleted_with_its_owner_is_not_a_fight
     assert warnings(caplog) == []
 
 
-async def test_users_who_change_their_minds_are_not_a_fight(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_changes_back_and_forth_by_a_user_are_not_a_fight(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("web-child", size=ctx.object.data["size"]))

@@ -113,7 +113,7 @@ async def test_a_refused_apply_is_recorded_as_an_event(shop: Workshop) -> None:
     assert event.startswith('Warning AlreadyOwned ConfigMap "web": Secret "default/child" is controlled by')
 
 
-async def test_a_child_that_came_while_the_cache_was_late_is_left_alone(shop: Workshop) -> None:
+async def test_a_child_created_while_the_cache_lags_is_left_alone(shop: Workshop) -> None:
     async def rival(request: Request) -> None:
         await create_owned_by_other(shop)
 
@@ -125,7 +125,7 @@ async def test_a_child_that_came_while_the_cache_was_late_is_left_alone(shop: Wo
     assert shop.told.failures == [Failure.ERROR]
 
 
-async def test_a_child_made_by_hand_while_the_cache_was_late_can_be_adopted(shop: Workshop) -> None:
+async def test_a_child_made_by_hand_while_the_cache_lags_can_be_adopted(shop: Workshop) -> None:
     async def by_hand(request: Request) -> None:
         await shop.admin.create(secret("child", made="by-hand"))
 

@@ -65,7 +65,7 @@ def whole(crd: JSONObject) -> JSONObject:
     return {"name": crd["metadata"]["name"], **crd["spec"], "versions": versions}
 
 
-def test_the_golden_modules_are_what_is_made() -> None:
+def test_the_golden_modules_are_up_to_date() -> None:
     made = modules(yaml.load_all((GOLDEN / "models" / "crds.yaml").read_text()))
     golden = {path.stem: path.read_text() for path in (GOLDEN / "models").glob("*.py")}
     assert made == golden
@@ -136,7 +136,7 @@ def test_the_golden_modules_are_formatted_and_typed_strictly() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_makes_no_module_is_refused(document: JSONObject, message: str) -> None:
+def test_a_crd_without_a_usable_schema_is_rejected(document: JSONObject, message: str) -> None:
     head = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "as.a.b"}}
     with pytest.raises(ModelError, match=message):
         modules([head | document])

@@ -32,7 +32,7 @@ def test_without_go_one_line_says_what_is_missing_and_what_still_works(tmp_path:
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_go_that_is_too_old_is_reported_in_its_own_words(tmp_path: Path) -> None:
+def test_a_go_that_is_too_old_is_reported_with_its_output(tmp_path: Path) -> None:
     path = fake_go(tmp_path / "bin", "echo 'go: go.mod requires go >= 1.26.0 (running go 1.22.0)' >&2; exit 1")
     done = build(tmp_path / "cache", PATH=path)
     assert done.returncode == 1

@@ -100,7 +100,7 @@ def test_annotations_decorators_overloads_and_constants_of_modules_are_left_alon
     assert mutants_of(dedent(source).encode(), HERE) == []
 
 
-def test_places_are_right_after_characters_of_several_bytes() -> None:
+def test_places_are_correct_after_multibyte_characters() -> None:
     assert changes("x = ['é', '→', a < b]")["`a < b` became `a <= b`"] == "x = ['é', '→', (a <= b)]"
 
 
