@@ -15,7 +15,7 @@ GO_BUILD = "go-build"
 
 
 def run_folder(factory: pytest.TempPathFactory) -> Path:
-    """The temporary folder of the whole run, which all its workers share."""
+    """Return the temporary folder of the whole run, which all its workers share."""
     own = factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 

@@ -16,7 +16,7 @@ async def look(ctx: Context[ConfigMap]) -> None: ...
 
 
 async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
-    """The names that a manager at work shows, each with its labels."""
+    """Return the names that a manager at work shows, each with its labels."""
     manager = Manager(
         [look],
         config=cluster.config,

@@ -90,7 +90,7 @@ class Project:
         (self.folder / "gadgets.py").write_text(before + program)
 
     def kind(self) -> type[CustomResource]:
-        """The kind of this project."""
+        """Return the kind of this project."""
 
         class Spec(Model):
             text: str = ""
@@ -105,5 +105,5 @@ class Project:
         await client.create(kind(metadata=ObjectMeta(name=name, namespace=namespace)))
 
     async def text(self, client: Client, namespace: str, name: str = "one") -> str:
-        """What the operator made of the Gadget."""
+        """Return what the operator made of the Gadget."""
         return (await client.get(ConfigMap, name, namespace=namespace)).data["text"]

@@ -55,7 +55,7 @@ def packages(folder: Path) -> Path:
 
 
 def base_python() -> Path:
-    """The Python that this environment was made with."""
+    """Return the Python that this environment was made with."""
     return Path(sys.base_prefix, "bin", "python3")
 
 

@@ -52,7 +52,7 @@ class Deployed:
         self._kubeconfig = cluster.kubeconfig()
 
     async def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit status of a command, and its output."""
+        """Return the exit status of a command, and its output."""
         return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
 
     async def good(self, *arguments: str) -> str:
@@ -66,7 +66,7 @@ class Deployed:
         return said
 
     async def interrupted(self, *arguments: str, when: str) -> str:
-        """The output of a command that is interrupted as soon as it has printed `when`."""
+        """Return the output of a command that is interrupted as soon as it has printed `when`."""
         process = await asyncio.create_subprocess_exec(
             COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -95,7 +95,7 @@ class Deployed:
         return [each for each in found if each.metadata.deletion_timestamp is None]
 
     async def process(self) -> int:
-        """The process of the manager."""
+        """Return the process of the manager."""
         (pod,) = await self.pods()
         events = await self.client.list(Event, namespace=self.project.namespace)
         started = [each for each in events if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid]

@@ -31,7 +31,7 @@ each_example = pytest.mark.parametrize(
 
 
 def requirements(example: Path) -> set[str]:
-    """What an example and its tests need, as its pyproject.toml names it."""
+    """Return what an example and its tests need, as its pyproject.toml names it."""
     project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
     return {*project["dependencies"], *project["optional-dependencies"]["dev"]}
 
@@ -93,5 +93,5 @@ def copied(example: Path, folder: Path) -> Path:
 
 
 def without_tools(path: str) -> str:
-    """The PATH without this environment: a Makefile would take its tools from there."""
+    """Return the PATH without this environment: a Makefile would take its tools from there."""
     return os.pathsep.join(each for each in path.split(os.pathsep) if not (Path(each) / "kubewright").exists())

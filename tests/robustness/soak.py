@@ -48,7 +48,7 @@ class Memory:
         return "  ".join(f"{name} {samples[-1]:.1f} MB" for name, samples in self._samples.items())
 
     def grown(self) -> dict[str, float]:
-        """The ratio of memory in the last quarter to the second quarter, by name."""
+        """Return the ratio of memory in the last quarter to the second quarter, by name."""
         found: dict[str, float] = {}
         for name, samples in self._samples.items():
             quarter = max(1, len(samples) // 4)
@@ -65,7 +65,7 @@ def resident(pid: int) -> float:
 
 
 async def soak(seconds: float, folder: Path) -> bool:
-    """Whether memory stayed flat."""
+    """Return whether memory stayed flat."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(up(folder, "--port", 0))
         cluster = Cluster(Config.from_kubeconfig(server.kubeconfig), folder)

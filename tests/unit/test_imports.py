@@ -65,7 +65,7 @@ def test_importing_the_server_loads_nothing_of_the_client_side() -> None:
 
 
 def loaded_by(program: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded after `program`, beyond those that it always loads."""
+    """Return the modules that a fresh interpreter has loaded after `program`, beyond those that it always loads."""
     return _modules_after(program) - _modules_after("pass")
 
 

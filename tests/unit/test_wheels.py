@@ -47,7 +47,7 @@ def metadata(wheel: ZipFile) -> Message:
 
 
 def requirements(wheel: ZipFile) -> list[str]:
-    """What the wheel needs without extras."""
+    """Return what the wheel needs without extras."""
     return [each for each in metadata(wheel).get_all("Requires-Dist", []) if "extra ==" not in each]
 
 

@@ -37,7 +37,7 @@ def desired() -> dict[str, Any]:
 
 
 def live() -> dict[str, Any]:
-    """What the API server makes of it: defaults filled in, status written by others."""
+    """Return what the API server makes of it: defaults filled in, status written by others."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

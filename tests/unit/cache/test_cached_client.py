@@ -41,7 +41,7 @@ async def filled(cache: Cache, server: Server, *documents: dict[str, Any], versi
 
 
 async def begun(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task that has got as far as it can."""
+    """Return a task that has got as far as it can."""
     task = asyncio.ensure_future(coroutine)
     await settle()
     return task

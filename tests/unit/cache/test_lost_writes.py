@@ -63,14 +63,14 @@ class Operator:
         await self.write(self.client.delete(Widget, "a", namespace="d"), answer)
 
     async def sees_what_it_wrote(self) -> bool:
-        """Whether a read waits for nothing."""
+        """Return whether a read waits for nothing."""
         read = asyncio.ensure_future(self.client.list(Widget))
         await settle()
         read.cancel()
         return read.done() and not read.cancelled()
 
     def told(self) -> list[str]:
-        """What it heard since the last time."""
+        """Return what it heard since the last time."""
         lines = [
             f"{event.type} {event.key.name}: "
             f"{event.old.resource_version if event.old else None} -> "

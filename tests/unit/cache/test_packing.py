@@ -14,7 +14,7 @@ MANY = 1500
 
 
 def document(family: int, number: int, size: int = 2000) -> bytes:
-    """One of many that are alike, unlike those of other families."""
+    """Return one of many that are alike, unlike those of other families."""
     same = random.Random(family).randbytes(size // 2).hex()
     return f'{{"metadata":{{"name":"{family}-{number}","resourceVersion":"{number}"}},"spec":"{same}"}}'.encode()
 

@@ -36,7 +36,7 @@ only_web = Predicate(lambda event: event.key == (NAMESPACE, "web"))
 
 
 async def within(shop: Workshop, work: Callable[[Context[ConfigMap]], Awaitable[R]]) -> R:
-    """What `work` gives in a reconcile of ConfigMap web, which owns Secrets."""
+    """Return what `work` gives in a reconcile of ConfigMap web, which owns Secrets."""
     results: list[R] = []
 
     @controller(ConfigMap, owns=[Secret], predicate=only_web)

@@ -33,7 +33,7 @@ class Candle(CustomResource, group="test.example.com", version="v1"):
 
 
 def patched(kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus) -> LampStatus | None:
-    """What is stored after the change from what a reconciler reads of `stored` to `wanted`."""
+    """Return what is stored after the change from what a reconciler reads of `stored` to `wanted`."""
     read = msgspec.convert(stored, kind).status
     changed = json_patch(stored, status_patch(kind, encode(read), encode(wanted)))
     return msgspec.convert(changed, kind).status

@@ -34,7 +34,7 @@ ours = Predicate(lambda event: event.key.namespace == NAMESPACE and event.key.na
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged as an error."""
+    """Return what was logged as an error."""
     return [each.msg for each in caplog.records if each.levelno >= logging.ERROR]
 
 

@@ -57,7 +57,7 @@ class API:
         return HandlerTransport(self.server.handle, peer=peer)
 
     def cuttable(self, name: str, clock: VirtualClock | None = None) -> HandlerTransport:
-        """An administrator's transport that fails while `name` is in `down`."""
+        """Return an administrator's transport that fails while `name` is in `down`."""
 
         async def handle(request: Request) -> Response:
             if name in self.down:

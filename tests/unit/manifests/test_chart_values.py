@@ -14,7 +14,7 @@ MANIFESTS = render(Manager(), [], Settings(name="fleet", manager="fleet"))
 
 
 def described(schema: JSONObject, where: str = "") -> Iterator[tuple[str, str]]:
-    """Each value that the schema knows, and what it says of it."""
+    """Yield each value that the schema knows, and what it says of it."""
     for key, each in schema.get("properties", {}).items():
         yield f"{where}{key}", each["description"]
         yield from described(each, f"{where}{key}.")

@@ -27,7 +27,7 @@ IMPLIED = ("apiVersion", "kind", "metadata")
 
 
 def kinds_of(crd: JSONObject, folder: Path) -> list[type[CustomResource]]:
-    """The classes that the modules of `crd` declare."""
+    """Return the classes that the modules of `crd` declare."""
     found: list[type[CustomResource]] = []
     for name, source in modules([crd]).items():
         path = folder / f"{name}.py"
@@ -57,7 +57,7 @@ def meaning(schema: JSONObject, *, root: bool = False) -> JSONObject:
 
 
 def whole(crd: JSONObject) -> JSONObject:
-    """A CRD as far as modules say it."""
+    """Return a CRD as far as modules say it."""
     versions = {
         each["name"]: {**each, "schema": meaning(each["schema"]["openAPIV3Schema"], root=True)}
         for each in crd["spec"]["versions"]

@@ -143,7 +143,7 @@ def test_a_model_inherits_the_fields_of_its_parent() -> None:
 
 
 def make(annotation: Any, **default: Any) -> type[Model]:
-    """A model `Spec` with one field `x`."""
+    """Return a model `Spec` with one field `x`."""
     return type(Model)("Spec", (Model,), {"__annotations__": {"x": annotation}, "__module__": __name__, **default})
 
 

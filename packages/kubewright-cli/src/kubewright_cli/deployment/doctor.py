@@ -67,12 +67,12 @@ class _Version(msgspec.Struct, rename="camel"):
 
 
 async def server_version(client: Client) -> str:
-    """The version of the API server. Raises ConnectionFailed, Unauthorized."""
+    """Return the version of the API server. Raises ConnectionFailed, Unauthorized."""
     return msgspec.json.decode(await client.rest.request("GET", "/version"), type=_Version).git_version
 
 
 def finding_of(subject: str, error: KubewrightError) -> Finding:
-    """The finding that reports an error."""
+    """Return the finding that reports an error."""
     match error:
         case Forbidden():
             remedy = "use an account with this permission: --kubeconfig, --context"
@@ -103,7 +103,7 @@ async def examine(client: Client, manifests: Manifests, *, foreign_image: str | 
 
 
 async def _guarded(subject: str, findings: AsyncIterable[Finding]) -> AsyncGenerator[Finding]:
-    """The findings of one part; an error that ends it becomes a finding."""
+    """Yield the findings of one part; an error that ends it becomes a finding."""
     try:
         async for each in findings:
             yield each
@@ -148,7 +148,7 @@ def _stored_in_lost_versions(crd: JSONObject, installed: CustomResourceDefinitio
 
 
 async def _objects(client: Client, manifests: Manifests, crd: JSONObject) -> AsyncGenerator[Finding]:
-    """The objects that the operator has not reconciled, or cannot reconcile."""
+    """Yield the objects that the operator has not reconciled, or cannot reconcile."""
     kind = await kind_status(client, manifests, crd)
     ignored = [each for each in kind.unconverged if each.cause in _REMEDIES]
     for each in ignored[:_SHOWN]:

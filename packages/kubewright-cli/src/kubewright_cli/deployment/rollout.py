@@ -80,12 +80,14 @@ async def wait_for_rollout(
 
 
 def _is_observed(deployment: Deployment) -> bool:
-    """Whether the Deployment's controller has seen what was deployed. Before that its Pods are those of a past one."""
+    """Return whether the Deployment's controller has seen what was deployed. Before that its Pods are those of a past
+    one.
+    """
     return (deployment.status.observed_generation or 0) >= (deployment.metadata.generation or 0)
 
 
 def _missing(deployment: Deployment, pods: list[Pod]) -> str | None:
-    """What the rollout still waits for."""
+    """Return what the rollout still waits for."""
     status, wanted = deployment.status, deployment.spec.replicas
     wanted = 1 if wanted is None else wanted
     if not _is_observed(deployment):
@@ -101,7 +103,7 @@ def _missing(deployment: Deployment, pods: list[Pod]) -> str | None:
 
 
 async def _newest_pods(client: Client, manifests: Manifests, deployment: Deployment) -> list[Pod]:
-    """The Pods of the newest revision."""
+    """Return the Pods of the newest revision."""
     sets = [
         each
         for each in await client.list(ReplicaSet, namespace=deployment.metadata.namespace)

@@ -99,7 +99,7 @@ class OperatorStatus:
 
 
 async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
-    """The status of the operator and of the objects it manages, in all namespaces."""
+    """Return the status of the operator and of the objects it manages, in all namespaces."""
     kinds = tuple([await kind_status(client, manifests, crd) for crd in manifests.crds])
     settings = manifests.settings
     try:
@@ -121,7 +121,7 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
 
 
 async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> KindStatus:
-    """The objects of one kind, in all namespaces. Reads them through a version that the cluster serves."""
+    """Return the objects of one kind, in all namespaces. Reads them through a version that the cluster serves."""
     own = api_of(crd)
     installed = await installed_crd(client, crd)
     if installed is None:
@@ -168,7 +168,7 @@ class _Judge:
 
 
 async def _warnings(client: Client, api: APIResource) -> dict[str, str]:
-    """The last warning Event about each object of the kind, by uid."""
+    """Return the last warning Event about each object of the kind, by uid."""
     fields = {"involvedObject.kind": api.kind, "type": "Warning"}
     found = await client.list(Event, fields=fields)
     return {each.involved_object.uid or "": f"{each.reason}: {each.message}" for each in sorted(found, key=_seen_at)}

@@ -173,7 +173,7 @@ class Registry:
 
 
 def megabytes(size: int) -> str:
-    """A readable size: `12.3 MB`."""
+    """Return a readable size: `12.3 MB`."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
 
 

@@ -45,7 +45,7 @@ class LastApplied:
         self._applied.pop(key, None)
 
     def holds(self, entry: Entry[Any], applier: Applier, configuration: bytes) -> bool:
-        """Whether applying `configuration` would leave the object of `entry` as it is.
+        """Return whether applying `configuration` would leave the object of `entry` as it is.
 
         True if it was applied last and the object has not changed since. Otherwise the object's managedFields decide.
         If the cache does not keep them (`Scope.keep_managed_fields`), it must have been applied last, and the object
@@ -67,7 +67,7 @@ class LastApplied:
 
 
 def _counting(entry: Entry[Any], subresource: str | None, configuration: bytes) -> JSONObject:
-    """The part of `configuration` that the server uses."""
+    """Return the part of `configuration` that the server uses."""
     wanted = read_object(configuration)
     if subresource is None and "status" in entry.kind.__api__.subresources:
         wanted.pop("status", None)
@@ -87,7 +87,9 @@ def _says(live: JSONObject, wanted: JSONObject) -> bool:
 
 
 def _covers(live: object, wanted: object) -> bool:
-    """Whether `live` contains all that `wanted` states. Lists are compared by position, so a reordered list differs."""
+    """Return whether `live` contains all that `wanted` states. Lists are compared by position, so a reordered list
+    differs.
+    """
     if is_object(wanted):
         return is_object(live) and all(key in live and _covers(live[key], wanted[key]) for key in wanted)
     if is_array(wanted):
@@ -96,7 +98,7 @@ def _covers(live: object, wanted: object) -> bool:
 
 
 def would_change(desired: JSONObject, live: JSONObject, manager: str, subresource: str | None = None) -> bool:
-    """Whether applying `desired` as `manager`, with force, would change `live` or what `manager` owns of it.
+    """Return whether applying `desired` as `manager`, with force, would change `live` or what `manager` owns of it.
 
     `live` has its managedFields. `desired` has the part that the request is for: everything but the status, or with
     `subresource="status"` the status alone.
@@ -131,7 +133,7 @@ def _holds_fields(stated: JSONObject, live: JSONObject, owned: Owned, keys: froz
 
 
 def _holds_items(stated: JSONArray, live: JSONArray, owned: Owned) -> bool:
-    """Whether every stated item exists and is owned, in the stated order, and no other item is owned."""
+    """Return whether every stated item exists and is owned, in the stated order, and no other item is owned."""
     unmatched = {path: keys_of(path) for path in owned if path != SELF}
     if len(stated) != len(unmatched):
         return False

@@ -75,7 +75,7 @@ class Cache:
         self._stopped = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
-        """The informer of `kind`. It is made if needed, and started if the cache is."""
+        """Return the informer of `kind`. It is made if needed, and started if the cache is."""
         informer = self.informer_or_none(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
@@ -85,11 +85,11 @@ class Cache:
         return informer
 
     def scope(self, kind: type[Object]) -> Scope:
-        """Which part of `kind` this cache keeps."""
+        """Return which part of `kind` this cache keeps."""
         return self._scopes.get(_identity(kind), self._default)
 
     def informer_or_none(self, kind: type[T]) -> Informer[T] | None:
-        """The informer of `kind`, if it has been asked for."""
+        """Return the informer of `kind`, if it has been asked for."""
         # The class is the key, unless it was made at run time.
         return self._informers.get(kind) or self._informers.get(_identity(kind))
 
@@ -98,7 +98,7 @@ class Cache:
         return iter(list(self._informers.values()))
 
     def informers_of(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
-        """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""
+        """Return all informers of the resource that `kind` is: of its versions, and of its metadata alone."""
         found = self._of_resource.get(kind)
         if found is None:
             resource = kind.__api__.group, kind.__api__.plural
@@ -137,7 +137,7 @@ class Cache:
             await informer.stop()
 
     async def ready(self, kind: type[T], namespace: str | None = None) -> Informer[T]:
-        """The informer of `kind`, once it is complete. Raises ConfigError if it does not keep `namespace`."""
+        """Return the informer of `kind`, once it is complete. Raises ConfigError if it does not keep `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
         informer = self.informer_or_none(kind)
@@ -153,12 +153,12 @@ class Cache:
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name. Raises NotFound, and DecodeError if it does not match its class."""
+        """Return the object of that name. Raises NotFound, and DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises DecodeError if it does not match its class."""
+        """Return the object of that name, or None. Raises DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).lister.get(name, namespace or None)
 
@@ -172,7 +172,7 @@ class Cache:
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all arguments, in one namespace or, by default, in all that are kept.
+        """Return the objects that match all arguments, in one namespace or, by default, in all that are kept.
 
         `owner` is a uid; `index` is an index's name and a value. `fields` can select `metadata.name` and
         `metadata.namespace`; for another field, define an index in the scope. Objects that do not match their class are
@@ -230,7 +230,7 @@ class _Matcher:
 
 
 def _identity(kind: type[Object]) -> _Identity:
-    """What identifies a kind in a cache: several classes made at run time may stand for one kind."""
+    """Return what identifies a kind in a cache: several classes made at run time may stand for one kind."""
     for base in (PartialObjectMetadata, Unstructured):
         if issubclass(kind, base):
             return base, kind.__api__.gvk

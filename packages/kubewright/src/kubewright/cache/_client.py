@@ -61,7 +61,7 @@ class CachedClient(Client):
     # ---- reading
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name, from the cache. Raises NotFound."""
+        """Return the object of that name, from the cache. Raises NotFound."""
         self.endpoint(kind).item(name, namespace)  # raises ConfigError for a missing or superfluous namespace
         informer = await self.cache.ready(kind, namespace)
         key = ObjectKey(namespace or None, name)
@@ -80,7 +80,7 @@ class CachedClient(Client):
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all arguments, from the cache; see `Cache.list`."""
+        """Return the objects that match all arguments, from the cache; see `Cache.list`."""
         informer = await self.cache.ready(kind, namespace)
         if await self._caught_up(informer, None):
             return await self.cache.list(

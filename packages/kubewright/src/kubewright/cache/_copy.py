@@ -73,13 +73,13 @@ class KindCopy(Generic[T]):
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
 
     def concerns(self, key: ObjectKey, labels: Mapping[str, str]) -> bool:
-        """Whether such an object belongs here, as far as its namespace and labels show."""
+        """Return whether such an object belongs here, as far as its namespace and labels show."""
         if self.namespaces != EVERYWHERE and key.namespace not in self.namespaces:
             return False
         return self._selection.has_labels(labels) or self.store.get(key) is not None
 
     def latest(self, key: ObjectKey) -> Entry[T] | None:
-        """The newest state of an object that this process knows: from the store, or from a write not yet in it.
+        """Return the newest state of an object that this process knows: from the store, or from a write not yet in it.
 
         None if the object does not exist, and also if this process has requested its deletion.
         """

@@ -87,7 +87,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
         return None
 
     def decode(self) -> T:
-        """The object, the caller's own. Raises DecodeError when it is not one of its kind."""
+        """Return the object, the caller's own. Raises DecodeError when it is not one of its kind."""
         return decode_object(self.kind, self.data)
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ _read_owners: Final = msgspec.json.Decoder(tuple[Owner, ...] | None).decode
 
 @lru_cache(maxsize=1024)
 def _shared(text: str) -> str:
-    """The same string for equal ones, as long as they come together."""
+    """Return the same string for equal ones, as long as they come together."""
     return text
 
 
@@ -199,8 +199,8 @@ class EntryDecoder(Generic[T]):
     def decode(
         self, raw: msgspec.Raw, held: Callable[[ObjectKey], Entry[T] | None] = lambda _: None, *, pack: bool = False
     ) -> Entry[T]:
-        """The entry of a document: the one that is held under its key, if it is of that version; else a new one, packed
-        if it is worth while. Raises DecodeError when the document has no metadata that makes sense.
+        """Return the entry of a document: the one that is held under its key, if it is of that version; else a new one,
+        packed if it is worth while. Raises DecodeError when the document has no metadata that makes sense.
         """
         try:
             metadata = _decode_document(raw).metadata
@@ -234,8 +234,8 @@ class EntryDecoder(Generic[T]):
 
 
 def _without(data: bytes, managed_fields: bytes) -> bytes:
-    """The document without its managedFields, if they are where the API server writes them: with no space before them,
-    and before anything else that holds the very same bytes. Otherwise the document as it is.
+    """Return the document without its managedFields, if they are where the API server writes them: with no space before
+    them, and before anything else that holds the very same bytes. Otherwise the document as it is.
     """
     start = data.find(_MANAGED_FIELDS)
     end = start + len(_MANAGED_FIELDS) + len(managed_fields)

@@ -192,7 +192,7 @@ class Informer(Generic[T]):
 
 
 def copy_of(informer: Informer[T]) -> KindCopy[T]:
-    """The copy behind an informer, for the parts of Kubewright that write."""
+    """Return the copy behind an informer, for the parts of Kubewright that write."""
     return informer._copy
 
 

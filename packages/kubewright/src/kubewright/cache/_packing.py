@@ -37,7 +37,7 @@ class Reference:
         self.window = -max(10, min(15, (len(document) + _SLACK).bit_length()))
 
     def unpack(self, packed: bytes) -> bytes:
-        """The document that was packed in terms of this one."""
+        """Return the document that was packed in terms of this one."""
         return zlib.decompressobj(self.window, self.document).decompress(packed)
 
 

@@ -41,7 +41,7 @@ class Projection:
 
 
 def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
-    """A class with the fields of `tree`; those with nothing below them are taken as they are."""
+    """Return a class with the fields of `tree`; those with nothing below them are taken as they are."""
     fields = [
         (f"f{number}", _optional(below), msgspec.field(default=msgspec.UNSET, name=name))
         for number, (name, below) in enumerate(tree.items())

@@ -99,7 +99,7 @@ class Sink(Protocol[T]):
         ...
 
     def known(self, key: ObjectKey, /) -> Entry[T] | None:
-        """What is held under a key."""
+        """Return what is held under a key."""
         ...
 
     def listing(self) -> None:
@@ -224,7 +224,7 @@ class Reflector(Generic[T]):
         await self._watch()
 
     async def _was_restored(self) -> bool:
-        """Whether the server has not reached the version that we are at.
+        """Return whether the server has not reached the version that we are at.
 
         A server that was restored from an older state sends nothing on a watch from such a version, but it rejects a
         list that must not be older.
@@ -344,7 +344,7 @@ class Reflector(Generic[T]):
         self._sink.connected()
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
-        """The entry of a document; None if it can't be read."""
+        """Return the entry of a document; None if it can't be read."""
         if self._listing is None:
             pack = memoryview(raw).nbytes >= LARGE and len(self._sink) >= MANY
         else:

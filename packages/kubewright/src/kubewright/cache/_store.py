@@ -139,7 +139,7 @@ class Store(Generic[T]):
         return old
 
     def select(self, *, namespace: str | None = None, labels: Selector | None = None) -> list[Entry[T]]:
-        """The entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
+        """Return the entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
         entries = self._entries
         found = [entries[key] for key in self.keys(namespace)]
         if labels is not None and not labels.empty:
@@ -147,18 +147,20 @@ class Store(Generic[T]):
         return _ordered(found)
 
     def owned_by(self, uid: str) -> list[Entry[T]]:
-        """The entries that have an owner reference to `uid`."""
+        """Return the entries that have an owner reference to `uid`."""
         return _ordered([self._entries[key] for key in self._by_owner.find(uid)])
 
     def by_index(self, name: str, value: str) -> list[Entry[T]]:
-        """The entries under `value` of an index. Raises KeyError for an index that does not exist."""
+        """Return the entries under `value` of an index. Raises KeyError for an index that does not exist."""
         index = self._indexes.get(name)
         if index is None:
             raise KeyError(f"there is no index {name!r}; there are {sorted(self._indexes)}")
         return _ordered([self._entries[key] for key in index.find(value)])
 
     def decode(self, entries: Iterable[Entry[T]]) -> list[T]:
-        """The objects of `entries`, without those that are not of their kind: each such version is reported once."""
+        """Return the objects of `entries`, without those that are not of their kind: each such version is reported
+        once.
+        """
         found: list[T] = []
         for entry in entries:
             try:
@@ -180,7 +182,7 @@ class Store(Generic[T]):
         self._indexed[key] = values
 
     def _values(self, entry: Entry[T]) -> list[tuple[str, ...]]:
-        """What the index functions give, each in its turn; the object is decoded once for all of them."""
+        """Return what the index functions give, each in its turn; the object is decoded once for all of them."""
         try:
             obj = entry.decode()
         except DecodeError as error:
@@ -198,7 +200,7 @@ class Store(Generic[T]):
 
 
 def _owners(entry: Entry[Any] | None) -> tuple[str, ...]:
-    """The uids of its owners, each once."""
+    """Return the uids of its owners, each once."""
     return tuple(dict.fromkeys(owner.uid for owner in entry.owners)) if entry is not None and entry.owners else ()
 
 

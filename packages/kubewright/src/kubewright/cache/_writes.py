@@ -32,7 +32,7 @@ class Write(msgspec.Struct, eq=False):
     """A read timed out waiting for this write."""
 
     def is_shown_by(self, held: Entry[Any] | None) -> bool:
-        """Whether a copy that is at `version` or later, and holds this, shows the write."""
+        """Return whether a copy that is at `version` or later, and holds this, shows the write."""
         if not self.deleted_uid:
             return held is not None and held.resource_version >= self.version
         if held is None or held.uid != self.deleted_uid:
@@ -74,7 +74,7 @@ class OwnWrites:
         self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
 
     def seen(self, key: ObjectKey) -> bool:
-        """Whether the store has seen the last write of `key`."""
+        """Return whether the store has seen the last write of `key`."""
         return key not in self._pending
 
     def unseen(self, key: ObjectKey | None, count: int) -> Iterator[Write]:
@@ -130,7 +130,7 @@ class OwnWrites:
         self._pending[write.key] = write
 
     def _is_decided(self, write: Write) -> bool:
-        """Whether the store, which has everything up to the write's version, says what happened to it.
+        """Return whether the store, which has everything up to the write's version, says what happened to it.
 
         A deletion may come after its version: that one is lost, only a list can tell.
         """

@@ -55,11 +55,11 @@ class Credentials(Protocol):
     """A source of credentials."""
 
     def fresh(self) -> Credential | None:
-        """The credential to send now; None if `get` has to fetch one."""
+        """Return the credential to send now; None if `get` has to fetch one."""
         ...
 
     async def get(self) -> Credential:
-        """The credential to send now. Raises ConfigError if none can be fetched."""
+        """Return the credential to send now. Raises ConfigError if none can be fetched."""
         ...
 
     async def renew(self, refused: Credential) -> bool:
@@ -124,7 +124,7 @@ class TokenFile:
 
 
 def bearer(token: str) -> str:
-    """The Authorization header that carries `token`."""
+    """Return the Authorization header that carries `token`."""
     return f"Bearer {token}"
 
 
@@ -249,7 +249,7 @@ class ExecCredentials:
 
 
 def credentials_of(config: Config, pair: KeyPair | None, clock: Clock) -> Credentials:
-    """The source of credentials that `config` names. `pair` is its client certificate."""
+    """Return the source of credentials that `config` names. `pair` is its client certificate."""
     if config.exec is not None:
         return ExecCredentials(config.exec, pair, clock)
     if config.token_file is not None:
@@ -263,7 +263,7 @@ def credentials_of(config: Config, pair: KeyPair | None, clock: Clock) -> Creden
 
 
 def pair_of(config: Config) -> KeyPair | None:
-    """The client certificate that `config` itself names."""
+    """Return the client certificate that `config` itself names."""
     if config.client_cert is None and config.client_key is None:
         return None
     if config.client_cert is None or config.client_key is None:

@@ -110,13 +110,13 @@ class Client:
     # ---- reading
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name. Raises NotFound."""
+        """Return the object of that name. Raises NotFound."""
         endpoint = self.endpoint(kind)
         data = await self.rest.request("GET", endpoint.item(name, namespace), accept=endpoint.accept)
         return decode_object(kind, data)
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises NotFound if the server does not have the kind."""
+        """Return the object of that name, or None. Raises NotFound if the server does not have the kind."""
         try:
             return await self.get(kind, name, namespace=namespace)
         except NotFound as error:
@@ -133,7 +133,7 @@ class Client:
         fields: Fields = None,
         page_size: int = 500,
     ) -> ObjectList[T]:
-        """All objects of a kind that match, in one namespace or, by default, in all."""
+        """Return all objects of a kind that match, in one namespace or, by default, in all."""
         try:
             return await self._list(kind, namespace, selection(labels, fields), page_size)
         except Gone:
@@ -158,7 +158,7 @@ class Client:
         labels: Labels = None,
         fields: Fields = None,
     ) -> ObjectList[T]:
-        """One page of a list. Raises Gone if the token is too old: then start again, or use `list`."""
+        """Return one page of a list. Raises Gone if the token is too old: then start again, or use `list`."""
         endpoint = self.endpoint(kind)
         page = await raw_page(
             self.rest,
@@ -299,7 +299,7 @@ class Client:
         limit_bytes: int | None = None,
         timestamps: bool = False,
     ) -> AsyncGenerator[str, None]:
-        """The lines of a container's log, without line breaks. Bytes that are not UTF-8 are replaced.
+        """Yield the lines of a container's log, without line breaks. Bytes that are not UTF-8 are replaced.
 
         `container` is needed only if the Pod has several. `previous` reads the log of the container before its last
         restart. `follow` continues until the container ends, however long it is silent. `since` is a time, or a

@@ -110,7 +110,7 @@ class Config:
 
     @classmethod
     def from_kubeconfig(cls, path: str | Path | None = None, *, context: str | None = None) -> Config:
-        """What a kubeconfig says of `context` (None: its current one).
+        """Return what a kubeconfig says of `context` (None: its current one).
 
         Without a `path`: the files of `$KUBECONFIG`, merged as kubectl merges them, else `~/.kube/config`.
         """
@@ -120,7 +120,7 @@ class Config:
 
     @classmethod
     def in_cluster(cls, service_account: Path | None = None) -> Config:
-        """The API server and the service account of the Pod that this process runs in.
+        """Return the API server and the service account of the Pod that this process runs in.
 
         `service_account` is the folder that holds `token`, `ca.crt` and `namespace`, when that is not where a kubelet
         puts it.

@@ -43,7 +43,7 @@ async def _check_names(client: Client, name: str) -> None:
 
 
 def _names(crd: CustomResourceDefinition) -> set[str]:
-    """All that a definition calls its kind."""
+    """Return all that a definition calls its kind."""
     names = crd.spec.names
     return {each for each in (names.kind, names.list_kind, names.plural, names.singular, *names.short_names) if each}
 

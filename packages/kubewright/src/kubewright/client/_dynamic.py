@@ -34,7 +34,7 @@ class PartialObjectMetadata(Object):
 
     @classmethod
     def of(cls, kind: type[Object] | APIResource) -> type[PartialObjectMetadata]:
-        """The metadata-only class of a kind."""
+        """Return the metadata-only class of a kind."""
         api = kind if isinstance(kind, APIResource) else kind.__api__
         return _derive(cls, api)
 
@@ -47,7 +47,7 @@ class Unstructured(Object):
 
     @classmethod
     def of(cls, api: APIResource) -> type[Unstructured]:
-        """The class of a kind. `RESTMapper.kind` finds the resource."""
+        """Return the class of a kind. `RESTMapper.kind` finds the resource."""
         return _derive(cls, api)
 
     def __getitem__(self, key: str) -> Any:
@@ -66,7 +66,7 @@ class Unstructured(Object):
         return iter(self.content)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The top-level field `key` of the document, or `default`."""
+        """Return the top-level field `key` of the document, or `default`."""
         return self.content.get(key, default)
 
 

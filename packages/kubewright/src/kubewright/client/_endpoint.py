@@ -44,7 +44,7 @@ class Endpoint:
         self._places: dict[str | None, str] = {}
 
     def collection(self, namespace: str | None) -> str:
-        """The objects of one namespace, or of all when it is None."""
+        """Return the objects of one namespace, or of all when it is None."""
         if not namespace:
             return f"{self._root}/{self._plural}"
         if not self.api.namespaced:
@@ -63,7 +63,7 @@ class Endpoint:
         return place
 
     def item(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
-        """One object, or a subresource of it."""
+        """Return one object, or a subresource of it."""
         if not name:
             raise ConfigError(f"{self.api.kind}: a name is needed to say which one is meant")
         place = self._places.get(namespace) or self.place(namespace)

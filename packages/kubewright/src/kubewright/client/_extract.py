@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Object)
 
 
 def extract(obj: T, field_manager: str, *, subresource: str | None = None) -> T:
-    """The fields of `obj` that `field_manager` has applied, or applied to `subresource` ("status"); no others.
+    """Return the fields of `obj` that `field_manager` has applied, or applied to `subresource` ("status"); no others.
 
     Of one that has applied nothing it is the name alone. `obj` is one that was read, with its managedFields:
     ConfigError when they are not there, as in what comes from a cache that leaves them out. DecodeError when the class

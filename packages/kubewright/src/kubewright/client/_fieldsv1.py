@@ -23,7 +23,7 @@ SELF: Final = "."
 
 
 def entry_of(document: JSONObject, manager: str, subresource: str | None) -> JSONObject | None:
-    """The entry of `document`'s managedFields for what `manager` has applied; None when it has applied nothing."""
+    """Return the entry of `document`'s managedFields for what `manager` has applied; None when it has applied nothing."""
     for entry in document.get("metadata", {}).get("managedFields", ()):
         if (
             entry.get("manager") == manager
@@ -36,8 +36,8 @@ def entry_of(document: JSONObject, manager: str, subresource: str | None) -> JSO
 
 
 def is_item(item: object, path: str, known: Any) -> bool:
-    """Whether an item of a list is the one that `path` names, `known` being its `keys_of`. A key that the item leaves
-    out is one that has a default.
+    """Return whether an item of a list is the one that `path` names, `known` being its `keys_of`. A key that the item
+    leaves out is one that has a default.
     """
     if path.startswith("v:"):
         return equal(item, known)
@@ -51,7 +51,7 @@ def keys_of(path: str) -> Any:
 
 
 def owned_part(value: Any, owned: Owned) -> Any:
-    """What of `value` is owned; with an item of a list come the keys that it is known by."""
+    """Return what of `value` is owned; with an item of a list come the keys that it is known by."""
     below = {path: each for path, each in owned.items() if path != SELF}
     if not below:
         return value

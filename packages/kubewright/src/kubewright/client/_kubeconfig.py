@@ -100,7 +100,7 @@ class _Kubeconfig:
 
 
 def load(path: str | Path | None, context: str | None) -> Config:
-    """The Config of a context. `path` None: the files of `$KUBECONFIG`, else `~/.kube/config`."""
+    """Return the Config of a context. `path` None: the files of `$KUBECONFIG`, else `~/.kube/config`."""
     merged = _merge(_files(path))
     name = context or next(filter(None, merged.current_contexts), None)
     if not name:
@@ -158,7 +158,7 @@ def write(config: Config, path: Path, *, name: str = "kubewright") -> None:
 
 
 def embedded_extension(image_table: Path) -> JSONObject:
-    """What the entry of an embedded control plane says under `extensions`."""
+    """Return what the entry of an embedded control plane says under `extensions`."""
     return {"name": _EMBEDDED_EXTENSION, "extension": {"imageTable": str(image_table.absolute())}}
 
 
@@ -173,7 +173,7 @@ def _without_none(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _files(path: str | Path | None) -> list[Path]:
-    """The files to merge, each of which exists."""
+    """Return the files to merge, each of which exists."""
     if path is not None:
         explicit = Path(path).expanduser()
         if not explicit.is_file():
@@ -222,7 +222,7 @@ def _read(file: Path) -> JSONObject:
 
 
 def _sections(file: Path, document: JSONObject, plural: str, singular: str) -> Iterator[tuple[str, _Section]]:
-    """The named entries of one list of a file. An entry without a body (`user:`) is an empty one."""
+    """Yield the named entries of one list of a file. An entry without a body (`user:`) is an empty one."""
     entries: object = document.get(plural) or []
     if not isinstance(entries, list):
         raise ConfigError(f"kubeconfig {file}: {plural} is not a list")
@@ -280,7 +280,7 @@ def _image_table(cluster: _Section) -> Path | None:
 
 
 def _extension(cluster: _Section, name: str) -> object:
-    """What the extension of that name says; None without it."""
+    """Return what the extension of that name says; None without it."""
     given: list[JSONObject] = cluster.values.get("extensions") or []
     return next((each.get("extension") for each in given if each.get("name") == name), None)
 
@@ -330,7 +330,7 @@ def _interactive_mode(plugin: _Section) -> InteractiveMode:
 
 
 def _cluster_info(cluster: _Section) -> JSONObject:
-    """What an exec plugin learns about the cluster (`ExecCredential.spec.cluster`)."""
+    """Return what an exec plugin learns about the cluster (`ExecCredential.spec.cluster`)."""
     told = {key: cluster.values[key] for key in _CLUSTER_INFO if key in cluster.values}
     ca = cluster.pem("certificate-authority")
     if ca is not None:

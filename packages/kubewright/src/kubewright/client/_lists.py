@@ -50,17 +50,17 @@ class Reader(Protocol):
     """Reads objects by kind: a Client from the server, a Cache from memory. The caller may change what it returns."""
 
     async def get(self, kind: type[K], name: str, *, namespace: str | None = None) -> K:
-        """The object of that name. Raises NotFound."""
+        """Return the object of that name. Raises NotFound."""
         ...
 
     async def get_or_none(self, kind: type[K], name: str, *, namespace: str | None = None) -> K | None:
-        """The object of that name, or None."""
+        """Return the object of that name, or None."""
         ...
 
     async def list(
         self, kind: type[K], *, namespace: str | None = None, labels: Labels = None, fields: Fields = None
     ) -> ObjectList[K]:
-        """The objects of a kind that match; of every namespace when none is given."""
+        """Return the objects of a kind that match; of every namespace when none is given."""
         ...
 
 
@@ -91,7 +91,7 @@ _decode_list: Final = msgspec.json.Decoder(RawList).decode
 async def raw_pages(
     rest: RESTClient, path: str, query: Query, *, limit: int, accept: str = JSON
 ) -> AsyncIterator[RawList]:
-    """The pages of one list, in their order; a single one when `limit` is 0.
+    """Yield the pages of one list, in their order; a single one when `limit` is 0.
 
     Raises Gone when the server no longer knows the snapshot that the first page is of: start again without a limit.
     """
@@ -107,7 +107,7 @@ async def raw_pages(
 async def raw_page(
     rest: RESTClient, path: str, query: Query, *, limit: int, token: str = "", accept: str = JSON
 ) -> RawList:
-    """One page, from where `token` says."""
+    """Return one page, from where `token` says."""
     data = await rest.request(
         "GET", path, {**query, "limit": str(limit) if limit else None, "continue": token}, accept=accept
     )
@@ -118,7 +118,7 @@ async def raw_page(
 
 
 def selection(labels: Labels, fields: Fields) -> dict[str, str | None]:
-    """The query parameters that select by labels and fields."""
+    """Return the query parameters that select by labels and fields."""
     return {"labelSelector": labels_text(labels), "fieldSelector": fields_text(fields)}
 
 

@@ -43,7 +43,7 @@ class RESTMapper:
         self._refreshing = asyncio.Lock()
 
     async def resource(self, api_version: str, kind: str) -> ServedResource:
-        """The resource of a kind. Raises ConfigError for one that the server does not have."""
+        """Return the resource of a kind. Raises ConfigError for one that the server does not have."""
         gvk = GroupVersionKind.parse(api_version, kind)
         found = self._found.get(gvk)
         if found is None:
@@ -57,11 +57,13 @@ class RESTMapper:
         return found
 
     async def kind(self, api_version: str, kind: str) -> type[Unstructured]:
-        """The class to read and write a kind by that is known only by name. Raises ConfigError as `resource` does."""
+        """Return the class to read and write a kind by that is known only by name. Raises ConfigError as `resource`
+        does.
+        """
         return Unstructured.of((await self.resource(api_version, kind)).api)
 
     async def resources(self) -> list[ServedResource]:
-        """All that the server has now, each in each version, as it lists them."""
+        """Return all that the server has now, each in each version, as it lists them."""
         await self._refresh(self._age)
         return list(self._found.values())
 
@@ -124,7 +126,7 @@ class _Group(msgspec.Struct, gc=False):
     versions: list[_Version] = []
 
     def resources(self) -> list[ServedResource]:
-        """What is served of the group, in the order in which the server prefers its versions."""
+        """Return what is served of the group, in the order in which the server prefers its versions."""
         found: dict[tuple[str, str], ServedResource] = {}
         plurals: set[str] = set()
         for version in self.versions:

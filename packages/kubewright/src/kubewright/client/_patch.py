@@ -24,7 +24,7 @@ class MergePatch:
     document: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return msgspec.json.encode(self.document)
 
 
@@ -36,7 +36,7 @@ class StrategicPatch:
     document: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return msgspec.json.encode(self.document)
 
 
@@ -48,7 +48,7 @@ class JSONPatch:
     operations: Sequence[Mapping[str, Any]]
 
     def encode(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return msgspec.json.encode(list(self.operations))
 
 

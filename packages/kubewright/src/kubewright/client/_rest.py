@@ -82,7 +82,7 @@ class RESTClient:
     async def watch(
         self, path: str, query: Query, *, accept: str = JSON, silence: float | None = None
     ) -> AsyncGenerator[list[RawEvent], None]:
-        """The events of a watch, those that came together in one list, until the server ends the stream.
+        """Yield the events of a watch, those that came together in one list, until the server ends the stream.
 
         The first list is empty: the server has accepted the watch.
         `silence` is the longest wait for more, in seconds; past it the stream is given up with DeadlineExceeded.
@@ -103,7 +103,7 @@ class RESTClient:
             await response.aclose()
 
     async def stream(self, path: str, query: Query, *, accept: str) -> AsyncGenerator[bytes, None]:
-        """The body of a good answer, in chunks as they come, however long they take; the APIError of any other."""
+        """Yield the body of a good answer, in chunks as they come, however long they take; the APIError of any other."""
         response = await self._begin(self._compose("GET", path, query, b"", JSON, accept), None)
         try:
             if isinstance(response.body, bytes):
@@ -115,7 +115,7 @@ class RESTClient:
             await response.aclose()
 
     async def _begin(self, request: Request, silence: float | None) -> Response:
-        """The good answer to a request, whose body is still to come; it is the caller's to close."""
+        """Return the good answer to a request, whose body is still to come; it is the caller's to close."""
         response = await self.transport.send(request, timeout=silence, stream=True)
         try:
             if response.status >= 300:
@@ -142,7 +142,7 @@ class RESTClient:
 
 
 def parse_warnings(header: str) -> list[str]:
-    """The texts of a `Warning` header: `299 - "a", 299 - "b"`."""
+    """Return the texts of a `Warning` header: `299 - "a", 299 - "b"`."""
     return [_ESCAPE.sub(r"\1", text) for text in _WARNING.findall(header)]
 
 
@@ -171,7 +171,7 @@ def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
 
 
 def error_of(request: Request, response: Response, data: bytes) -> APIError:
-    """The error for an answer: from its Status, or from its code and text if it has none."""
+    """Return the error for an answer: from its Status, or from its code and text if it has none."""
     status = _status(data)
     if status is None:
         status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_shown(data)}")

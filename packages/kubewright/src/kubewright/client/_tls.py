@@ -34,7 +34,7 @@ class ClientTLS:
         self._context = client_context(config, pair)
 
     def context(self) -> ssl.SSLContext:
-        """The context for a new connection: another one than before when the files hold something else."""
+        """Return the context for a new connection: another one than before when the files hold something else."""
         state = self._look()
         if state != self._state:
             try:
@@ -51,7 +51,7 @@ class ClientTLS:
 
 
 def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
-    """A context for connections to `config`'s server that shows `pair`. ConfigError names what cannot be used."""
+    """Return a context for connections to `config`'s server that shows `pair`. ConfigError names what cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     if config.insecure_skip_tls_verify:
@@ -67,7 +67,7 @@ def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """A value that changes when the file is rewritten or replaced."""
+    """Return a value that changes when the file is rewritten or replaced."""
     try:
         found = file.stat()
     except OSError:

@@ -168,7 +168,7 @@ class HTTPTransport:
             await self._retired.close()
 
     async def _renew(self, refused: Credential, client: HTTPClient) -> bool:
-        """Whether there are other credentials than those that `client` used and that were refused."""
+        """Return whether there are other credentials than those that `client` used and that were refused."""
         if await self._credentials.renew(refused):
             return True
         if client is self._client and self._tls is not None and self._tls.context() is not self._context:
@@ -288,7 +288,8 @@ class Propagating:
 
 
 def _impersonation(user: Impersonation | None) -> list[tuple[str, str]]:
-    """The headers of a request that is made as another user; one line a group, since group names may have commas.
+    """Return the headers of a request that is made as another user; one line a group, since group names may have
+    commas.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
     """

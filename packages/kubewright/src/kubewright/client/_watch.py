@@ -49,13 +49,13 @@ class RawEvent(msgspec.Struct, gc=False, frozen=True):
     object: msgspec.Raw
 
     def bookmark(self) -> Bookmark:
-        """What a BOOKMARK event says."""
+        """Return what a BOOKMARK event says."""
         metadata = _decode_bookmark(self.object).metadata
         ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
         return Bookmark(metadata.resource_version, ended)
 
     def error(self) -> APIError:
-        """What an ERROR event says."""
+        """Return what an ERROR event says."""
         return from_status(Status.from_dict(read_object(self.object)))
 
 
@@ -81,7 +81,7 @@ class EventDecoder:
         """The pieces of a line whose end has not come: joined once, however many there are."""
 
     def feed(self, chunk: bytes) -> list[RawEvent]:
-        """The events that `chunk` completes, in their order. Raises DecodeError for anything but watch events."""
+        """Return the events that `chunk` completes, in their order. Raises DecodeError for anything but watch events."""
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._partial.append(chunk)

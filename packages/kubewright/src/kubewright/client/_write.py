@@ -156,7 +156,7 @@ class RESTWriter:
 
 
 def _with_preconditions(call: WriteCall[T]) -> bytes:
-    """The body of an apply, with its preconditions at the beginning of the metadata."""
+    """Return the body of an apply, with its preconditions at the beginning of the metadata."""
     version = _NEVER if call.create_only else call.resource_version
     added = b'"resourceVersion":"%s"' % version.encode() if version else b""
     if call.uid:
@@ -209,7 +209,9 @@ _decode_deleted_list: Final = msgspec.json.Decoder(_DeletedList).decode
 
 
 def deletions_of(call: WriteCall[T], answer: Answer[T]) -> list[Deletion]:
-    """What a call with the verb `delete` or `deletecollection` deleted, with the name and namespace of each object."""
+    """Return what a call with the verb `delete` or `deletecollection` deleted, with the name and namespace of each
+    object.
+    """
     if call.verb == "deletecollection":
         return _decode_deleted_list(answer.data).items or []
     deletion = _decode_deletion(answer.data)

@@ -230,7 +230,7 @@ class ControlLoop(Generic[T]):
             raise
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
-        """Whether the object is paused. Logs and counts if this changed."""
+        """Return whether the object is paused. Logs and counts if this changed."""
         paused = obj is not None and obj.metadata.annotations.get(PAUSED) == "true"
         if paused != state.paused:
             state.paused = paused

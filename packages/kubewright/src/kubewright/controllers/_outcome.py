@@ -65,7 +65,7 @@ def classify(error: BaseException, kind: type[Object], request: Request) -> Fail
 
 
 def explains_itself(error: BaseException) -> bool:
-    """Whether the message is enough. Otherwise the log shows the traceback too."""
+    """Return whether the message is enough. Otherwise the log shows the traceback too."""
     return isinstance(error, (KubewrightError, OSError))
 
 
@@ -87,7 +87,7 @@ def unwrapped(error: Exception) -> Exception:
 
 
 def _is_about(error: NotFound, kind: type[Object], request: Request) -> bool:
-    """Whether the missing object is the reconciled object itself, or its namespace."""
+    """Return whether the missing object is the reconciled object itself, or its namespace."""
     api, details = kind.__api__, error.status.details
     if details is None:
         return False

@@ -58,13 +58,15 @@ def set_controller_reference(owner: Object, child: Object) -> None:
 
 
 def is_controlled_by(child: Object, owner: Object) -> bool:
-    """Whether `owner`, this very object and not another one of the same name, is the controlling owner of `child`."""
+    """Return whether `owner`, this very object and not another one of the same name, is the controlling owner of
+    `child`.
+    """
     current = controller_of(child)
     return current is not None and current.uid == owner.metadata.uid
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The reference to the controlling owner of `obj`; None if nothing controls it."""
+    """Return the reference to the controlling owner of `obj`; None if nothing controls it."""
     for reference in obj.metadata.owner_references:
         if reference.controller:
             return reference

@@ -41,7 +41,7 @@ class Backoff:
             raise ConfigError(f"Backoff(attempts={self.attempts}): must be at least 1; write None for no limit")
 
     def is_last(self, attempt: int) -> bool:
-        """Whether no other attempt follows if this one, counted from 1, fails."""
+        """Return whether no other attempt follows if this one, counted from 1, fails."""
         return self.attempts is not None and attempt >= self.attempts
 
     def delay(self, failures: int) -> float:

@@ -104,7 +104,7 @@ class CountDeletes:
         return await self._writer(call)
 
     async def _matching(self, call: WriteCall[T]) -> int:
-        """How many objects a delete of a collection is for."""
+        """Return how many objects a delete of a collection is for."""
         accept = self._client.endpoint(call.kind).accept_list
         found = await self._client.rest.request("GET", call.path, call.query, accept=accept)
         return len(msgspec.json.decode(found, type=_Items).items or ())

@@ -350,7 +350,7 @@ def from_status(status: Status) -> APIError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known one that is most like it, or all known ones."""
+    """Return the end of a message about an unknown name: the known one that is most like it, or all known ones."""
     from difflib import get_close_matches  # loaded only if a message needs it
 
     names = list(known)

@@ -87,7 +87,7 @@ class Quantity:
         return _divide_up(self._nano, 10**6)
 
     def is_integer(self) -> bool:
-        """Whether it is a whole number."""
+        """Return whether it is a whole number."""
         return self._nano % _NANO == 0
 
     def __float__(self) -> float:

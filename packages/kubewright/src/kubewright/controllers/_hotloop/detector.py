@@ -154,7 +154,7 @@ class HotLoops:
         self._report(loop, self._is_news(loop.object, ""))
 
     def suspect(self, path: str) -> Suspect | None:
-        """The object at `path`, when its state before the next write is wanted."""
+        """Return the object at `path`, when its state before the next write is wanted."""
         return self._suspects.get(path)
 
     def wrote(self, path: str, obj: Object, attempt: Attempt | None) -> None:
@@ -192,7 +192,7 @@ class HotLoops:
             self._tell(path, obj, field, write, before, fight=suspect.fights >= FIGHTS)
 
     def _undone(self, suspect: Suspect, last: _Write, write: _Write) -> Path | None:
-        """A field that was set to the same value as by the write before: another client had changed it back."""
+        """Return a field that was set to the same value as by the write before: another client had changed it back."""
         for path, (_, value) in write.changes.items():
             if path in last.changes and last.changes[path][1] == value:
                 suspect.fights += 1
@@ -201,7 +201,7 @@ class HotLoops:
         return None
 
     def _own_doing(self, suspect: Suspect, last: _Write, write: _Write, before: JSONObject) -> Path | None:
-        """A field that is changed again, and nothing else has happened since it was changed before."""
+        """Return a field that is changed again, and nothing else has happened since it was changed before."""
         field = next((path for path in write.changes if path in last.changes), None)
         undisturbed = before.get("metadata", {}).get("resourceVersion") == last.version
         if field is None or not undisturbed or not self._caused_by_itself(write) or not self._caused_by_itself(last):

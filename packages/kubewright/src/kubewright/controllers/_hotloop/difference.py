@@ -19,7 +19,7 @@ _ABSENT: Final = None
 
 
 def difference(before: JSONObject, after: JSONObject) -> dict[Path, tuple[Any, Any]]:
-    """Each field that is not the same, with its value in `before` and in `after`; None where it is absent.
+    """Return each field that is not the same, with its value in `before` and in `after`; None where it is absent.
 
     What the server counts changes with is left out. Lists of different lengths differ as a whole.
     """
@@ -48,7 +48,7 @@ def shown(path: Path) -> str:
 
 
 def managers_of(document: JSONObject, path: Path) -> list[str]:
-    """The field managers that own the field at `path`, by the document's managedFields.
+    """Return the field managers that own the field at `path`, by the document's managedFields.
 
     Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
     """
@@ -74,7 +74,7 @@ def _owns(owned: JSONObject, live: Any, path: Path) -> bool:
 
 
 def _names(name: str, item: object) -> bool:
-    """Whether the key of a FieldsV1 tree names this item of a list."""
+    """Return whether the key of a FieldsV1 tree names this item of a list."""
     if name.startswith("k:"):
         keys: JSONObject = msgspec.json.decode(name[2:])
         return is_object(item) and all(item.get(key) == value for key, value in keys.items())

@@ -40,7 +40,7 @@ class _Life(NamedTuple):
     """How often in a row the same had been done to other objects of that name before."""
 
     def repeats(self, last: _Life) -> bool:
-        """Whether the same was done to `last`, just before."""
+        """Return whether the same was done to `last`, just before."""
         same = (self.made, self.deleted, self.owners) == (last.made, last.deleted, last.owners)
         return same and self.at - last.at <= BRIEF
 
