@@ -1,4 +1,4 @@
-"""What an operator loads: no server, no command line, and no library that it has no use for."""
+"""The modules that an operator loads: no server, no command line, and no unused library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAVY = (
     "yaml", "bz2", "email", "hashlib", "http.client", "lzma", "multiprocessing", "shutil", "tempfile", "unittest",
     "urllib.request", "xml", "zipfile",
 )  # fmt: skip
-"""Loaded where they are needed: with the first scrape, the first kubeconfig, the event loop."""
+"""Modules that are loaded when needed: for the first scrape, the first kubeconfig, or the event loop."""
 
 OPERATOR = """
 from kubewright import Context, CustomResource, Manager, Model, controller, field

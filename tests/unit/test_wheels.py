@@ -1,4 +1,4 @@
-"""The three wheels: what is in each of them, and what they depend on."""
+"""The content and the requirements of the three wheels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that are measured: what they are built from, and what is said when they can't be."""
+"""Building the measured programs, and the messages if they cannot be built."""
 
 from __future__ import annotations
 

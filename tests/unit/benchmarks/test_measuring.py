@@ -1,4 +1,4 @@
-"""What the benchmarks read: audit logs, answers of caches, the kernel's figures of a process."""
+"""The sources of figures: audit logs, answers of caches, and the kernel's process statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks make of their figures: medians, tables, verdicts."""
+"""The report of the benchmarks: medians, tables and verdicts."""
 
 from __future__ import annotations
 

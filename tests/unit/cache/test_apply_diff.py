@@ -37,7 +37,7 @@ def desired() -> dict[str, Any]:
 
 
 def live() -> dict[str, Any]:
-    """Return what the API server makes of it: defaults filled in, status written by others."""
+    """Return the stored object, with the server's defaults and a status of other writers."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -1,4 +1,4 @@
-"""Reads come from the cache, and see what this process wrote."""
+"""Reads come from the cache and see the writes of this process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -31,7 +31,7 @@ def cached(client: Client, cache: Cache) -> CachedClient:
 
 
 async def filled(cache: Cache, server: Server, *documents: dict[str, Any], version: int = 10) -> Stream:
-    """Let the cache have these widgets; gives its watch."""
+    """Fill the cache with these widgets. Returns its watch."""
     cache.informer(Widget)
     await settle()
     stream = (await server.call()).stream()
@@ -41,7 +41,7 @@ async def filled(cache: Cache, server: Server, *documents: dict[str, Any], versi
 
 
 async def begun(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Return a task that has got as far as it can."""
+    """Start a task, and let it run until it waits."""
     task = asyncio.ensure_future(coroutine)
     await settle()
     return task
@@ -292,7 +292,7 @@ async def test_a_list_does_not_wait_for_later_writes(server: Server, cache: Cach
     await later
     stream.send(added(widget("a", 11)))
     await settle()
-    assert read.done(), "others who keep writing would keep it waiting"
+    assert read.done(), "later writes must not delay the list"
     assert [each.metadata.name for each in await read] == ["a"]
 
 
@@ -406,7 +406,7 @@ async def test_a_write_that_is_seen_only_after_a_410_ends_the_wait(
 
 
 async def apply(cached: CachedClient, server: Server, obj: Widget, *, version: int) -> bool:
-    """Apply `obj`; whether a request was sent, to which the server answered with this version."""
+    """Apply `obj`. Returns whether a request was sent; the server answers it with this version."""
     task = await begun(cached.apply(obj))
     if task.done():
         await task
@@ -428,7 +428,7 @@ async def test_a_repeated_apply_is_not_sent_while_the_object_still_matches(
     assert not await apply(cached, server, desired(size=5), version=11)
     stream.send(modified(widget("a", 12, size=5, labels={"added": "by another"})))
     await settle()
-    assert not await apply(cached, server, desired(size=5), version=12), "all that it says still holds"
+    assert not await apply(cached, server, desired(size=5), version=12), "the object still has all applied values"
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ async def test_an_apply_with_fewer_fields_is_sent(server: Server, cache: Cache, 
     assert await apply(cached, server, labelled, version=11)
     stream.send(added(widget("a", 11, size=5, labels={"app": "web"})))
     await settle()
-    assert await apply(cached, server, desired(size=5), version=12), "the label that it leaves out has to go"
+    assert await apply(cached, server, desired(size=5), version=12), "the omitted label must be removed"
 
 
 async def test_an_apply_after_an_own_write_that_the_cache_has_not_seen_is_sent(

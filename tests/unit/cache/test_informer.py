@@ -1,4 +1,4 @@
-"""An informer keeps up with its server, whatever happens to the connection between them."""
+"""An informer stays in sync with its server across connection failures."""
 
 import asyncio
 import json
@@ -131,7 +131,7 @@ async def test_a_stream_that_ends_before_its_list_is_complete_is_discarded(
     assert not informer.synced
     assert diary.lines == []
     again = await server.call()
-    assert not again.watches, "a server that ends such a stream is asked for pages"
+    assert not again.watches, "after the server ends such a stream, pages are requested"
 
 
 async def test_handlers_added_later_receive_the_existing_objects(server: Server, informer: Informer[Widget]) -> None:
@@ -279,7 +279,7 @@ async def test_no_event_is_lost_when_the_connection_is_lost(
     stream.send(modified(widget("a", 11)))
     stream.reset()
     await settle()
-    assert server.idle, "it waits a moment before it comes again"
+    assert server.idle, "the informer waits before it reconnects"
     await clock.advance(1)
     resumed = await server.call()
     assert resumed.query["resourceVersion"] == "11"
@@ -291,7 +291,7 @@ async def test_no_event_is_lost_when_the_connection_is_lost(
 async def test_a_silent_stream_is_kept_until_its_timeout(
     server: Server, clock: VirtualClock, informer: Informer[Widget], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A real server sends no bookmark of a version that the client has already."""
+    """A real server sends no bookmark with a version that the client already has."""
     informer.start()
     call = await server.call()
     stream = call.stream()
@@ -335,7 +335,7 @@ async def test_a_stream_that_exceeds_its_timeout_is_closed(
         await clock.advance(60)
         stream.send(bookmark(100 + minute))
         await settle()
-    assert stream.closed, "it was asked to last 4 minutes at most"
+    assert stream.closed, "the requested duration is at most 4 minutes"
     assert (await server.call()).watches
 
 
@@ -420,7 +420,7 @@ async def test_an_error_event_other_than_410_is_survived(
     stream = await synced(informer, server, widget("a", 3), version=10)
     stream.send(modified(widget("a", 11)), error(500, "InternalError", "etcdserver: no leader"))
     await settle()
-    assert diary.take() == ["add a@3", "update a@11"], "what came before the error counts"
+    assert diary.take() == ["add a@3", "update a@11"], "the event before the error is processed"
     assert "no leader" in str(informer.last_error)
     await clock.advance(1)
     resumed = await server.call()
@@ -481,7 +481,7 @@ async def test_stop_ends_the_stream_and_the_calls(server: Server, informer: Info
     stream = await synced(informer, server, widget("a", 3))
     await informer.stop()
     assert stream.closed
-    assert informer.lister.get("a", "d") is not None, "what it holds stays readable"
+    assert informer.lister.get("a", "d") is not None, "the cached objects stay readable"
 
 
 # ---- a cache that does not fill

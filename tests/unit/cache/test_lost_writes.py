@@ -63,14 +63,14 @@ class Operator:
         await self.write(self.client.delete(Widget, "a", namespace="d"), answer)
 
     async def sees_what_it_wrote(self) -> bool:
-        """Return whether a read waits for nothing."""
+        """Return whether a read returns at once."""
         read = asyncio.ensure_future(self.client.list(Widget))
         await settle()
         read.cancel()
         return read.done() and not read.cancelled()
 
     def told(self) -> list[str]:
-        """Return what it heard since the last time."""
+        """Return the events since the last call."""
         lines = [
             f"{event.type} {event.key.name}: "
             f"{event.old.resource_version if event.old else None} -> "
@@ -117,7 +117,7 @@ async def test_a_child_deleted_before_any_event_is_reported_as_deleted(
     assert await operator.sees_what_it_wrote()
     (await expire(stream, server, clock)).stream().send(bookmark(4001, ends_list=True))
     await settle()
-    assert operator.told() == [], "once is enough"
+    assert operator.told() == [], "the event is reported once"
 
 
 async def test_a_child_that_a_watch_missed_is_reported_as_deleted(server: Server, operator: Operator) -> None:
@@ -231,7 +231,7 @@ async def test_a_deletion_that_the_server_lost_is_reported_as_an_added_object(
     stream.send(bookmark(11))
     await settle()
     assert operator.told() == []
-    assert not await operator.sees_what_it_wrote(), "an answer without a version: it may come yet"
+    assert not await operator.sees_what_it_wrote(), "without a version in the answer, the event may still arrive"
     (await expire(stream, server, clock)).stream().send(added(widget("a", 3)), bookmark(4000, ends_list=True))
     await settle()
     assert operator.told() == ["delete a: 3 -> None", "add a: None -> 3"]

@@ -1,4 +1,4 @@
-"""Documents that are alike cost little, and all of them come back as they were."""
+"""Similar documents use little memory, and every document is unpacked unchanged."""
 
 import random
 
@@ -14,7 +14,7 @@ MANY = 1500
 
 
 def document(family: int, number: int, size: int = 2000) -> bytes:
-    """Return one of many that are alike, unlike those of other families."""
+    """Return a document that is similar only to documents of the same family."""
     same = random.Random(family).randbytes(size // 2).hex()
     return f'{{"metadata":{{"name":"{family}-{number}","resourceVersion":"{number}"}},"spec":"{same}"}}'.encode()
 
@@ -30,7 +30,7 @@ def test_similar_documents_are_packed_small_and_unpacked_unchanged() -> None:
     packed = [packer.pack(each) for each in documents]
     assert list(map(unpacked, packed)) == documents
     small = [data for data, reference in packed if reference is not None]
-    assert len(small) >= 490, "of each family all but the first are kept in terms of it"
+    assert len(small) >= 490, "the first document of each family is the reference of the others"
     assert sum(map(len, small)) < 60 * len(small)
 
 
@@ -40,7 +40,7 @@ def test_dissimilar_documents_are_kept_unpacked_and_packing_is_soon_tried_rarely
         assert packer.pack(document(number, number)) == (document(number, number), None)
     packed = [packer.pack(document(1000, number)) for number in range(200)]
     first = next(number for number, (_, reference) in enumerate(packed) if reference is not None)
-    assert 2 < first <= 2 * 64, "only now and then one is tried"
+    assert 2 < first <= 2 * 64, "packing is tried only occasionally"
     assert all(reference is not None for _, reference in packed[first:])
 
 

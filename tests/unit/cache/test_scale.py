@@ -1,4 +1,4 @@
-"""What one event, one read or one write costs does not depend on how many objects there are."""
+"""The cost of an event, a read or a write does not depend on the number of objects."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ FEW, MANY = 1_200, 6_000
 
 
 class Steps:
-    """Counts the lines of this project that run."""
+    """Counts the executed lines of this project."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -46,7 +46,7 @@ def child(number: int, version: int) -> JSONObject:
 
 
 async def costs(count: int) -> dict[str, int]:
-    """The steps of what happens all the time, with `count` objects in the cache."""
+    """Count the executed lines of common operations with `count` objects in the cache."""
     clock = VirtualClock()
     server = Server()
     client = Client(transport=server, clock=clock)

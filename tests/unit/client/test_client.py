@@ -1,4 +1,4 @@
-"""What the typed client sends, and what it makes of the answers."""
+"""The requests of the typed client, and its handling of answers."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ class Zone(Object):
 async def exchange(
     server: Server, coroutine: Coroutine[Any, Any, Any], answer: JSONObject, **options: Any
 ) -> tuple[Call, Any]:
-    """Let the client make one request and answer it: the request, and what the client gave."""
+    """Answer one request of the client. Returns the request and the client's result."""
     task = asyncio.ensure_future(coroutine)
     call = await server.call()
     call.answer(answer, **options)
@@ -93,7 +93,7 @@ async def test_names_are_escaped_in_paths(server: Server, client: Client) -> Non
         (lambda client: client.get(Widget, "a"), "Widget is namespaced: give namespace="),
         (lambda client: client.get(Zone, "a", namespace="d"), "Zone is cluster-scoped: leave out namespace="),
         (lambda client: client.list(Zone, namespace="d"), "Zone is cluster-scoped: leave out namespace="),
-        (lambda client: client.get(Widget, "", namespace="d"), "Widget: a name is needed"),
+        (lambda client: client.get(Widget, "", namespace="d"), "Widget: a name is required"),
         (lambda client: client.create(Widget(metadata=ObjectMeta(name="a"))), "Widget is namespaced"),
         (lambda client: client.delete(Widget, "a"), "Widget is namespaced"),
         (lambda client: client.delete_all_of(Widget), "Widget is namespaced"),
@@ -395,7 +395,7 @@ async def test_metadata_is_requested_as_partial_object_metadata(server: Server, 
     call, listed = await exchange(server, client.list(kind), {"metadata": {}, "items": [metadata_only]})
     assert call.request.headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert len(listed) == 1
-    with pytest.raises(ConfigError, match="only its metadata is here"):
+    with pytest.raises(ConfigError, match="only its metadata was read"):
         await client.update(kind(metadata=ObjectMeta(name="a", namespace="d")))
 
 

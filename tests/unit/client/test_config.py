@@ -1,4 +1,4 @@
-"""Configuration: kubeconfigs as kubectl reads them, Pods, and what is said of each thing that is wrong."""
+"""Configuration from kubeconfigs and Pods, and the messages for invalid configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubewright.machinery.errors import ConfigError
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, and no settings in the environment."""
+    """Use an empty home folder, and no settings in the environment."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -32,7 +32,7 @@ def kubeconfig(
     name: str = "a",
     current: str | None = "a",
 ) -> Path:
-    """Write a kubeconfig with one context, all of whose parts are called `name`."""
+    """Write a kubeconfig with one context. Its cluster and user are also called `name`."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -177,7 +177,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a certificate without a key": (
         {"user": {"client-certificate-data": encoded("x")}},
-        r'users\["a"\].user has a client-certificate or a client-key, and not the other; give both',
+        r'users\["a"\].user has only one of client-certificate and client-key; set both',
     ),
     "trust and no trust": (
         {"cluster": {"server": "https://a", "insecure-skip-tls-verify": True, "certificate-authority-data": "eA=="}},
@@ -231,7 +231,7 @@ def test_an_error_in_a_kubeconfig_names_file_field_and_remedy(tmp_path: Path, ca
     ("text", "message"),
     [
         ("clusters: [", "is not YAML"),
-        ("just words", "is not a kubeconfig: there is no mapping at its top"),
+        ("just words", "is not a kubeconfig: the top level is not a mapping"),
         ("clusters: 5", "clusters is not a list"),
         ("contexts: [{name: a}, 5]", r"contexts\[1\] is not a name with a context"),
         ("", "no current-context; choose one of its contexts (none)"),

@@ -18,7 +18,7 @@ from kubewright.machinery.errors import BadRequest, ConnectionFailed
 
 
 class Kubelet:
-    """Serves what a container writes."""
+    """Serves the log of a container."""
 
     def __init__(self) -> None:
         self.written = Pipe(on_abandon=self._abandon)

@@ -1,4 +1,4 @@
-"""Kinds that are known by name only are found where the server serves them."""
+"""The mapper finds kinds that are known only by name."""
 
 import asyncio
 from typing import Any
@@ -63,7 +63,7 @@ async def test_a_kind_is_found_with_all_of_its_discovery_data(server: Server, cl
     assert "watch" in found.verbs
     kind = await mapper.kind("apps/v1", "Deployment")
     assert kind.__api__.plural == "deployments"
-    assert server.received == 2, "the answer is kept"
+    assert server.received == 2, "the answer is cached"
 
 
 async def test_a_kind_that_is_installed_later_is_found(server: Server, client: Client) -> None:

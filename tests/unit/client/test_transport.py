@@ -1,4 +1,4 @@
-"""What a transport adds to HTTP: credentials, impersonation, and sending again when Kubernetes asks for it."""
+"""Features of a transport beyond HTTP: credentials, impersonation, and the retries that Kubernetes requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ca() -> trustme.CA:
 
 @pytest.fixture
 async def serve(ca: trustme.CA) -> AsyncIterator[Callable[[Handler], Awaitable[Config]]]:
-    """Serve a handler over TLS; gives a Config for it, with no credentials."""
+    """Serve a handler over TLS. Returns a Config for it without credentials."""
     servers: list[Server] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1", "kubernetes").configure_cert(context)
@@ -65,7 +65,7 @@ class Recorder:
 
 
 class Hurried(VirtualClock):
-    """Time passes only where the transport waits, and then at once."""
+    """A clock on which each sleep of the transport ends at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,15 +134,15 @@ class TestCredentials:
         transport = HTTPTransport(replace(await serve(handler), token_file=file), clock=clock)
         assert (await transport.send(GET)).status == 200
         file.write_text("two\n")
-        assert (await transport.send(GET)).status == 200, "the first is still believed"
+        assert (await transport.send(GET)).status == 200, "the first token is still used"
         await clock.advance(61)
         good = "two"
-        assert (await transport.send(GET)).status == 200, "the second was read"
+        assert (await transport.send(GET)).status == 200, "the second token was read"
         file.write_text("three\n")
         good = "three"
-        assert (await transport.send(GET)).status == 200, "the second was refused before its minute was over"
+        assert (await transport.send(GET)).status == 200, "the second token was rejected within its minute"
         good = "four"
-        assert (await transport.send(GET)).status == 401, "there is no fourth yet"
+        assert (await transport.send(GET)).status == 401, "there is no fourth token yet"
         await transport.close()
 
     async def test_while_a_token_file_cannot_be_read_the_last_token_is_used(
@@ -174,7 +174,7 @@ class TestCredentials:
         await transport.send(GET)
         headers = server.requests[0].headers
         assert headers["impersonate-user"] == "alice"
-        assert headers["impersonate-group"] == "dev, ops", "which a server that joins lines sees as one"
+        assert headers["impersonate-group"] == "dev, ops", "a server that joins header lines reads one group"
         assert headers["impersonate-uid"] == "7"
         assert headers["impersonate-extra-reason%2fwhy".replace("%2f", "%2F").lower()] == "a, b"
         await transport.close()
@@ -273,7 +273,7 @@ class TestExecPlugins:
         [
             ("", 1, "failed with exit code 1: no such user"),
             ("hello", 0, "printed no ExecCredential"),
-            (printed("client.authentication.k8s.io/v1beta1", token="x"), 0, "answered in .*v1beta1.* asks for .*v1'"),
+            (printed("client.authentication.k8s.io/v1beta1", token="x"), 0, "answered in .*v1beta1.* requests .*v1'"),
             (printed(), 0, "printed neither a token nor a client certificate"),
             (printed(clientCertificateData="x"), 0, "printed a client certificate without its key"),
         ],
@@ -429,11 +429,11 @@ class TestTLSMaterial:
 
         assert await codes() == [200] * 5
         issue(ca, "bob", cert, key)
-        assert await codes() == [200] * 5, "the old one is still good where it was shown"
+        assert await codes() == [200] * 5, "existing connections still use the old certificate"
         accepted = "bob"
         assert await codes() == [200] * 5
         accepted = "carol"
-        assert await codes() == [401] * 5, "there is no third yet"
+        assert await codes() == [401] * 5, "there is no third certificate yet"
         await transport.close()
 
     async def test_files_that_do_not_match_leave_the_previous_files_in_use(

@@ -1,4 +1,4 @@
-"""What every transport promises: timeouts, errors, and when a request is sent again."""
+"""The guarantees of every transport: timeouts, errors and retries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")
 
 Open: TypeAlias = Callable[[Handler, Clock], Awaitable[Transport]]
-"""A transport to a server with that handler."""
+"""Returns a transport to a server with the given handler."""
 
 
 @pytest.fixture(params=["HTTPTransport", "HandlerTransport"])
@@ -46,7 +46,7 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
 
 
 class Answers:
-    """A handler that answers with each of these in turn, then always with the last; it keeps the requests."""
+    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
 
     def __init__(self, *answers: Response) -> None:
         self.requests: list[Request] = []
@@ -58,7 +58,7 @@ class Answers:
 
 
 class SkippingClock(VirtualClock):
-    """Time passes only while the transport sleeps, and then at once."""
+    """A clock on which each sleep of the transport ends at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ async def test_all_attempts_share_the_timeout(open_transport: Open) -> None:
     first = await attempts.get()
     await clock.advance(59.95)
     first.set_result(Response(429, {"retry-after": "0"}))
-    await attempts.get()  # the second attempt has what is left of the minute: 0.05 s
+    await attempts.get()  # the second attempt has the rest of the timeout: 0.05 s
     with pytest.raises(DeadlineExceeded):
         await sending
 

@@ -1,4 +1,4 @@
-"""Waiting for an object follows it, over whatever breaks in between."""
+"""Waiting for an object continues across broken watches."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a reconciler reads and writes through its context."""
+"""Reads and writes of a reconciler through its context."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -36,7 +36,7 @@ only_web = Predicate(lambda event: event.key == (NAMESPACE, "web"))
 
 
 async def within(shop: Workshop, work: Callable[[Context[ConfigMap]], Awaitable[R]]) -> R:
-    """Return what `work` gives in a reconcile of ConfigMap web, which owns Secrets."""
+    """Return the result of `work` in a reconcile of ConfigMap web, which owns Secrets."""
     results: list[R] = []
 
     @controller(ConfigMap, owns=[Secret], predicate=only_web)
@@ -330,7 +330,9 @@ async def test_a_status_is_not_written_over_a_change_that_was_not_seen(shop: Wor
 
 async def test_a_status_that_an_admission_policy_rejects_is_not_a_conflict(shop: Workshop) -> None:
     why = "ValidatingAdmissionPolicy 'few' with binding 'few' denied request: too many"
-    details = StatusDetails("web", "apps", "deployments", causes=(StatusCause(message=why),))  # as a real one says it
+    details = StatusDetails(
+        "web", "apps", "deployments", causes=(StatusCause(message=why),)
+    )  # the message of a real API server
     refusal = Status(422, "Invalid", f'deployments.apps "web" is forbidden: {why}', details)
     refused: list[str] = []
 

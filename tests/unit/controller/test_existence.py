@@ -1,4 +1,4 @@
-"""What a controller remembers of the objects that it makes."""
+"""The hot loop detector's memory of created objects."""
 
 from kubewright.apis.meta.v1 import ManagedFieldsEntry
 from kubewright.controllers._hotloop.existence import ROUNDS, Existence

@@ -20,7 +20,7 @@ APPLY = ("PATCH", "/api/v1/namespaces/default/secrets/child")
 
 
 def applies_child(*, adopt: bool = False, create_only: bool = False) -> Controller[ConfigMap]:
-    """Each ConfigMap applies the Secret "child" with its own name as a label."""
+    """Return a controller whose ConfigMaps each apply the Secret "child" with their own name as a label."""
 
     @controller(ConfigMap, owns=[Secret], predicate=webs)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
@@ -92,7 +92,7 @@ async def test_two_objects_that_want_one_child_do_not_fight(shop: Workshop) -> N
     assert owner_names(first) == ["web1"]
     assert shop.sent == [APPLY]
     assert shop.told.loops == 0
-    assert 1 < len(shop.told.failures) < 20  # it is tried again, with a backoff
+    assert 1 < len(shop.told.failures) < 20  # the reconcile is retried with a backoff
 
 
 async def test_the_other_object_gets_the_child_when_it_becomes_free(shop: Workshop) -> None:

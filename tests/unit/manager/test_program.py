@@ -1,4 +1,4 @@
-"""What an operator adds to its manager: resources, flags, metrics, blocking code; and how tests run it."""
+"""Additions of an operator to its manager: resources, flags, metrics, blocking code; and running it in tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ only_web = Predicate(lambda event: event.key.name.startswith("web"))
 
 @pytest_asyncio.fixture
 async def transport() -> AsyncIterator[HandlerTransport]:
-    """The way to an API server in this process, as an administrator."""
+    """An administrator's transport to an API server in this process."""
     server = APIServer()
     await server.start()
     yield HandlerTransport(server.handle, peer=Peer(common_name="admin", organizations=("system:masters",)))
@@ -54,7 +54,7 @@ async def create(transport: HandlerTransport, name: str = "web") -> None:
 
 @dataclass
 class Session:
-    """Something that many reconciles share."""
+    """A resource that reconciles share."""
 
     address: str
     open: bool = True

@@ -57,7 +57,7 @@ def meaning(schema: JSONObject, *, root: bool = False) -> JSONObject:
 
 
 def whole(crd: JSONObject) -> JSONObject:
-    """Return a CRD as far as modules say it."""
+    """Return the parts of a CRD that modules express."""
     versions = {
         each["name"]: {**each, "schema": meaning(each["schema"]["openAPIV3Schema"], root=True)}
         for each in crd["spec"]["versions"]

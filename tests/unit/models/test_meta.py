@@ -1,4 +1,4 @@
-"""What the structures of meta/v1 do."""
+"""The methods of the meta/v1 structures."""
 
 from __future__ import annotations
 

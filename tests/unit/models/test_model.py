@@ -1,4 +1,4 @@
-"""Models: what a user declares, and what is refused when the class is made."""
+"""Models: valid declarations, and errors at the class statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects are read in several threads at once, as in a test whose control plane has a thread of its own."""
+"""Objects can be decoded in several threads at the same time, for example with a control plane in another thread."""
 
 import subprocess
 import sys

@@ -1,4 +1,7 @@
-"""Objects and kinds judged without an API server. That one says the same is in tests/integration/test_validation.py."""
+"""Validation of objects and kinds without an API server.
+
+tests/integration/test_validation.py compares it with the validation of an API server.
+"""
 
 from __future__ import annotations
 

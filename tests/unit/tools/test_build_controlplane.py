@@ -1,4 +1,4 @@
-"""`make controlplane` where it cannot work, and where there is nothing to do."""
+"""`make controlplane` if it cannot build, and if nothing needs to be built."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ HERE = Path("demo.py")
 
 
 def changes(source: str) -> dict[str, str]:
-    """Return the mutants of a function's body, by what is changed; each as the changed body."""
+    """Return the changed bodies of a function's mutants, by change."""
     body = dedent(source).strip("\n")
     module = "async def f(a, b, c):\n" + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
     found = {}
@@ -164,7 +164,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def outcomes(repository: Path, wanted: str) -> str:
-    """Return what a run prints about the mutants whose change matches."""
+    """Return the output of a run for the mutants whose change matches."""
     said: list[str] = []
     areas = {"bank": Area("src/demo", "tests")}
     chosen = [each for each in sample(repository, areas, 99, 0) if re.search(wanted, each[1].change)]

@@ -1,4 +1,4 @@
-"""Transcripts: what commands say is what is written down, in the files of `make generate` and in pages for readers."""
+"""Transcripts: the output of commands matches the pages and the files of `make generate`."""
 
 from __future__ import annotations
 

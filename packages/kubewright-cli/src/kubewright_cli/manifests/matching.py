@@ -18,7 +18,7 @@ _REPEAT: Final = re.compile(r"([*+?]|\{(\d+)(,\d*)?\})([?+]?)")
 
 
 def example_of(pattern: str, shortest: int = 0) -> str:
-    """Return a text that is likely to match the pattern, with at least `shortest` characters if a repetition allows it."""
+    """Return a text that is likely to match the pattern, with `shortest` or more characters if possible."""
     try:
         reader = _Reader(pattern)
         parts = reader.alternatives()

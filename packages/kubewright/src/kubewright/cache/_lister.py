@@ -28,7 +28,7 @@ class Lister(Generic[T]):
         return entry.decode() if entry is not None else None
 
     def list(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[T]:
-        """Return the objects of a namespace, or of all, that have such labels."""
+        """Return the objects of a namespace, or of all, with matching labels."""
         return self._store.decode(self.entries(namespace=namespace, labels=labels))
 
     def owned_by(self, uid: str) -> builtins.list[T]:
@@ -44,15 +44,13 @@ class Lister(Generic[T]):
         return [entry.key for entry in self._store.by_index(name, value)]
 
     def entry(self, key: ObjectKey) -> Entry[T] | None:
-        """Return the entry of an object: what is known without decoding it."""
+        """Return the entry of an object: the data that is available without decoding."""
         return self._store.get(key)
 
     def entries(
         self, *, namespace: str | None = None, labels: Labels = None, owner: str | None = None
     ) -> builtins.list[Entry[T]]:
-        """Return the entries of a namespace, or of all, that have such labels, or an owner reference to the uid
-        `owner`.
-        """
+        """Return the entries of a namespace, or of all, with matching labels, or an owner with the uid `owner`."""
         selector = label_selector(labels)
         if owner is None:
             return self._store.select(namespace=namespace, labels=selector)

@@ -1,4 +1,4 @@
-"""Which part of a kind is cached: namespaces, labels and fields, as far as an entry shows them without decoding."""
+"""The part of a kind that is cached: namespaces, labels, and fields that an entry has without decoding."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Client:
         self.clock: Clock = clock or SystemClock()
         self.field_validation: FieldValidation | None = field_validation
         self.writer: Writer = RESTWriter(self.rest)
-        """Carries out every write of this client."""
+        """Executes every write of this client."""
         self._endpoints: dict[type[Object], Endpoint] = {}
 
     async def __aenter__(self) -> Self:
@@ -101,7 +101,7 @@ class Client:
         await self.rest.close()
 
     def endpoint(self, kind: type[Object]) -> Endpoint:
-        """Where `kind` is served."""
+        """Return the endpoint of `kind`."""
         endpoint = self._endpoints.get(kind)
         if endpoint is None:
             endpoint = self._endpoints[kind] = Endpoint(kind)
@@ -209,12 +209,12 @@ class Client:
         bookmarks: bool = False,
         timeout: Seconds | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-        """Changes as they happen, until the server ends the stream or `timeout` is over.
+        """Yield changes until the server ends the stream or `timeout` is over.
 
-        The changes after `resource_version`; without it, the existing objects come first, as ADDED. This is a single
-        stream and may break at any time; use an `Informer` to follow a kind indefinitely. An ERROR from the server is
-        raised as its APIError: Gone means that `resource_version` is too old. Close the stream (`contextlib.aclosing`)
-        if you leave before its end.
+        Yields the changes after `resource_version`. Without it, the existing objects come first, as ADDED. This is a
+        single stream and may break at any time; use an `Informer` to follow a kind indefinitely. An ERROR from the
+        server is raised as its APIError: Gone means that `resource_version` is too old. Close the stream
+        (`contextlib.aclosing`) if you leave before its end.
         """
         endpoint = self.endpoint(kind)
         query: dict[str, str | None] = {

@@ -1,12 +1,12 @@
-"""Finds fights over whether an object exists: one makes it, another deletes it, and again.
+"""Finds fights over the existence of an object: one client creates it and another deletes it, repeatedly.
 
-Found by the uids of the objects of one name: this controller creates an object that another client deletes, and
-creates it again; or it deletes one that another client creates again. `ROUNDS` times in a row, each within `BRIEF`
-seconds of the one before, is a fight.
+A fight is found by the uids of objects with the same name: this controller creates an object that another client
+deletes, or deletes an object that another client creates, `ROUNDS` times in a row, each within `BRIEF` seconds of the
+previous time.
 
-Not taken for one: an object that this controller both makes and deletes (a Job for each run); one that goes with its
-owner, and comes with the next one; one that is deleted by hand now and then.
-Not found: fights over objects with generated names, which are different ones each time.
+Not reported: an object that this controller both creates and deletes (a Job for each run), an object that is deleted
+and created together with its owner, and an object that a user deletes now and then.
+Not found: fights over objects with generated names, which differ each time.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from kubewright.models import Object
 ROUNDS: Final = 5
 BRIEF: Final = 10.0
 _REMEMBERED: Final = 1024
-"""Names, and as many again that came before them."""
+"""The number of tracked names. As many older names are tracked, too."""
 
 
 _Name: TypeAlias = tuple[type[Object], str, str]
-"""Kind, namespace or nothing, name."""
+"""Kind, namespace (empty for cluster-scoped kinds) and name."""
 
 
 class _Life(NamedTuple):
-    """What this controller did with one object under a name."""
+    """The last action of this controller on an object of a name."""
 
     uid: str
     at: float
     made: bool = False
     deleted: bool = False
     owners: tuple[str, ...] = ()
-    """Their uids: with another owner it is another matter."""
+    """The uids of the owners. Actions for another owner are not counted."""
     round: int = 0
-    """How often in a row the same had been done to other objects of that name before."""
+    """How often in a row the same action was done to earlier objects of that name."""
 
     def repeats(self, last: _Life) -> bool:
-        """Return whether the same was done to `last`, just before."""
+        """Return whether `last` is the same action, shortly before."""
         same = (self.made, self.deleted, self.owners) == (last.made, last.deleted, last.owners)
         return same and self.at - last.at <= BRIEF
 
 
 class Existence:
-    """The objects that one controller has lately made or deleted."""
+    """The objects that one controller has recently created or deleted."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class Existence:
         """Note that the controller wrote `obj`. Returns whether this is a fight."""
         meta = obj.metadata
         if len(meta.managed_fields) != 1:
-            return False  # another client has written to it before
+            return False  # another client wrote it earlier
         name = (type(obj), meta.namespace, meta.name)
         last = self._last(name)
         if last is not None and last.uid == meta.uid:
@@ -78,7 +78,7 @@ class Existence:
         return self._lives.get(name) or self._older.get(name)
 
     def _begin(self, name: _Name, last: _Life | None, life: _Life) -> bool:
-        """Another object has come under a name."""
+        """Note that another object of a name exists."""
         if last is not None and life.repeats(last):
             life = life._replace(round=last.round + 1)
         found = life.round >= ROUNDS
