@@ -1,4 +1,4 @@
-"""A project to deploy: an operator of Gadgets, which it finishes with a finalizer."""
+"""A project to deploy: an operator of Gadgets, with a finalizer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if __name__ == "__main__":
 
 
 class Project:
-    """A project in a folder, with names that no other has."""
+    """A project in a folder, with unique names."""
 
     def __init__(self, folder: Path) -> None:
         word = secrets.token_hex(3)
@@ -105,5 +105,5 @@ class Project:
         await client.create(kind(metadata=ObjectMeta(name=name, namespace=namespace)))
 
     async def text(self, client: Client, namespace: str, name: str = "one") -> str:
-        """Return what the operator made of the Gadget."""
+        """Return the text that the operator wrote for the Gadget."""
         return (await client.get(ConfigMap, name, namespace=namespace)).data["text"]

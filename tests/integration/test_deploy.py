@@ -1,4 +1,4 @@
-"""Operators deployed, looked at and undeployed, by the command line."""
+"""Operators are deployed, inspected and undeployed by the command line."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ async def test_commands_without_a_deployment_say_so(deployed: Deployed) -> None:
 
 
 async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, kubewright_target: str) -> None:
-    """All of it is accepted with strict validation, and a rollout is seen to its end."""
+    """All manifests pass strict validation, and the command waits for the rollout."""
     if kubewright_target == "kubeconfig":
         pytest.skip("there is no image to pull")
     await deployed.good("deploy")
@@ -459,7 +459,7 @@ async def test_a_deploy_replaces_pods_that_failed_before(deployed: Deployed, tmp
 async def test_a_deploy_that_is_forbidden_half_way_says_what_is_done(
     deployed: Deployed, cluster: Cluster, namespace: str
 ) -> None:
-    """The account may apply the Namespace and the CRD, and nothing after them."""
+    """The account may apply the Namespace and the CRD, and no later object."""
     rules = [
         PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["*"]),
         PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["*"]),

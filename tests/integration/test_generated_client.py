@@ -1,4 +1,4 @@
-"""`kubewright generate client`: a package for the users of some kinds, used as they use it: without the operator."""
+"""`kubewright generate client`: a package for the users of some kinds, used without the operator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def generate(*arguments: str | Path, folder: Path = FULL, kubeconfig: Path | Non
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client of the golden project, made from its classes."""
+    """The client of the golden project, generated from its classes."""
     folder = tmp_path_factory.mktemp("package") / "fleet-client"
     generate("--output", folder)
     return folder

@@ -1,4 +1,4 @@
-"""A project as `kubewright init` and `create` write it: nothing has to be edited before it works."""
+"""A project from `kubewright init` and `create` works without an edit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing
 def test_a_fresh_project_is_deployed_and_works(form: str, tmp_path: Path) -> None:
     project = tmp_path / form
     shutil.copytree(PROJECTS / form, project)
-    assert "1 passed" in make("test-e2e", project, "--assume-old=vet")  # the test above has seen its types
+    assert "1 passed" in make("test-e2e", project, "--assume-old=vet")  # the test above checks its types
 
 
 def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""The tutorial, from an empty folder to an operator that is deployed and gone again: what it shows is what happens.
+"""The tutorial, from an empty folder to a deployed and removed operator: its commands print the output on the page.
 
-`make transcripts` writes down what its commands say.
+`make transcripts` records their output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXAMPLE = ROOT / "examples/webserver-operator"
 def test_the_commands_of_the_tutorial_print_what_it_shows() -> None:
     written = PAGE.read_text()
     said = replay(PAGE)
-    assert said == written, f"`make transcripts` writes down what is said now:\n{difference(written, said)}"
+    assert said == written, f"`make transcripts` records the current output:\n{difference(written, said)}"
 
 
 def test_it_ends_with_the_program_of_the_example() -> None:

@@ -1,4 +1,4 @@
-"""Declared types with a control plane: the CRD is enforced, and values are read as they were written."""
+"""Declared types with a control plane: the CRD is enforced, and values survive a round trip."""
 
 from datetime import UTC, datetime
 from enum import StrEnum

@@ -1,9 +1,9 @@
 """Hours of churn, and the memory of the processes: `make soak HOURS=3`.
 
-An embedded control plane and two operators, each a process of its own. Gizmos come, change and go, under names that
-none had before; WebServers, with their Deployments and Pods, are created, changed, damaged and deleted. Once a minute a
-line says how much memory each process has. In the end the last quarter of the time is held against the second: a
-process that has grown by more than a tenth ends this one with status 1. For Linux.
+An embedded control plane and two operators, each a process of its own. Gizmos are created, changed and deleted, with
+new names; WebServers, with their Deployments and Pods, are created, changed, damaged and deleted. Once a minute a line
+says how much memory each process has. In the end the last quarter of the time is held against the second: a process
+that has grown by more than a tenth ends this one with status 1. For Linux.
 """
 
 from __future__ import annotations
