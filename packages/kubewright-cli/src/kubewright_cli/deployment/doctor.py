@@ -31,8 +31,8 @@ from kubewright_cli.deployment.pods import (
     leader_among,
     lease_of,
     pods_of,
+    problem_of,
     restarts,
-    trouble_with,
 )
 from kubewright_cli.deployment.status import Cause, ObjectStatus, kind_status
 from kubewright_cli.manifests import Manifests
@@ -220,13 +220,13 @@ def _replicas(deployment: Deployment, pods: list[Pod]) -> list[Finding]:
 
 
 def _health(pod: Pod) -> list[Finding]:
-    subject, trouble = f"pod/{pod.metadata.name}", trouble_with(pod)
-    if trouble is not None:
-        problem = f"{trouble.reason}{trouble.message and ': '}{trouble.message}"
-        return [Finding(subject, problem, _remedy(trouble.reason))]
+    subject, problem = f"pod/{pod.metadata.name}", problem_of(pod)
+    if problem is not None:
+        text = f"{problem.reason}{problem.message and ': '}{problem.message}"
+        return [Finding(subject, text, _remedy(problem.reason))]
     if restarts(pod) >= _OFTEN:
-        problem = f"has been restarted {restarts(pod)} times"
-        return [Finding(subject, problem, "see `kubewright logs --previous` for the reason")]
+        text = f"has been restarted {restarts(pod)} times"
+        return [Finding(subject, text, "see `kubewright logs --previous` for the reason")]
     return []
 
 

@@ -22,7 +22,7 @@ CONTAINER = "manager"
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class PodProblem:
     """The problem of a Pod."""
 
     pod: str
@@ -76,21 +76,21 @@ def restarts(pod: Pod) -> int:
     return sum(each.restart_count or 0 for each in pod.status.container_statuses)
 
 
-def trouble_with(pod: Pod) -> Trouble | None:
+def problem_of(pod: Pod) -> PodProblem | None:
     """Return the problem of a Pod; None if it has none."""
     name = pod.metadata.name
     for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = each.state.waiting if each.state is not None else None
         if waiting is not None and waiting.reason not in (None, "ContainerCreating", "PodInitializing"):
-            return Trouble(name, waiting.reason or "", _last_end(each) or waiting.message or "", lasting=True)
+            return PodProblem(name, waiting.reason or "", _last_end(each) or waiting.message or "", lasting=True)
     if pod.status.phase == "Failed":
-        return Trouble(name, pod.status.reason or "Failed", pod.status.message or "", lasting=True)
+        return PodProblem(name, pod.status.reason or "Failed", pod.status.message or "", lasting=True)
     scheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
     if scheduled is not None and scheduled.status == "False":
-        return Trouble(name, scheduled.reason or "Unschedulable", scheduled.message or "", lasting=False)
+        return PodProblem(name, scheduled.reason or "Unschedulable", scheduled.message or "", lasting=False)
     if not is_ready(pod):
         ended = next((end for each in pod.status.container_statuses if (end := _last_end(each))), "")
-        return Trouble(name, "NotReady", ended, lasting=False)
+        return PodProblem(name, "NotReady", ended, lasting=False)
     return None
 
 

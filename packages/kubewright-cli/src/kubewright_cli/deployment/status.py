@@ -24,8 +24,8 @@ from kubewright_cli.deployment.pods import (
     leader_among,
     lease_of,
     pods_of,
+    problem_of,
     restarts,
-    trouble_with,
 )
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.rbac import watched_namespaces
@@ -130,8 +130,8 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
     wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
     absent = tuple(each for each in wanted if each not in served)
     found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
-    judge = _Judge(manifests, crd)
-    wrong = [(each, verdict) for each in found if (verdict := judge(each)) is not None]
+    check = _ConvergenceCheck(manifests, crd)
+    wrong = [(each, verdict) for each in found if (verdict := check(each)) is not None]
     warnings = await _warnings(client, own) if wrong else {}
     statuses = [
         ObjectStatus(each.metadata.namespace, each.metadata.name, why, warnings.get(each.metadata.uid or "", ""), cause)
@@ -140,7 +140,7 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
     return KindStatus(own.kind, own.group, True, tuple(served), absent, len(found), tuple(statuses))
 
 
-class _Judge:
+class _ConvergenceCheck:
     """Decides for objects of one kind whether they have converged."""
 
     def __init__(self, manifests: Manifests, crd: JSONObject) -> None:
@@ -153,7 +153,7 @@ class _Judge:
         self._status_fields = frozenset(status.get("properties") or ())
 
     def __call__(self, obj: Unstructured) -> tuple[Cause, str] | None:
-        """Why the object has not converged; None if it has."""
+        """Return why the object has not converged; None if it has."""
         namespace = obj.metadata.namespace
         if self._has_controller and self._namespaces and namespace and namespace not in self._namespaces:
             return "unwatched", f"the operator does not watch namespace {namespace}"
@@ -187,8 +187,8 @@ async def _pods(client: Client, manifests: Manifests) -> tuple[PodStatus, ...]:
     leader = leader_among(pods, await lease_of(client, manifests))
     statuses: list[PodStatus] = []
     for pod in pods:
-        trouble = trouble_with(pod)
-        why = f"{trouble.reason}{trouble.message and ': '}{trouble.message}" if trouble is not None else ""
+        problem = problem_of(pod)
+        why = f"{problem.reason}{problem.message and ': '}{problem.message}" if problem is not None else ""
         node = pod.spec.node_name or ""
         statuses.append(PodStatus(pod.metadata.name, node, is_ready(pod), restarts(pod), pod is leader, why))
     return tuple(statuses)

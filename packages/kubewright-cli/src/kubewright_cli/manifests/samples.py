@@ -27,7 +27,7 @@ _WRITTEN: Final = re.compile(re.escape(_HEADER).replace(r"\{\}", "([0-9a-f]{12})
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class InvalidSample:
     """A rule of a type that an edited sample breaks."""
 
     file: str
@@ -63,7 +63,7 @@ def obsolete(kinds: Iterable[type[CustomResource]], folder: Path) -> list[str]:
     return [name for name in present(folder) if name not in wanted and _is_untouched(folder / name)]
 
 
-def misfits(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[Misfit]:
+def invalid_samples(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[InvalidSample]:
     """Yield the rules that edited samples break, in the words of the API server."""
     known = {(kind.__api__.api_version, kind.__api__.kind): kind for kind in kinds}
     groups = {kind.__api__.group for kind in known.values()}
@@ -75,9 +75,9 @@ def misfits(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[Mis
             kind = known.get((api_version, called))
             if kind is not None:
                 for fault in (*_unknown_fields(kind, document), *map(str, kind.validate(document))):
-                    yield Misfit(name, called, fault)
+                    yield InvalidSample(name, called, fault)
             elif api_version.rpartition("/")[0] in groups:
-                yield Misfit(name, called, f"the project has no {called} of {api_version}")
+                yield InvalidSample(name, called, f"the project has no {called} of {api_version}")
 
 
 def text(kind: type[CustomResource]) -> str:

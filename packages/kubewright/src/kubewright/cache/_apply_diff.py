@@ -59,7 +59,7 @@ class LastApplied:
         live = read_object(entry.data)
         wanted = _counting(entry, applier[1], configuration)
         if "managedFields" not in live["metadata"]:
-            return same and _says(live, wanted)
+            return same and _has_values(live, wanted)
         if would_change(wanted, live, *applier):
             return False
         self.remember(entry.key, applier, configuration, entry.uid, entry.resource_version)
@@ -81,7 +81,7 @@ def _digest(configuration: bytes) -> int:
     return hash(configuration)
 
 
-def _says(live: JSONObject, wanted: JSONObject) -> bool:
+def _has_values(live: JSONObject, wanted: JSONObject) -> bool:
     # List items have no apiVersion and kind.
     return _covers(live, {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")})
 

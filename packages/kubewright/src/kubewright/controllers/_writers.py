@@ -27,7 +27,7 @@ from kubewright.client._client import Client
 from kubewright.client._rest import RESTClient
 from kubewright.client._write import Answer, RESTWriter, Verb, WriteCall, Writer, deletions_of
 from kubewright.controllers._fuse import Fuse
-from kubewright.controllers._hotloop import HotLoops, Suspect
+from kubewright.controllers._hotloop import FrequentObject, HotLoops
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers._types import CURRENT
@@ -138,8 +138,8 @@ class DetectHotLoops:
             answer = await self._writer(call)
             self._created_or_deleted(call, answer)
             return answer
-        suspect = self._loops.suspect(call.path)
-        before = await self._before(call, suspect) if suspect is not None else None
+        frequent = self._loops.frequent(call.path)
+        before = await self._before(call, frequent) if frequent is not None else None
         answer = await self._writer(call)
         obj, attempt = answer.object, CURRENT.get()
         self._loops.written(obj)
@@ -159,13 +159,13 @@ class DetectHotLoops:
         elif call.answers_object:
             self._loops.written(answer.object)
 
-    async def _before(self, call: WriteCall[T], suspect: Suspect) -> JSONObject | None:
+    async def _before(self, call: WriteCall[T], frequent: FrequentObject) -> JSONObject | None:
         """Return the document at the path before the write; None if it is unknown."""
-        if suspect.is_at_stake:
+        if frequent.needs_managers:
             with suppress(KubewrightError):  # then the other writer stays unknown, unless the cache shows it
                 return read_object(await self._rest.request("GET", call.path, accept=call.accept))
-        informer, last = self._cache.informer_or_none(call.kind), suspect.last
-        entry = informer.lister.entry(suspect.key) if informer is not None and call.answers_object else None
+        informer, last = self._cache.informer_or_none(call.kind), frequent.last
+        entry = informer.lister.entry(frequent.key) if informer is not None and call.answers_object else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
             return read_object(entry.data)
         return last.document if last is not None else None

@@ -90,10 +90,10 @@ class Selector:
 
     @classmethod
     def from_dict(cls, selector: JSONObject | None) -> Selector:
-        """Read a metav1.LabelSelector (`matchLabels`, `matchExpressions`); none selects nothing,
-        an empty one everything.
+        """Read a metav1.LabelSelector (`matchLabels`, `matchExpressions`). None selects nothing, an empty selector
+        selects everything.
 
-        Raises ValueError when an operator, key or value is not a good one.
+        Raises ValueError for an invalid operator, key or value.
         """
         if selector is None:
             return cls(nothing=True)

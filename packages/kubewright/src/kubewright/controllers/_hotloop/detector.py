@@ -96,8 +96,8 @@ class _Write:
         self.changes = difference(before, self.document)
 
 
-class Suspect:
-    """An object that is written often."""
+class FrequentObject:
+    """An object that is written frequently, and its recent writes."""
 
     __slots__ = ("fights", "flips", "key", "last", "moves", "seen")
 
@@ -112,7 +112,7 @@ class Suspect:
         """Values that this controller wrote."""
 
     @property
-    def is_at_stake(self) -> bool:
+    def needs_managers(self) -> bool:
         """Whether the next write may be reported, so that its managedFields are needed."""
         return self.fights == FIGHTS - 1
 
@@ -132,9 +132,9 @@ class HotLoops:
         self._report = report
         self._counts: dict[str, int] = {}
         self._older: dict[str, int] = {}
-        self._suspects: dict[str, Suspect] = {}
+        self._frequent: dict[str, FrequentObject] = {}
         self._own: deque[int] = deque(maxlen=_OWN)
-        self._told: dict[tuple[str, str], float] = {}
+        self._reported_at: dict[tuple[str, str], float] = {}
         self._existence = Existence(clock)
 
     def written(self, obj: Object) -> None:
@@ -150,11 +150,11 @@ class HotLoops:
 
     def _report_existence(self, shape: Shape, kind: str, key: ObjectKey) -> None:
         loop = HotLoop(shape, f"{kind} {key}")
-        self._report(loop, self._is_news(loop.object, ""))
+        self._report(loop, self._is_new(loop.object, ""))
 
-    def suspect(self, path: str) -> Suspect | None:
+    def frequent(self, path: str) -> FrequentObject | None:
         """Return the object at `path` if its state before the next write is needed."""
-        return self._suspects.get(path)
+        return self._frequent.get(path)
 
     def wrote(self, path: str, obj: Object, attempt: Attempt | None) -> None:
         """Note that the object at `path` was written and is now `obj`."""
@@ -168,50 +168,50 @@ class HotLoops:
                 self._forget()
         self._counts[path] = count + 1
         if count + 1 == _SUSPICIOUS:
-            self._suspects[path] = Suspect(ObjectKey(obj.metadata.namespace or None, obj.metadata.name))
+            self._frequent[path] = FrequentObject(ObjectKey(obj.metadata.namespace or None, obj.metadata.name))
 
     def compare(self, path: str, before: JSONObject, obj: Object, attempt: Attempt | None) -> None:
         """Compare a frequently written object with `before`, its document before the write."""
-        suspect = self._suspects.get(path)
-        if suspect is None:
+        frequent = self._frequent.get(path)
+        if frequent is None:
             return
         write = _Write(self._clock.monotonic(), attempt, obj, before)
         if not write.changes:
             return
-        last, suspect.last = suspect.last, write
+        last, frequent.last = frequent.last, write
         if last is None:
             return
         if last.uid != write.uid or write.at - last.at > WINDOW.total_seconds():
-            suspect.clear()
+            frequent.clear()
             return
-        field = self._undone(suspect, last, write) or self._own_doing(suspect, last, write, before)
+        field = self._undone(frequent, last, write) or self._changed_again(frequent, last, write, before)
         if field is None:
-            self._clear_suspicion(path)
-        elif suspect.is_found:
-            self._tell(path, obj, field, write, before, fight=suspect.fights >= FIGHTS)
+            self._stop_comparing(path)
+        elif frequent.is_found:
+            self._report_field(path, obj, field, write, before, fight=frequent.fights >= FIGHTS)
 
-    def _undone(self, suspect: Suspect, last: _Write, write: _Write) -> Path | None:
+    def _undone(self, frequent: FrequentObject, last: _Write, write: _Write) -> Path | None:
         """Return a field that this write sets to the same value as the previous write: another client restored it."""
         for path, (_, value) in write.changes.items():
             if path in last.changes and last.changes[path][1] == value:
-                suspect.fights += 1
+                frequent.fights += 1
                 return path
-        suspect.fights = 0
+        frequent.fights = 0
         return None
 
-    def _own_doing(self, suspect: Suspect, last: _Write, write: _Write, before: JSONObject) -> Path | None:
+    def _changed_again(self, frequent: FrequentObject, last: _Write, write: _Write, before: JSONObject) -> Path | None:
         """Return a field that is changed again, with no other event since its previous change."""
         field = next((path for path in write.changes if path in last.changes), None)
         undisturbed = before.get("metadata", {}).get("resourceVersion") == last.version
         if field is None or not undisturbed or not self._caused_by_itself(write) or not self._caused_by_itself(last):
             return None
         value = (field, msgspec.json.encode(write.changes[field][1]))
-        if value in suspect.seen:
-            suspect.flips += 1
+        if value in frequent.seen:
+            frequent.flips += 1
         else:
-            suspect.flips = 0
-            suspect.seen.add(value)
-        suspect.moves += 1
+            frequent.flips = 0
+            frequent.seen.add(value)
+        frequent.moves += 1
         return field
 
     def _caused_by_itself(self, write: _Write) -> bool:
@@ -220,13 +220,15 @@ class HotLoops:
             return False
         return all(version in self._own for _, _, _, version in attempt.causes)
 
-    def _clear_suspicion(self, path: str) -> None:
-        del self._suspects[path]
+    def _stop_comparing(self, path: str) -> None:
+        del self._frequent[path]
         self._counts[path] = _SUSPICIOUS - _RESPITE
 
-    def _tell(self, path: str, obj: Object, field: Path, write: _Write, before: JSONObject, *, fight: bool) -> None:
-        key = self._suspects[path].key
-        self._clear_suspicion(path)
+    def _report_field(
+        self, path: str, obj: Object, field: Path, write: _Write, before: JSONObject, *, fight: bool
+    ) -> None:
+        key = self._frequent[path].key
+        self._stop_comparing(path)
         name = shown(field)
         found, made = write.changes[field]
         hidden = obj.kind == "Secret"
@@ -237,21 +239,21 @@ class HotLoops:
             values=("(secret)", "(secret)") if hidden else (_shown(found), _shown(made)),
             managers=tuple(managers_of(before, field)) if fight else (),
         )
-        self._report(loop, self._is_news(path, name))
+        self._report(loop, self._is_new(path, name))
 
-    def _is_news(self, what: str, field: str) -> bool:
-        now, known = self._clock.monotonic(), self._told.get((what, field))
+    def _is_new(self, what: str, field: str) -> bool:
+        now, known = self._clock.monotonic(), self._reported_at.get((what, field))
         if known is not None and now - known <= _REPORTED_AGAIN:
             return False
-        if len(self._told) >= _RECENT:
-            self._told.clear()
-        self._told[what, field] = now
+        if len(self._reported_at) >= _RECENT:
+            self._reported_at.clear()
+        self._reported_at[what, field] = now
         return True
 
     def _forget(self) -> None:
         """Forget objects that were not written since the last call."""
         self._older, self._counts = self._counts, {}
-        self._suspects = {path: each for path, each in self._suspects.items() if path in self._older}
+        self._frequent = {path: each for path, each in self._frequent.items() if path in self._older}
 
 
 def _shown(value: Any) -> str:

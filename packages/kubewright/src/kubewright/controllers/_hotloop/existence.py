@@ -27,7 +27,7 @@ _Name: TypeAlias = tuple[type[Object], str, str]
 """Kind, namespace (empty for cluster-scoped kinds) and name."""
 
 
-class _Life(NamedTuple):
+class _Action(NamedTuple):
     """The last action of this controller on an object of a name."""
 
     uid: str
@@ -39,7 +39,7 @@ class _Life(NamedTuple):
     round: int = 0
     """How often in a row the same action was done to earlier objects of that name."""
 
-    def repeats(self, last: _Life) -> bool:
+    def repeats(self, last: _Action) -> bool:
         """Return whether `last` is the same action, shortly before."""
         same = (self.made, self.deleted, self.owners) == (last.made, last.deleted, last.owners)
         return same and self.at - last.at <= BRIEF
@@ -50,8 +50,8 @@ class Existence:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lives: dict[_Name, _Life] = {}
-        self._older: dict[_Name, _Life] = {}
+        self._actions: dict[_Name, _Action] = {}
+        self._older: dict[_Name, _Action] = {}
 
     def written(self, obj: Object) -> bool:
         """Note that the controller wrote `obj`. Returns whether this is a fight."""
@@ -63,26 +63,26 @@ class Existence:
         if last is not None and last.uid == meta.uid:
             return False
         owners = tuple(each.uid for each in meta.owner_references)
-        return self._begin(name, last, _Life(meta.uid, self._clock.monotonic(), made=True, owners=owners))
+        return self._begin(name, last, _Action(meta.uid, self._clock.monotonic(), made=True, owners=owners))
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> bool:
         """Note that the controller deleted an object. Returns whether this is a fight."""
         name = (kind, key.namespace or "", key.name)
         last = self._last(name)
         if last is not None and last.uid == uid:
-            self._lives[name] = last._replace(deleted=True)
+            self._actions[name] = last._replace(deleted=True)
             return False
-        return self._begin(name, last, _Life(uid, self._clock.monotonic(), deleted=True))
+        return self._begin(name, last, _Action(uid, self._clock.monotonic(), deleted=True))
 
-    def _last(self, name: _Name) -> _Life | None:
-        return self._lives.get(name) or self._older.get(name)
+    def _last(self, name: _Name) -> _Action | None:
+        return self._actions.get(name) or self._older.get(name)
 
-    def _begin(self, name: _Name, last: _Life | None, life: _Life) -> bool:
+    def _begin(self, name: _Name, last: _Action | None, action: _Action) -> bool:
         """Note that another object of a name exists."""
-        if last is not None and life.repeats(last):
-            life = life._replace(round=last.round + 1)
-        found = life.round >= ROUNDS
-        if len(self._lives) >= _REMEMBERED:
-            self._older, self._lives = self._lives, {}
-        self._lives[name] = life._replace(round=0) if found else life
+        if last is not None and action.repeats(last):
+            action = action._replace(round=last.round + 1)
+        found = action.round >= ROUNDS
+        if len(self._actions) >= _REMEMBERED:
+            self._older, self._actions = self._actions, {}
+        self._actions[name] = action._replace(round=0) if found else action
         return found
