@@ -218,7 +218,7 @@ async def test_a_failing_manager_is_reported_with_its_last_lines(deployed: Deplo
 
 
 @pytest.mark.usefixtures("processes")
-async def test_an_interrupted_deploy_says_what_is_done(deployed: Deployed) -> None:
+async def test_an_interrupted_deploy_reports_its_completed_steps(deployed: Deployed) -> None:
     sleeps_in_a_pod = "import os, time\nif 'POD' in os.environ: time.sleep(1000)\n"
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=sleeps_in_a_pod)
@@ -227,7 +227,7 @@ async def test_an_interrupted_deploy_says_what_is_done(deployed: Deployed) -> No
     assert "created" not in await deployed.good("deploy", "--no-wait")
 
 
-async def test_an_interrupted_undeploy_says_what_remains(deployed: Deployed, namespace: str) -> None:
+async def test_an_interrupted_undeploy_reports_the_remaining_objects(deployed: Deployed, namespace: str) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")
     kind = project.kind()
@@ -344,7 +344,7 @@ async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, ku
     assert all(is_ready(each) for each in await deployed.pods())
 
 
-async def test_uninstall_asks_for_objects_of_a_version_that_the_program_no_longer_has(
+async def test_uninstall_asks_about_objects_of_a_version_that_the_program_lacks(
     deployed: Deployed, namespace: str
 ) -> None:
     project, client = deployed.project, deployed.client
@@ -456,7 +456,7 @@ async def test_a_deploy_replaces_pods_that_failed_before(deployed: Deployed, tmp
     assert "runs in namespace" in await deployed.good("deploy")
 
 
-async def test_a_deploy_that_is_forbidden_half_way_says_what_is_done(
+async def test_a_deploy_that_is_forbidden_half_way_reports_its_completed_steps(
     deployed: Deployed, cluster: Cluster, namespace: str
 ) -> None:
     """The account may apply the Namespace and the CRD, and no later object."""

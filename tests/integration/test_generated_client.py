@@ -200,7 +200,7 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-async def test_a_program_uses_a_cluster_by_it_and_imports_no_operator(
+async def test_a_program_uses_the_generated_client_without_importing_the_operator(
     cluster: Cluster, namespace: str, package: Path, tmp_path: Path
 ) -> None:
     for path in sorted((FULL / "config/crd/bases").iterdir()):

@@ -25,7 +25,7 @@ TARGETS = (
 """Kubebuilder's targets, except those that fetch tools and set up Kind."""
 
 
-def test_the_golden_projects_are_what_the_commands_write() -> None:
+def test_the_golden_projects_are_up_to_date() -> None:
     command = [sys.executable, ROOT / "tools/golden_projects.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,7 +87,7 @@ def test_make_finds_the_environment_that_is_active_or_there_or_on_the_path(tmp_p
     assert f"{tools}/bin/kubewright generate" in used(PATH="/usr/bin:/bin", VIRTUAL_ENV=str(tools))
 
 
-def test_its_makefile_has_the_targets_of_kubebuilder(tmp_path: Path) -> None:
+def test_the_makefile_has_the_targets_of_kubebuilder(tmp_path: Path) -> None:
     shutil.copytree(PROJECTS / "minimal", tmp_path, dirs_exist_ok=True)
     shown = make("help", tmp_path)
     assert [target for target in TARGETS if f"  {target} " not in shown] == []
