@@ -9,8 +9,7 @@ Guarantees
     Deletes that happen while the stream is disconnected are reported, even if the server no longer has the changes (410
     Gone): a new list then replaces the old list.
     No failure ends the reflector. After each failure it waits, with exponential backoff up to `LIMIT` and jitter, and
-    at
-    least as long as the server requests (Retry-After).
+    at least as long as the server requests (Retry-After).
     A stream may be silent until its requested duration is over, because servers need not send bookmarks. A stream that
     does not end then is replaced. An object that cannot be read is logged and skipped.
 
