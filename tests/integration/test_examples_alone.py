@@ -76,7 +76,7 @@ def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_te
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @each_example
-def test_an_example_needs_only_its_declared_requirements(example: Path, target: str, tmp_path: Path) -> None:
+def test_an_example_needs_only_what_it_names(example: Path, target: str, tmp_path: Path) -> None:
     if target != "embedded":
         pytest.skip("this is seen on one control plane")
     copy = copied(example, tmp_path)
