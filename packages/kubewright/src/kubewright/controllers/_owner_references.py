@@ -2,16 +2,16 @@
 
 Guarantees
     `apply_child` never changes an object that another object controls. It changes one that nothing controls only with
-    `adopt=True`. This also holds if the cache lags, if two owners race for one name, and if the child is deleted and
+    `adopt=True`. This also holds if the cache is late, if two owners race for one name, and if the child is deleted and
     created again between the read and the write.
-    If the cache is up to date, an apply is one request, or none if nothing would change.
+    As long as the cache is right, an apply is one request, or none if nothing would change.
 How
-    An object that the cache does not show is applied so that the API server may only create it. If the
-    cache shows that `owner` controls the object, its uid is a precondition of the apply. If either fails, or if the
-    cache shows another owner, the live object decides.
+    An object that the cache does not show is applied so that the API server may only create it. One that the cache
+    shows as ours is applied with its uid as a precondition. If either fails, or if the cache shows another owner, the
+    live object decides.
 Not guaranteed
-    Detection of an object (same uid) that was handed to another owner a moment ago by the same field manager in another
-    process. Writes of this process are considered before the cache shows them.
+    To notice that the very object (same uid) was handed to another owner a moment ago, if our own field manager did it
+    from another process. Writes of this process are taken into account before the cache shows them.
 
 Follows controller-runtime's pkg/controller/controllerutil.
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
@@ -43,7 +43,7 @@ def set_controller_reference(owner: Object, child: Object) -> None:
     """
     if owner.metadata.namespace and owner.metadata.namespace != child.metadata.namespace:
         raise ConfigError(
-            f"{_described(owner)} cannot own {_described(child)}: an owner is in the same namespace as its children, "
+            f"{_described(owner)} cannot own {_described(child)}: an owner is in the same namespace as what it owns, "
             f"or cluster-scoped. Put the child into {owner.metadata.namespace!r}, or delete it in a finalizer"
         )
     reference = owner_reference(owner)
@@ -58,13 +58,13 @@ def set_controller_reference(owner: Object, child: Object) -> None:
 
 
 def is_controlled_by(child: Object, owner: Object) -> bool:
-    """Return whether `owner` (by uid, not by name) is the controlling owner of `child`."""
+    """Whether `owner`, this very object and not another one of the same name, is the controlling owner of `child`."""
     current = controller_of(child)
     return current is not None and current.uid == owner.metadata.uid
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """Return the reference to the controlling owner of `obj`; None if nothing controls it."""
+    """The reference to the controlling owner of `obj`; None if nothing controls it."""
     for reference in obj.metadata.owner_references:
         if reference.controller:
             return reference
@@ -72,9 +72,9 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_only: bool) -> T:
-    """Apply `child` if its controlling owner also controls the live object, or if there is no live object.
+    """Apply `child`, if its controlling owner also controls the live object or there is none.
 
-    A child without a controlling owner reference is always applied. With `create_only`, a live
+    A child without a controlling owner reference is applied whatever the live object is. With `create_only`, a live
     object that may be applied is returned as it is. Raises AlreadyOwnedError, and Conflict if the live object keeps
     changing.
     """
@@ -94,7 +94,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
             elif _controls(owner, entry):
                 return entry.decode() if create_only else await client.apply(child, uid=entry.uid)
         except (AlreadyExists, Conflict):
-            pass  # the cache lags
+            pass  # the cache is late
         except Invalid as error:
             if not _is_about_identity(error):
                 raise
@@ -102,7 +102,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
 
 
 async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, *, adopt: bool, create_only: bool) -> T:
-    """Apply `child` to the live object."""
+    """Apply `child` to the object that the server has now."""
     meta = child.metadata
     live = await client.uncached.get_or_none(type(child), meta.name, namespace=meta.namespace or None)
     current = controller_of(live) if live is not None else None
@@ -126,7 +126,7 @@ async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, 
 
 
 async def _create_or_read(client: CachedClient, child: T) -> T:
-    """Create a child without a controlling owner, or return the existing object."""
+    """Create a child that has no controlling owner, or return the object that there is."""
     meta = child.metadata
     informer = client.cache.informer_or_none(type(child))
     key = ObjectKey(meta.namespace or None, meta.name)
